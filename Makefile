@@ -1,0 +1,42 @@
+# Every command a person or CI types here. `make` alone lists them.
+# Paths stay relative to this folder, so a folder with a space in its name works.
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format demo bench schema lock
+
+PYTHON := .venv/bin/python
+LOCK_DAY := 2026-11-14
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
+
+help: ## list these commands
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
+	@scripts/setup
+
+test: setup ## run every test; ARGS goes to pytest
+	$(PYTHON) -m pytest $(ARGS)
+
+check: setup ## formatting, lint, types, imports that point the wrong way
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+
+format: setup ## format the code and mend what ruff can mend
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+demo: setup ## start everything with invented merchants; ARGS=--exit runs through and ends
+	$(PYTHON) -m merchant_wallet.demo $(ARGS)
+
+bench: setup ## measure requests a second on this machine
+	$(PYTHON) scripts/bench.py $(ARGS)
+
+schema: setup ## write schema.sql from the migrations
+	$(PYTHON) scripts/write_schema.py
+
+lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
+	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt

@@ -1,0 +1,28 @@
+"""Write schema.sql: what the migrations make of an empty database, for reading and for reviews.
+
+The test `tests/test_migrate.py` compares the file with the migrations.
+"""
+
+import tempfile
+from pathlib import Path
+
+from merchant_wallet import postgres
+from merchant_wallet.migrate import dump_schema, migrate
+
+SCHEMA = Path(__file__).parent.parent / "schema.sql"
+
+
+def main() -> None:
+    """Start a PostgreSQL of its own in a temporary folder, migrate, dump."""
+    with tempfile.TemporaryDirectory() as name:
+        running = postgres.start(Path(name), print)
+        try:
+            migrate(running.url, print)
+            SCHEMA.write_text(dump_schema(running.url), encoding="utf-8")
+        finally:
+            running.stop()
+    print(f"wrote {SCHEMA.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Merchant balances, sub-user wallets, withdrawals and exchange behind one signed HTTP interface."""

@@ -1,0 +1,124 @@
+"""The one place where parts are joined: settings in, a running web side, worker side or command's tools out.
+
+Rules: nothing else constructs these parts; tests join them through here too.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from merchant_wallet import db
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
+from merchant_wallet.clock import now_ms
+from merchant_wallet.config import ConfigError, Settings, load_or_create_master_key
+from merchant_wallet.endpoint import Joints
+from merchant_wallet.gate import Gate
+from merchant_wallet.logs import AccessLog
+from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.operation import Terms
+from merchant_wallet.routes import build_routes
+from merchant_wallet.subusers.wallets import make_link_token
+
+WALLET_LINK_KEY = "wallet link"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What every part of the service needs: its settings, its database, its keys."""
+
+    settings: Settings
+    url: str
+    keyring: Keyring
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """Where signed checkpoints are kept, outside the database."""
+        return self.settings.checkpoint_dir or self.settings.data / "checkpoints"
+
+
+def make_base(settings: Settings, url: str) -> Base:
+    """Settings, database and keys. The master key is made in the data folder when none is set. Raises ConfigError."""
+    if not settings.sandbox:
+        raise ConfigError(
+            "WALLET_SANDBOX must be true: this version pays withdrawals on the sandbox chain alone, "
+            "and a service that takes orders it can't pay would hold its merchants' money."
+        )
+    master_key = settings.master_key or load_or_create_master_key(settings.data)
+    return Base(settings, url, Keyring(master_key))
+
+
+def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
+    """A writer as the settings say."""
+    settings = base.settings
+    return Writer(
+        base.url,
+        connections=connections or settings.connections,
+        queue_limit=settings.queue_limit,
+        batch_limit=settings.batch_limit,
+        clock=clock,
+    )
+
+
+def make_terms(base: Base, public_url: str) -> Terms:
+    """What operations need to know of the platform's settings."""
+    settings = base.settings
+    link_key = base.keyring.derive(WALLET_LINK_KEY)
+
+    def make_link(merchant_id: int, user_id: int) -> str:
+        return f"{public_url}/w/{make_link_token(link_key, merchant_id, user_id, now_ms())}"
+
+    return Terms(
+        sandbox=settings.sandbox,
+        approval_deadline_ms=settings.approval_deadline_s * 1000,
+        position_limit_units=settings.exchange_position_limit,
+        forbidden_addresses=frozenset({ZERO, *USDT_CONTRACTS.values()}),
+        make_link=make_link,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The web side: the ASGI application and what it shares."""
+
+    application: ASGIApp
+    joints: Joints
+
+
+@asynccontextmanager
+async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_ms) -> AsyncIterator[Web]:
+    """The web side, connected; at the end its writer finishes what waits. Raises writer.Unavailable."""
+    settings = base.settings
+    async with AsyncExitStack() as stack:
+        writer = make_writer(base, clock=clock)
+        await writer.open()
+        stack.push_async_callback(writer.close)
+        directory = Directory(base.url, base.keyring)
+        stack.push_async_callback(directory.close)
+        access_log = AccessLog(sys.stderr, enabled=settings.log_level in ("debug", "info"))
+        access_log.start()
+        stack.push_async_callback(access_log.stop)
+        gate = Gate(
+            tolerance_s=settings.timestamp_tolerance_s,
+            rate_limit=settings.rate_limit,
+            failed_auth_limit=settings.failed_auth_limit,
+            sandbox=settings.sandbox,
+            monotonic=time.monotonic,
+            clock=clock,
+        )
+        joints = Joints(
+            gate=gate,
+            directory=directory,
+            writer=writer,
+            terms=make_terms(base, public_url),
+            access_log=access_log,
+            trusted_proxies=settings.trusted_proxies,
+        )
+        yield Web(build_routes(joints), joints)

@@ -1,0 +1,150 @@
+-- The statements of one batch, in the order they are sent. `store.py` runs them; each names one merchant first.
+
+-- name: lock_book
+-- Takes the book's lock by updating its row (a transaction that begins by writing keeps its place when the row
+-- is moved between machines) and moves the book's clock, which never goes back.
+update book set last_ms = greatest(last_ms, $2::bigint) where merchant_id = $1::bigint
+returning id_range, id_counter, next_range, entry_count, head_hash, last_ms, settings_version, withdrawn_day, withdrawn_units;
+
+-- name: find_nonces
+-- Which of the batch's nonces were used before, in any day that is still kept.
+select nonce from nonce where merchant_id = $1::bigint and nonce = any($2::text[]);
+
+-- name: read_accounts
+-- The balances of the fixed accounts that the batch names.
+select account_id, balance from account where merchant_id = $1::bigint and account_id = any($2::bigint[]);
+
+-- name: read_sub_users_by_ext
+-- Sub-users by the merchant's own ids, with what their wallets hold.
+select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
+       s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
+  from sub_user s join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+ where s.merchant_id = $1::bigint and s.ext_user_id = any($2::text[]);
+
+-- name: read_sub_users_by_address
+-- Sub-users by a wallet address of either network.
+select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
+       s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
+  from wallet_address w
+  join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id
+  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+ where w.merchant_id = $1::bigint and w.address = any($2::bytea[]);
+
+-- name: find_orders
+-- Transfers and exchanges that an order id of the batch names already; mostly none.
+select entry_id, kind, mc_order_id, rate_e8 from entry
+ where merchant_id = $1::bigint and mc_order_id = any($2::text[]) and kind = any($3::text[]);
+
+-- name: read_postings
+-- The money of those that were found.
+select entry_id, source_id, target_id, currency, amount from posting
+ where merchant_id = $1::bigint and entry_id = any($2::bigint[]) order by entry_id, posting_no;
+
+-- name: read_withdrawals
+-- Orders by their own ids or by the merchant's.
+select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal where merchant_id = $1::bigint and order_id = any($2::bigint[])
+union
+select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
+
+-- name: read_rates
+-- The platform's rates (0) and the merchant's own, which override them direction by direction.
+select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_age_ms,
+       kfb_usdt_e8, kfb_usdt_paused, kfb_usdt_set_ms, kfb_usdt_max_age_ms
+  from rate where merchant_id in (0, $1::bigint) order by merchant_id;
+
+-- name: find_batch
+-- Whether a batch whose COMMIT got no answer was committed: its own id stands among the nonces.
+select 1 from nonce where merchant_id = $1::bigint and nonce = $2::text;
+
+-- name: insert_nonces
+-- Claims the batch's nonces and its own id, on the book's own day.
+insert into nonce (merchant_id, nonce, day) select $1::bigint, u, $2::int from unnest($3::text[]) u;
+
+-- name: insert_entries
+-- Appends to the journal.
+insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash)
+select $1::bigint, u.* from unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::bytea[]) u;
+
+-- name: insert_postings
+-- The money of those entries.
+insert into posting (merchant_id, entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance)
+select $1::bigint, u.*
+  from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[]) u;
+
+-- name: update_accounts
+-- The balances after the batch; day and day_debited only where a sub-user was debited. Any other number of rows
+-- than the rules decided divides by zero, which fails the batch before its COMMIT.
+with changed as (
+    update account a
+       set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
+      from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[]) u (account_id, balance, day, day_debited)
+     where a.merchant_id = $1::bigint and a.account_id = u.account_id
+    returning 1)
+select 1 / (count(*) = $6::bigint)::int from changed;
+
+-- name: insert_accounts
+-- The accounts of new sub-users.
+insert into account (merchant_id, account_id, kind, currency, balance, day, day_debited)
+select $1::bigint, u.account_id, 'subuser', u.currency, u.balance, u.day, u.day_debited
+  from unnest($2::bigint[], $3::text[], $4::bigint[], $5::int[], $6::bigint[]) u (account_id, currency, balance, day, day_debited);
+
+-- name: insert_sub_users
+-- New sub-users.
+insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index, evm_address, tron_address, created_ms)
+select $1::bigint, u.user_id, u.ext_user_id, u.ext_user_id, u.address_index, u.evm_address, u.tron_address, $7::bigint
+  from unnest($2::bigint[], $3::text[], $4::int[], $5::bytea[], $6::bytea[])
+       u (user_id, ext_user_id, address_index, evm_address, tron_address);
+
+-- name: insert_wallet_addresses
+-- Both addresses of new sub-users, for transfers that name an address.
+insert into wallet_address (merchant_id, address, user_id)
+select $1::bigint, u.* from unnest($2::bytea[], $3::bigint[]) u;
+
+-- name: insert_given_addresses
+-- The same addresses in the platform-wide list, which lets no address be given out twice.
+insert into given_address (address, merchant_id) select u, $1::bigint from unnest($2::bytea[]) u;
+
+-- name: insert_steps
+-- Steps of orders' lives; the table's constraints refuse an illegal one.
+insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_status, at_ms, cause)
+select $1::bigint, u.*
+  from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[]) u;
+
+-- name: insert_withdrawals
+-- New orders.
+insert into withdrawal (merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
+                        approved_ms, approved_by, deadline_ms, created_ms, finished_ms, tx_hash)
+select $1::bigint, u.*
+  from unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::smallint[],
+              $11::smallint[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[]) u;
+
+-- name: update_withdrawals
+-- One conditional update per order: only from the step that the batch saw, or the batch fails as above.
+with changed as (
+    update withdrawal w
+       set status = u.status, step_no = u.step_no, approved_ms = u.approved_ms,
+           approved_by = coalesce(u.approved_by, w.approved_by), finished_ms = u.finished_ms, tx_hash = u.tx_hash
+      from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[])
+           u (order_id, status, step_no, seen_step_no, approved_ms, approved_by, finished_ms, tx_hash)
+     where w.merchant_id = $1::bigint and w.order_id = u.order_id and w.step_no = u.seen_step_no
+    returning 1)
+select 1 / (count(*) = $10::bigint)::int from changed;
+
+-- name: insert_callbacks
+-- What is to be told to the merchant.
+insert into callback (merchant_id, order_id, status, event_id, created_ms)
+select $1::bigint, u.* from unnest($2::bigint[], $3::smallint[], $4::text[], $5::bigint[]) u;
+
+-- name: advance_book
+-- The book's new head, only from the head that the batch was judged on, or the batch fails as above.
+with changed as (
+    update book
+       set id_range = $2::int, id_counter = $3::bigint, next_range = $4::int, entry_count = $5::bigint,
+           head_hash = $6::bytea, withdrawn_day = $7::int, withdrawn_units = $8::bigint
+     where merchant_id = $1::bigint and entry_count = $9::bigint
+    returning 1)
+select 1 / count(*) from changed;

@@ -1,0 +1,65 @@
+"""What verification can find wrong, as values. Pure.
+
+Rules: a fault names the rule that was broken (one of `RULES`) and where: the entry, the order, the account,
+as far as each is known. Verification stops at the first fault, which the checks raise as `FaultFound`; a
+program that only wants to know asks for the report, which holds it as a value.
+"""
+
+from typing import Final, NoReturn
+
+import msgspec
+
+RULES: Final = {
+    "book": "the book's row says what its journal says, and its id ranges are its own",
+    "id": "entries are numbered without gaps, in ranges that belong to the book",
+    "time": "an entry is never older than the one before it",
+    "posting": "an entry's postings are numbered from 1 and name accounts of the book",
+    "balance": "a posting keeps the balances that the postings before it add up to",
+    "floor": "no account passes its floor or the largest balance at any moment",
+    "hash": "an entry's hash is that of its content and of the hash before it",
+    "shape": "an entry moves what an entry of its kind moves, with the fee or the rate it names",
+    "facts": "an entry's facts can be read",
+    "orphan": "no row stands without the entry it belongs to",
+    "order": "a withdrawal order is what the journal says of it",
+    "release": "an order's hold is released once, in the way its status says",
+    "step": "an order's steps are legal, consecutive and end at its status",
+    "callback": "each status that a merchant is told of has its callback",
+    "sub-user": "a sub-user is what the entry of its registration says",
+    "wallet": "a wallet address leads to the sub-user it was made for",
+    "account": "an account's row holds what its postings add up to",
+    "sum": "all accounts of one currency add up to nothing",
+    "hold": "the hold account is the sum of the orders that are still open",
+    "checkpoint": "the journal still holds what a signed checkpoint saw",
+}
+"""Every rule that verification checks, each with its sentence."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One broken rule: where, which, and a sentence with the values that differ."""
+
+    rule: str
+    text: str
+    entry_id: int | None = None
+    order_id: int | None = None
+    account: str | None = None
+
+
+class FaultFound(Exception):
+    """Ends a verification with its first fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.rule, fault.text)
+        self.fault = fault
+
+
+def find(
+    rule: str,
+    text: str,
+    *,
+    entry_id: int | None = None,
+    order_id: int | None = None,
+    account: str | None = None,
+) -> NoReturn:
+    """Raise `FaultFound` for a broken rule."""
+    assert rule in RULES
+    raise FaultFound(Fault(rule, text, entry_id, order_id, account))

@@ -1,0 +1,165 @@
+"""One database connection of the writer: libpq in pipeline mode on the event loop.
+
+psycopg's own cursors cost more than the statements they carry here, so this talks to psycopg's libpq layer (`pq`)
+itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one flush, and
+waits for all their results; parameters and results are text. After an error the transaction is the caller's to roll
+back; after `LinkLost` the link is good for nothing but `close`.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, OperationalError
+from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq.abc import PGresult
+
+T = TypeVar("T")
+Call = tuple[bytes, Sequence[bytes | None]]
+
+# A plan made while a table was empty must not go on reading a table that grew: every statement of a batch has an
+# index to use, and a scan is never the better choice.
+SESSION = """
+set synchronous_commit = on; set jit = off;
+set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
+set plan_cache_mode = force_generic_plan;
+set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+"""
+
+BEGIN, COMMIT, ROLLBACK = b"begin", b"commit", b"rollback"
+_CONTROL = {BEGIN: b"begin", COMMIT: b"commit", ROLLBACK: b"rollback"}
+
+
+class LinkLost(Exception):
+    """The connection is gone, or did not answer in time; what it was doing may or may not have been done."""
+
+
+class StatementFailed(Exception):
+    """The database refused a statement; `sqlstate` says why."""
+
+    def __init__(self, sqlstate: str, text: str) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+
+
+class Link:
+    """A connection with its prepared statements; used by one caller at a time."""
+
+    def __init__(self, connection: AsyncConnection[Any], timeout_s: float) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._fd = self._pgconn.socket
+        self._readable: asyncio.Future[None] | None = None
+        self._lost: BaseException | None = None
+        self.broken = False
+
+    @classmethod
+    async def open(cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0) -> "Link":
+        """Connect and prepare the statements, text by name. Raises LinkLost when the database can't be reached."""
+        try:
+            connection = await AsyncConnection.connect(
+                url, autocommit=True, connect_timeout=5, application_name="merchant-wallet writer"
+            )
+            await connection.execute(SESSION)
+        except OperationalError as error:
+            raise LinkLost(str(error)) from error
+        link = cls(connection, timeout_s)
+        link._pgconn.nonblocking = 1
+        link._pgconn.enter_pipeline_mode()
+        link._loop.add_reader(link._fd, link._read)
+        await link._guard(link._prepare({**statements, **_CONTROL}))
+        return link
+
+    async def close(self) -> None:
+        """Close the connection; the database rolls back what it had open."""
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            self._fd = -1
+        self.broken = True
+        await self._connection.close()
+
+    async def run(self, calls: Sequence[Call]) -> list[PGresult]:
+        """Send the statements, in order, and wait for their results.
+
+        Raises StatementFailed for the first that failed (those after it were not run), LinkLost when the connection
+        went away or the time ran out.
+        """
+        return await self._guard(self._exchange(calls))
+
+    async def _guard(self, work: Coroutine[object, object, T]) -> T:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await work
+        except (OperationalError, TimeoutError, OSError) as error:
+            self.broken = True
+            raise LinkLost(str(error) or "no answer in time") from error
+        except asyncio.CancelledError:
+            self.broken = True
+            raise
+
+    async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
+        pgconn = self._pgconn
+        for name, parameters in calls:
+            pgconn.send_query_prepared(name, parameters)
+        await self._sync()
+        return _check(await self._results())
+
+    async def _prepare(self, statements: Mapping[bytes, bytes]) -> None:
+        for name, text in statements.items():
+            self._pgconn.send_prepare(name, text)
+        await self._sync()
+        _check(await self._results())
+
+    async def _sync(self) -> None:
+        self._pgconn.pipeline_sync()
+        while self._pgconn.flush():
+            await self._wait_writable()
+
+    async def _results(self) -> list[PGresult]:
+        pgconn = self._pgconn
+        results = []
+        while True:
+            while pgconn.is_busy():
+                if self._lost is not None:
+                    raise OperationalError(str(self._lost))
+                self._readable = self._loop.create_future()
+                await self._readable
+            result = pgconn.get_result()
+            if result is None:
+                continue
+            if result.status == ExecStatus.PIPELINE_SYNC:
+                return results
+            results.append(result)
+
+    def _read(self) -> None:
+        try:
+            self._pgconn.consume_input()
+        except OperationalError as error:
+            self._lost = error
+            self._loop.remove_reader(self._fd)
+        if self._readable is not None:
+            _finish(self._readable)
+
+    async def _wait_writable(self) -> None:
+        writable: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_writer(self._fd, _finish, writable)
+        try:
+            await writable
+        finally:
+            self._loop.remove_writer(self._fd)
+
+
+def _finish(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+def _check(results: list[PGresult]) -> list[PGresult]:
+    """The results, unless one is an error. Statements after it report that they were not run."""
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            sqlstate = result.error_field(DiagnosticField.SQLSTATE) or b""
+            raise StatementFailed(sqlstate.decode(), result.error_message.decode(errors="replace").strip())
+    return results

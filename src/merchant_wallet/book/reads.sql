@@ -1,0 +1,94 @@
+-- What people read of books: accounts, statements, entries, orders and fees. Nothing here takes a lock; every list goes
+-- page by page along an index.
+
+-- name: show_book
+-- The head of a book.
+select entry_count, id_range, id_counter, head_hash, last_ms from book where merchant_id = %(merchant_id)s;
+
+-- name: page_accounts
+-- The book's accounts, the fixed ones first since their numbers are the smallest.
+select account_id, kind, currency, balance from account
+ where merchant_id = %(merchant_id)s and account_id > %(after)s order by account_id limit %(page)s;
+
+-- name: read_account
+-- One account, to know that it is there and in which currency.
+select account_id, kind, currency, balance from account where merchant_id = %(merchant_id)s and account_id = %(account_id)s;
+
+-- name: first_entry_from
+-- The first entry at or after an id. Moments never go back in a journal, so a search by halves over ids finds a moment
+-- without an index on moments.
+select entry_id, at_ms from entry where merchant_id = %(merchant_id)s and entry_id >= %(from_id)s order by entry_id limit 1;
+
+-- name: last_entry
+-- Where a statement that is asked for now ends, whatever is written while it is read.
+select entry_id from entry where merchant_id = %(merchant_id)s order by entry_id desc limit 1;
+
+-- name: page_account_postings
+-- The next postings of one account, outgoing and incoming, each along its own index.
+select p.entry_id, e.at_ms, e.kind, e.mc_order_id, p.posting_no, p.source_id, p.target_id, p.currency, p.amount,
+       p.source_balance, p.target_balance
+  from ((select * from posting where merchant_id = %(merchant_id)s and source_id = %(account_id)s
+                                 and entry_id >= %(from_id)s and entry_id < %(until_id)s
+                                 and (entry_id, posting_no) > (%(entry_id)s, %(posting_no)s)
+          order by entry_id, posting_no limit %(page)s)
+        union all
+        (select * from posting where merchant_id = %(merchant_id)s and target_id = %(account_id)s
+                                 and entry_id >= %(from_id)s and entry_id < %(until_id)s
+                                 and (entry_id, posting_no) > (%(entry_id)s, %(posting_no)s)
+          order by entry_id, posting_no limit %(page)s)) p
+  join entry e on e.merchant_id = p.merchant_id and e.entry_id = p.entry_id
+ order by p.entry_id, p.posting_no limit %(page)s;
+
+-- name: page_postings
+-- The next postings of the whole book.
+select p.entry_id, e.at_ms, e.kind, e.mc_order_id, p.posting_no, p.source_id, p.target_id, p.currency, p.amount,
+       p.source_balance, p.target_balance
+  from posting p join entry e on e.merchant_id = p.merchant_id and e.entry_id = p.entry_id
+ where p.merchant_id = %(merchant_id)s and p.entry_id >= %(from_id)s and p.entry_id < %(until_id)s
+   and (p.entry_id, p.posting_no) > (%(entry_id)s, %(posting_no)s)
+ order by p.entry_id, p.posting_no limit %(page)s;
+
+-- name: read_entry
+-- One entry.
+select entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash from entry
+ where merchant_id = %(merchant_id)s and entry_id = %(entry_id)s;
+
+-- name: read_postings
+-- The money of one entry.
+select source_id, target_id, currency, amount, source_balance, target_balance from posting
+ where merchant_id = %(merchant_id)s and entry_id = %(entry_id)s order by posting_no;
+
+-- name: page_withdrawals
+-- A merchant's orders, the newest first, all or those in one status.
+select merchant_id, approved_by, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
+       approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal
+ where merchant_id = %(merchant_id)s and order_id < %(before_id)s and (%(status)s::int is null or status = %(status)s::int)
+ order by order_id desc limit %(page)s;
+
+-- name: page_open_withdrawals
+-- Every merchant's orders in one status that still moves, the oldest first: what an operator has to look at.
+select merchant_id, approved_by, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
+       approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal
+ where status in (0, 1, 3) and status = %(status)s and (created_ms, order_id) > (%(created_ms)s, %(order_id)s)
+ order by created_ms, order_id limit %(page)s;
+
+-- name: read_withdrawal
+-- One order.
+select merchant_id, approved_by, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
+       approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal where merchant_id = %(merchant_id)s and order_id = %(order_id)s;
+
+-- name: read_steps
+-- The life of one order.
+select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_step
+ where merchant_id = %(merchant_id)s and order_id = %(order_id)s order by step_no;
+
+-- name: list_fees
+-- The platform's fees per merchant and currency: what is still in the book, and what was taken out of it.
+select m.merchant_id, m.name, a.currency, a.balance,
+       coalesce((select sum(p.amount) from posting p
+                  where p.merchant_id = a.merchant_id and p.source_id = a.account_id), 0)::bigint
+  from account a join merchant m on m.merchant_id = a.merchant_id
+ where a.account_id = any(%(fees_ids)s) order by m.merchant_id, a.currency desc;

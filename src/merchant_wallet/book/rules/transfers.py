@@ -1,0 +1,114 @@
+"""Transfers between a sub-user's wallet and the merchant's balance. Pure (interface 4.1, 4.2)."""
+
+from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
+from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
+from merchant_wallet.book.journal import can_take, post, record
+from merchant_wallet.book.outcomes import (
+    ADDRESS_UNKNOWN,
+    BALANCE_LIMIT,
+    DEBIT_DAY_LIMIT,
+    DEBIT_LIMIT,
+    DEBITS_PAUSED,
+    INSUFFICIENT,
+    NOT_ABOVE_FEE,
+    ORDER_ID_TAKEN,
+    PIN_REQUIRED,
+    SUB_USER_UNKNOWN,
+    Outcome,
+    Transferred,
+)
+from merchant_wallet.book.state import Draft, KnownTransfer, Posting, SubUser
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import fee_units
+
+USER_TO_MERCHANT = "user_to_merchant"
+MERCHANT_TO_USER = "merchant_to_user"
+
+
+def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
+    """Debit a sub-user; the merchant gets the amount less the fee, the platform the fee.
+
+    Refuses, in this order: 40900, 40400, 40302, 42201, 42202, 42200.
+    """
+    user_id = draft.user_id_by_ext.get(command.ext_user_id)
+    known = draft.known_transfers.get((USER_TO_MERCHANT, command.mc_order_id))
+    if known is not None:
+        return _repeat(known, user_id, command.currency, command.amount_units)
+    if user_id is None:
+        return SUB_USER_UNKNOWN
+    sub_user = draft.sub_users[user_id]
+    amount = command.amount_units
+    fee = fee_units(amount, command.fee_rate_e8)
+    refusal = _refuse_debit(draft, sub_user, command, fee)
+    if refusal is not None:
+        return refusal
+    currency = command.currency
+    postings = (post(draft, user_id, MERCHANT_ID_OF[currency], currency, amount - fee),)
+    if fee:
+        postings += (post(draft, user_id, FEES_ID_OF[currency], currency, fee),)
+    _count_debit(draft, sub_user, amount)
+    return _record(draft, USER_TO_MERCHANT, command.mc_order_id, user_id, postings, fee, command.fee_rate_e8)
+
+
+def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
+    """Credit the sub-user that the address belongs to. Refuses, in this order: 40900, 40402, 42200, 42202."""
+    user_id = draft.user_id_by_address.get(command.address)
+    known = draft.known_transfers.get((MERCHANT_TO_USER, command.mc_order_id))
+    if known is not None:
+        return _repeat(known, user_id, command.currency, command.amount_units)
+    if user_id is None:
+        return ADDRESS_UNKNOWN
+    currency, amount = command.currency, command.amount_units
+    merchant_id = MERCHANT_ID_OF[currency]
+    if draft.balances[merchant_id] < amount:
+        return INSUFFICIENT
+    if not can_take(draft, user_id, amount):
+        return BALANCE_LIMIT
+    postings = (post(draft, merchant_id, user_id, currency, amount),)
+    return _record(draft, MERCHANT_TO_USER, command.mc_order_id, user_id, postings, 0, 0)
+
+
+def _repeat(known: KnownTransfer, user_id: int | None, currency: str, amount_units: int) -> Outcome:
+    first = known.outcome
+    same = known.user_id == user_id and first.currency == currency and first.amount_units == amount_units
+    return first if same else ORDER_ID_TAKEN
+
+
+def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee: int) -> Refusal | None:
+    amount = command.amount_units
+    if command.require_pin and not sub_user.has_pin:
+        return PIN_REQUIRED
+    if sub_user.paused:
+        return DEBITS_PAUSED
+    if fee >= amount:
+        return NOT_ABOVE_FEE
+    if sub_user.limit_debit_units is not None and amount > sub_user.limit_debit_units:
+        return DEBIT_LIMIT
+    if sub_user.limit_day_units is not None:
+        spent = sub_user.day_debited if sub_user.day == draft.day else 0
+        if spent + amount > sub_user.limit_day_units:
+            return DEBIT_DAY_LIMIT
+    if draft.balances[sub_user.user_id] < amount:
+        return INSUFFICIENT
+    currency = command.currency
+    if not (can_take(draft, MERCHANT_ID_OF[currency], amount) and can_take(draft, FEES_ID_OF[currency], fee)):
+        return BALANCE_LIMIT
+    return None
+
+
+def _count_debit(draft: Draft, sub_user: SubUser, amount_units: int) -> None:
+    today = draft.day
+    spent = sub_user.day_debited if sub_user.day == today else 0
+    sub_user.day = today
+    sub_user.day_debited = spent + amount_units
+    draft.changes.debited.add(sub_user.user_id)
+
+
+def _record(
+    draft: Draft, kind: str, mc_order_id: str, user_id: int, postings: tuple[Posting, ...], fee: int, rate_e8: int
+) -> Outcome:
+    entry = record(draft, kind, postings, mc_order_id=mc_order_id, rate_e8=rate_e8)
+    arrival = postings[0].amount_units
+    outcome = Transferred(entry.entry_id, mc_order_id, postings[0].currency, arrival + fee, arrival, fee, rate_e8)
+    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
+    return outcome

@@ -1,0 +1,280 @@
+"""A withdrawal order's money and life. Pure (interface 4.3, 4.4, 4.8 and 3).
+
+Rules: money leaves the merchant's balance for a hold in the entry that creates the order; it leaves the hold in
+exactly one entry, when the order is paid, refunded, cancelled or has expired. Each step of status is recorded with
+its cause, and a status that the merchant is told of brings its callback along.
+"""
+
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
+from merchant_wallet.book.commands import (
+    Approve,
+    Cancel,
+    CreateWithdrawal,
+    Expire,
+    Fail,
+    QuoteWithdrawal,
+    ReadWithdrawal,
+    Refund,
+    Settle,
+    TakeUp,
+)
+from merchant_wallet.book.journal import can_take, next_id, post, record
+from merchant_wallet.book.outcomes import (
+    ADDRESS_NOT_ALLOWED,
+    BALANCE_LIMIT,
+    INSUFFICIENT,
+    NOT_ABOVE_FEE,
+    ORDER_ID_TAKEN,
+    ORDER_UNKNOWN,
+    WITHDRAW_DAY_LIMIT,
+    Outcome,
+    Quoted,
+    Withdrawal,
+)
+from merchant_wallet.book.state import DAY_MS, CallbackDue, Draft, Posting, Step
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import USDT, fee_units
+
+PENDING: Final = 0
+PROCESSING: Final = 1
+PAID: Final = 2
+FAILED: Final = 3
+CANCELLED: Final = 4
+EXPIRED: Final = 5
+REFUNDED: Final = 6
+
+LEGAL_STEPS: Final = frozenset({(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)})
+"""Every step an order may take; the database holds the same list."""
+
+TOLD: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
+"""The statuses that the merchant is called back about."""
+
+FINAL: Final = frozenset({PAID, CANCELLED, EXPIRED, REFUNDED})
+
+
+def withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
+    """The fee of a withdrawal: the rate's share, at least the minimum."""
+    return max(minimum_units, fee_units(amount_units, rate_e8))
+
+
+def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
+    """What a withdrawal created now would get. Refuses 42201."""
+    fee = withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
+    if fee >= command.amount_units:
+        return NOT_ABOVE_FEE
+    return Quoted(command.amount_units, fee, command.fee_rate_e8)
+
+
+def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
+    """Hold the amount and open the order. Refuses, in this order: 40900, 40403, 42201, 42202, 42200."""
+    known_id = draft.order_id_by_mc.get(command.mc_order_id)
+    if known_id is not None:
+        known = draft.withdrawals[known_id]
+        return known if _same(known, command) else ORDER_ID_TAKEN
+    fee = withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
+    return _refuse(draft, command, fee) or _open(draft, command, fee)
+
+
+def _same(known: Withdrawal, command: CreateWithdrawal) -> bool:
+    mine = known.address.lower() if known.chain == "ERC20" else known.address
+    given = command.address.lower() if command.chain == "ERC20" else command.address
+    return (known.amount_units, known.chain, mine, known.notify_url) == (
+        command.amount_units,
+        command.chain,
+        given,
+        command.notify_url,
+    )
+
+
+def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None:
+    if not command.allowed:
+        return ADDRESS_NOT_ALLOWED
+    if fee >= command.amount_units:
+        return NOT_ABOVE_FEE
+    if command.daily_limit_units is not None:
+        already = draft.withdrawn_units if draft.withdrawn_day == draft.day else 0
+        if already + command.amount_units > command.daily_limit_units:
+            return WITHDRAW_DAY_LIMIT
+    if draft.balances[MERCHANT_USDT_ID] < command.amount_units:
+        return INSUFFICIENT
+    return None if can_take(draft, HOLD_ID, command.amount_units) else BALANCE_LIMIT
+
+
+def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
+    at_once = command.amount_units <= command.approval_limit_units
+    withdrawal = Withdrawal(
+        order_id=next_id(draft),
+        mc_order_id=command.mc_order_id,
+        amount_units=command.amount_units,
+        fee_units=fee,
+        rate_e8=command.fee_rate_e8,
+        chain=command.chain,
+        address=command.address,
+        notify_url=command.notify_url,
+        status=PENDING,
+        step_no=0,
+        approved_ms=draft.now_ms if at_once else None,
+        deadline_ms=draft.now_ms + command.deadline_after_ms,
+        created_ms=draft.now_ms,
+        finished_ms=None,
+        notified_ms=None,
+        tx_hash=None,
+    )
+    postings = (post(draft, MERCHANT_USDT_ID, HOLD_ID, USDT, command.amount_units),)
+    record(
+        draft,
+        "withdraw",
+        postings,
+        mc_order_id=command.mc_order_id,
+        rate_e8=command.fee_rate_e8,
+        facts=order_facts(withdrawal),
+        entry_id=withdrawal.order_id,
+    )
+    _count_withdrawn(draft, command.amount_units)
+    draft.put_withdrawal(withdrawal)
+    draft.changes.created.append(withdrawal.order_id)
+    if at_once:
+        draft.changes.approvals[withdrawal.order_id] = "limit"
+    draft.changes.steps.append(Step(withdrawal.order_id, 0, None, PENDING, draft.now_ms, "created by the merchant"))
+    return withdrawal
+
+
+def order_facts(withdrawal: Withdrawal) -> str:
+    """What the journal's hash covers of an order: whoever pays it compares the order with this text."""
+    facts = {
+        "address": withdrawal.address,
+        "arrival": withdrawal.arrival_units,
+        "chain": withdrawal.chain,
+        "deadline": withdrawal.deadline_ms,
+        "fee": withdrawal.fee_units,
+        "notifyUrl": withdrawal.notify_url,
+    }
+    return msgspec.json.encode(facts).decode()
+
+
+def _count_withdrawn(draft: Draft, amount_units: int) -> None:
+    already = draft.withdrawn_units if draft.withdrawn_day == draft.day else 0
+    draft.withdrawn_day = draft.day
+    draft.withdrawn_units = already + amount_units
+
+
+def _give_back_allowance(draft: Draft, withdrawal: Withdrawal) -> None:
+    """An order that came to nothing on the day of its creation no longer counts against the daily limit."""
+    if withdrawal.created_ms // DAY_MS == draft.withdrawn_day:
+        draft.withdrawn_units = max(0, draft.withdrawn_units - withdrawal.amount_units)
+
+
+def read(draft: Draft, command: ReadWithdrawal) -> Outcome:
+    """The order that both ids name. Refuses 40401."""
+    withdrawal = draft.withdrawals.get(command.order_id)
+    if withdrawal is None or withdrawal.mc_order_id != command.mc_order_id:
+        return ORDER_UNKNOWN
+    return withdrawal
+
+
+def approve(draft: Draft, command: Approve) -> Outcome:
+    """Let an order above the limit be paid. Refuses one that is unknown, no longer pending or past its deadline."""
+    withdrawal = draft.withdrawals.get(command.order_id)
+    if withdrawal is None:
+        return ORDER_UNKNOWN
+    if withdrawal.status != PENDING:
+        return illegal(withdrawal, "approved")
+    if withdrawal.approved_ms is not None:
+        return withdrawal
+    if draft.now_ms > withdrawal.deadline_ms:
+        return Refusal(42202, "orderId: the approval deadline of this order has passed")
+    approved = msgspec.structs.replace(withdrawal, approved_ms=draft.now_ms)
+    draft.put_withdrawal(approved)
+    draft.changes.moved.add(approved.order_id)
+    draft.changes.approvals[approved.order_id] = command.actor
+    return approved
+
+
+def take_up(draft: Draft, command: TakeUp) -> Outcome:
+    """The payer begins. Refuses an order that is not approved."""
+    withdrawal = draft.withdrawals.get(command.order_id)
+    if withdrawal is not None and withdrawal.status == PENDING and withdrawal.approved_ms is None:
+        return Refusal(42202, "orderId: this order waits for approval")
+    return _step(draft, command.order_id, PROCESSING, "taken up by the payer")
+
+
+def cancel(draft: Draft, command: Cancel) -> Outcome:
+    """Release the hold of an order that nobody has begun to pay."""
+    return _step(draft, command.order_id, CANCELLED, f"cancelled by {command.actor}", release="cancel")
+
+
+def expire(draft: Draft, command: Expire) -> Outcome:
+    """Release the hold of an order that was not approved in time. An approved order never expires."""
+    withdrawal = draft.withdrawals.get(command.order_id)
+    if withdrawal is not None and withdrawal.status == PENDING:
+        if withdrawal.approved_ms is not None or draft.now_ms <= withdrawal.deadline_ms:
+            return illegal(withdrawal, "expired")
+    return _step(draft, command.order_id, EXPIRED, "not approved before the deadline", release="expire")
+
+
+def fail(draft: Draft, command: Fail) -> Outcome:
+    """The order can never be paid; its hold stays until the refund."""
+    return _step(draft, command.order_id, FAILED, command.cause)
+
+
+def refund(draft: Draft, command: Refund) -> Outcome:
+    """Return the hold of a failed order in full."""
+    return _step(draft, command.order_id, REFUNDED, "returned in full", release="refund")
+
+
+def settle(draft: Draft, command: Settle) -> Outcome:
+    """The payout is final: the hold leaves custody and the fee becomes the platform's."""
+    withdrawal = draft.withdrawals.get(command.order_id)
+    if withdrawal is None:
+        return ORDER_UNKNOWN
+    if (withdrawal.status, PAID) not in LEGAL_STEPS:
+        return illegal(withdrawal, "settled")
+    postings: tuple[Posting, ...] = (
+        post(draft, HOLD_ID, CHAIN_ID_OF[withdrawal.chain], USDT, withdrawal.arrival_units),
+    )
+    if withdrawal.fee_units:
+        postings += (post(draft, HOLD_ID, FEES_ID_OF[USDT], USDT, withdrawal.fee_units),)
+    facts = msgspec.json.encode({"orderId": withdrawal.order_id, "txHash": command.tx_hash}).decode()
+    record(draft, "settle", postings, facts=facts)
+    return _move(draft, withdrawal, PAID, "transfer final on the chain", tx_hash=command.tx_hash)
+
+
+def illegal(withdrawal: Withdrawal, done: str) -> Refusal:
+    """The refusal of a step that the order's present status does not allow."""
+    return Refusal(42202, f"orderId: an order in status {withdrawal.status} can't be {done}")
+
+
+def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | None = None) -> Outcome:
+    withdrawal = draft.withdrawals.get(order_id)
+    if withdrawal is None:
+        return ORDER_UNKNOWN
+    if (withdrawal.status, status) not in LEGAL_STEPS:
+        return illegal(withdrawal, f"moved to status {status}")
+    if release is not None:
+        postings = (post(draft, HOLD_ID, MERCHANT_USDT_ID, USDT, withdrawal.amount_units),)
+        facts = msgspec.json.encode({"orderId": order_id}).decode()
+        record(draft, release, postings, facts=facts)
+        _give_back_allowance(draft, withdrawal)
+    return _move(draft, withdrawal, status, cause)
+
+
+def _move(draft: Draft, withdrawal: Withdrawal, status: int, cause: str, tx_hash: str | None = None) -> Withdrawal:
+    moved = msgspec.structs.replace(
+        withdrawal,
+        status=status,
+        step_no=withdrawal.step_no + 1,
+        finished_ms=draft.now_ms if status in FINAL else None,
+        tx_hash=tx_hash or withdrawal.tx_hash,
+    )
+    draft.put_withdrawal(moved)
+    changes = draft.changes
+    changes.moved.add(moved.order_id)
+    changes.steps.append(Step(moved.order_id, moved.step_no, withdrawal.status, status, draft.now_ms, cause))
+    if status in TOLD:
+        event_id = f"evt_{moved.order_id}_{status}"
+        changes.callbacks.append(CallbackDue(moved.order_id, status, event_id, draft.now_ms))
+    return moved

@@ -1,0 +1,158 @@
+"""What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values, read and written by `store`.
+
+Rules: a draft holds everything its commands name, read under the book's lock, and nothing else; the rules change
+it as they go, so that each command sees the one before.
+"""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from merchant_wallet.book.outcomes import Exchanged, Transferred, Withdrawal
+
+DAY_MS = 86_400_000
+
+
+class Posting(msgspec.Struct, frozen=True, gc=False):
+    """An amount of one currency moved from a source account to a target account, and both balances after it."""
+
+    source_id: int
+    target_id: int
+    currency: str
+    amount_units: int
+    source_balance: int
+    target_balance: int
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One command's postings and what else matters about it, chained to the entry before by `hash`."""
+
+    entry_id: int
+    kind: str
+    mc_order_id: str | None
+    at_ms: int
+    rate_e8: int
+    facts: str
+    postings: tuple[Posting, ...]
+    hash: bytes
+
+
+@dataclass(slots=True)
+class SubUser:
+    """A sub-user as the rules need it; `day_debited` counts what the merchant debited on UTC day `day`."""
+
+    user_id: int
+    ext_user_id: str
+    username: str
+    currency: str
+    evm_address: bytes
+    tron_address: bytes
+    paused: bool
+    limit_debit_units: int | None
+    limit_day_units: int | None
+    has_pin: bool
+    day: int
+    day_debited: int
+
+
+class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
+    """A transfer that an order id names already, with the sub-user it was for."""
+
+    outcome: Transferred
+    user_id: int
+
+
+class Rate(msgspec.Struct, frozen=True, gc=False):
+    """The rate in force for one direction: units received per unit sent."""
+
+    rate_e8: int | None
+    paused: bool
+    set_ms: int
+    max_age_ms: int | None
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """One step of an order's life."""
+
+    order_id: int
+    step_no: int
+    from_status: int | None
+    to_status: int
+    at_ms: int
+    cause: str
+
+
+class CallbackDue(msgspec.Struct, frozen=True, gc=False):
+    """A status that the merchant is to be told of."""
+
+    order_id: int
+    status: int
+    event_id: str
+    created_ms: int
+
+
+@dataclass(slots=True)
+class Changes:
+    """Everything a batch writes, in the order it was decided."""
+
+    nonces: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)
+    debited: set[int] = field(default_factory=set)
+    registered: list[SubUser] = field(default_factory=list)
+    address_indexes: list[int] = field(default_factory=list)
+    created: list[int] = field(default_factory=list)
+    moved: set[int] = field(default_factory=set)
+    steps: list[Step] = field(default_factory=list)
+    callbacks: list[CallbackDue] = field(default_factory=list)
+    approvals: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A book as far as one batch needs it, and the changes the batch makes.
+
+    `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids that
+    follows when `range_no` is used up.
+    """
+
+    merchant_id: int
+    now_ms: int
+    range_no: int
+    counter: int
+    next_range: int | None
+    entry_count: int
+    head_hash: bytes
+    settings_version: int
+    withdrawn_day: int
+    withdrawn_units: int
+    used_nonces: set[str] = field(default_factory=set)
+    balances: dict[int, int] = field(default_factory=dict)
+    sub_users: dict[int, SubUser] = field(default_factory=dict)
+    user_id_by_ext: dict[str, int] = field(default_factory=dict)
+    user_id_by_address: dict[bytes, int] = field(default_factory=dict)
+    known_transfers: dict[tuple[str, str], KnownTransfer] = field(default_factory=dict)
+    known_exchanges: dict[str, Exchanged] = field(default_factory=dict)
+    withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
+    order_id_by_mc: dict[str, int] = field(default_factory=dict)
+    rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
+
+    @property
+    def day(self) -> int:
+        """The UTC day of `now_ms`, counted from the epoch."""
+        return self.now_ms // DAY_MS
+
+    def add_sub_user(self, sub_user: SubUser, balance_units: int) -> None:
+        """Make a sub-user and its balance known to the batch, by id, by external id and by both addresses."""
+        user_id = sub_user.user_id
+        self.sub_users[user_id] = sub_user
+        self.balances[user_id] = balance_units
+        self.user_id_by_ext[sub_user.ext_user_id] = user_id
+        self.user_id_by_address[sub_user.evm_address] = user_id
+        self.user_id_by_address[sub_user.tron_address] = user_id
+
+    def put_withdrawal(self, withdrawal: Withdrawal) -> None:
+        """Make an order, as it now stands, known to the batch."""
+        self.withdrawals[withdrawal.order_id] = withdrawal
+        self.order_id_by_mc[withdrawal.mc_order_id] = withdrawal.order_id

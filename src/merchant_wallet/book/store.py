@@ -1,0 +1,387 @@
+"""The book's SQL: reads what a batch needs under the book's lock, writes what the rules decided.
+
+Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first; two
+flushes, one to lock and read, one to write and commit; the number of rows changed is compared with the number
+decided. Statements are in `book.sql`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg.pq.abc import PGresult
+
+from merchant_wallet.book import arrays
+from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
+from merchant_wallet.book.needs import Needs
+from merchant_wallet.book.outcomes import Exchanged, Transferred, Withdrawal
+from merchant_wallet.book.rules.exchange import EXCHANGE
+from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
+from merchant_wallet.book.state import Changes, Draft, KnownTransfer, Posting, Rate, SubUser
+from merchant_wallet.db import Queries
+from merchant_wallet.money import KFB, USDT
+
+QUERIES: Final = Queries(Path(__file__).with_name("book.sql"))
+STATEMENTS: Final = {name.encode(): query.text.encode() for name, query in QUERIES.items()}
+
+
+class BookMissing(Exception):
+    """There is no book of this merchant."""
+
+
+async def open_draft(link: Link, merchant_id: int, needs: Needs, now_ms: int) -> Draft:
+    """Begin the transaction, take the book's lock and read what the batch needs.
+
+    Raises BookMissing; LinkLost and StatementFailed as the link does.
+    """
+    merchant = b"%d" % merchant_id
+    calls: list[Call] = [(BEGIN, ()), (b"lock_book", (merchant, b"%d" % now_ms))]
+    readers = []
+    for name, parameters, reader in _plan_reads(needs):
+        calls.append((name, (merchant, *parameters)))
+        readers.append(reader)
+    results = await link.run(calls)
+    draft = _read_book(merchant_id, results[1])
+    for reader, result in zip(readers, results[2:], strict=True):
+        reader(draft, result)
+    if needs.order_ids_known and (found := _rows(results[-1])):
+        await _read_known_orders(link, draft, found)
+    return draft
+
+
+def _plan_reads(needs: Needs) -> Iterator[tuple[bytes, tuple[bytes, ...], Callable[[Draft, PGresult], None]]]:
+    if needs.nonces:
+        yield b"find_nonces", (arrays.of_texts(needs.nonces),), _read_nonces
+    if needs.ext_user_ids:
+        yield b"read_sub_users_by_ext", (arrays.of_texts(needs.ext_user_ids),), _read_sub_users
+    if needs.addresses:
+        yield b"read_sub_users_by_address", (arrays.of_bytes(needs.addresses),), _read_sub_users
+    if needs.accounts:
+        yield b"read_accounts", (arrays.of_ints(needs.accounts),), _read_accounts
+    if needs.withdrawal_ids or needs.withdrawal_mc_ids:
+        ids = arrays.of_ints(needs.withdrawal_ids), arrays.of_texts(needs.withdrawal_mc_ids)
+        yield b"read_withdrawals", ids, _read_withdrawals
+    if needs.rates:
+        yield b"read_rates", (), _read_rates
+    if needs.order_ids_known:
+        # Last, because what it finds is read further by `open_draft` itself.
+        known = arrays.of_texts(needs.order_ids_known), arrays.of_texts(needs.order_kinds)
+        yield b"find_orders", known, lambda draft, result: None
+
+
+def _rows(result: PGresult) -> list[list[Any]]:
+    """The result's rows as lists of text values in bytes, None for NULL."""
+    value, columns = result.get_value, range(result.nfields)
+    return [[value(row, column) for column in columns] for row in range(result.ntuples)]
+
+
+def _read_book(merchant_id: int, result: PGresult) -> Draft:
+    rows = _rows(result)
+    if not rows:
+        raise BookMissing(str(merchant_id))
+    range_no, counter, next_range, count, head, last_ms, version, day, withdrawn = rows[0]
+    return Draft(
+        merchant_id=merchant_id,
+        now_ms=int(last_ms),
+        range_no=int(range_no),
+        counter=int(counter),
+        next_range=arrays.read_optional_int(next_range),
+        entry_count=int(count),
+        head_hash=arrays.read_bytes(head),
+        settings_version=int(version),
+        withdrawn_day=int(day),
+        withdrawn_units=int(withdrawn),
+    )
+
+
+def _read_nonces(draft: Draft, result: PGresult) -> None:
+    draft.used_nonces.update(row[0].decode() for row in _rows(result))
+
+
+def _read_accounts(draft: Draft, result: PGresult) -> None:
+    for account_id, balance in _rows(result):
+        draft.balances[int(account_id)] = int(balance)
+
+
+def _read_sub_users(draft: Draft, result: PGresult) -> None:
+    for row in _rows(result):
+        user_id, ext, username, currency, evm, tron, paused, limit, day_limit, has_pin, day, debited, balance = row
+        if int(user_id) in draft.sub_users:
+            continue
+        sub_user = SubUser(
+            int(user_id),
+            ext.decode(),
+            username.decode(),
+            currency.decode(),
+            arrays.read_bytes(evm),
+            arrays.read_bytes(tron),
+            paused == b"t",
+            arrays.read_optional_int(limit),
+            arrays.read_optional_int(day_limit),
+            has_pin == b"t",
+            int(day),
+            int(debited),
+        )
+        draft.add_sub_user(sub_user, int(balance))
+
+
+async def _read_known_orders(link: Link, draft: Draft, found: list[list[Any]]) -> None:
+    """The outcomes of orders that were found: a second read, for repeats alone."""
+    ids = arrays.of_ints([int(row[0]) for row in found])
+    (result,) = await link.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
+    postings: dict[bytes, list[list[Any]]] = {}
+    for row in _rows(result):
+        postings.setdefault(row[0], []).append(row)
+    for entry_id, kind, mc_order_id, rate_e8 in found:
+        _know_order(draft, int(entry_id), kind.decode(), mc_order_id.decode(), int(rate_e8), postings[entry_id])
+
+
+def _know_order(draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[list[Any]]) -> None:
+    _, source, target, first_currency, first_amount = postings[0]
+    currency, first = first_currency.decode(), int(first_amount)
+    second = int(postings[1][4]) if len(postings) > 1 else 0
+    if kind == EXCHANGE:
+        received = postings[1][3].decode()
+        draft.known_exchanges[mc_order_id] = Exchanged(entry_id, currency, received, first, second, rate_e8)
+        return
+    outcome = Transferred(entry_id, mc_order_id, currency, first + second, first, second, rate_e8)
+    user_id = int(source) if kind == USER_TO_MERCHANT else int(target)
+    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
+
+
+def _read_withdrawals(draft: Draft, result: PGresult) -> None:
+    optional = arrays.read_optional_int
+    for row in _rows(result):
+        order_id, mc, amount, fee, rate, chain, address, url, status, step, approved, deadline, created, finished, notified, tx = row
+        withdrawal = Withdrawal(
+            int(order_id),
+            mc.decode(),
+            int(amount),
+            int(fee),
+            int(rate),
+            chain.decode(),
+            address.decode(),
+            url.decode(),
+            int(status),
+            int(step),
+            optional(approved),
+            int(deadline),
+            int(created),
+            optional(finished),
+            optional(notified),
+            arrays.read_optional_text(tx),
+        )
+        draft.put_withdrawal(withdrawal)
+
+
+def _read_rates(draft: Draft, result: PGresult) -> None:
+    """The platform's row comes first; a merchant's own overrides it direction by direction, and may pause it."""
+    optional = arrays.read_optional_int
+    for row in _rows(result):
+        for pair, (rate, paused, set_ms, age) in (((USDT, KFB), row[1:5]), ((KFB, USDT), row[5:9])):
+            below = draft.rates.get(pair)
+            if rate is not None:
+                draft.rates[pair] = Rate(int(rate), paused == b"t", int(set_ms or 0), optional(age))
+            elif below is not None and paused == b"t":
+                draft.rates[pair] = msgspec.structs.replace(below, paused=True)
+
+
+async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int) -> None:
+    """Write what the batch changed and commit; `seen_count` is the entry count that the draft began with.
+
+    A statement that changes another number of rows than the rules decided fails, and with it the batch. Raises
+    StatementFailed, and LinkLost when the answer to COMMIT did not come.
+    """
+    calls = [*_write_claims(draft, batch_id), *_write_entries(draft), *_write_accounts(draft), *_write_sub_users(draft)]
+    calls += [*_write_withdrawals(draft), *_write_callbacks(draft), _advance(draft, seen_count)]
+    merchant = b"%d" % draft.merchant_id
+    await link.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
+
+
+async def was_committed(link: Link, merchant_id: int, batch_id: str, now_ms: int) -> bool:
+    """Whether the batch was committed, asked under the book's lock: whoever held it before has ended by now.
+
+    The caller rolls back. Raises BookMissing, StatementFailed, LinkLost.
+    """
+    merchant = b"%d" % merchant_id
+    calls: list[Call] = [
+        (BEGIN, ()),
+        (b"lock_book", (merchant, b"%d" % now_ms)),
+        (b"find_batch", (merchant, batch_id.encode())),
+        (ROLLBACK, ()),
+    ]
+    results = await link.run(calls)
+    return results[2].ntuples == 1
+
+
+Write = tuple[bytes, tuple[bytes | None, ...]]
+
+
+def _write_claims(draft: Draft, batch_id: str) -> Iterator[Write]:
+    yield b"insert_nonces", (b"%d" % draft.day, arrays.of_texts([batch_id, *draft.changes.nonces]))
+
+
+def _write_entries(draft: Draft) -> Iterator[Write]:
+    entries = draft.changes.entries
+    if not entries:
+        return
+    yield (
+        b"insert_entries",
+        (
+            arrays.of_ints([entry.entry_id for entry in entries]),
+            arrays.of_texts([entry.kind for entry in entries]),
+            arrays.of_texts([entry.mc_order_id for entry in entries]),
+            arrays.of_ints([entry.at_ms for entry in entries]),
+            arrays.of_ints([entry.rate_e8 for entry in entries]),
+            arrays.of_texts([entry.facts for entry in entries]),
+            arrays.of_bytes([entry.hash for entry in entries]),
+        ),
+    )
+    rows = [(e.entry_id, number, p) for e in entries for number, p in enumerate(e.postings, 1)]
+    if rows:
+        yield b"insert_postings", _posting_columns(rows)
+
+
+def _posting_columns(rows: Sequence[tuple[int, int, Posting]]) -> tuple[bytes, ...]:
+    return (
+        arrays.of_ints([entry_id for entry_id, _, _ in rows]),
+        arrays.of_ints([number for _, number, _ in rows]),
+        arrays.of_ints([p.source_id for _, _, p in rows]),
+        arrays.of_ints([p.target_id for _, _, p in rows]),
+        arrays.of_texts([p.currency for _, _, p in rows]),
+        arrays.of_ints([p.amount_units for _, _, p in rows]),
+        arrays.of_ints([p.source_balance for _, _, p in rows]),
+        arrays.of_ints([p.target_balance for _, _, p in rows]),
+    )
+
+
+def _write_accounts(draft: Draft) -> Iterator[Write]:
+    changes = draft.changes
+    opened = {sub_user.user_id for sub_user in changes.registered}
+    touched = [account_id for account_id in changes.touched if account_id not in opened]
+    if touched:
+        debited = [draft.sub_users[account_id] if account_id in changes.debited else None for account_id in touched]
+        yield (
+            b"update_accounts",
+            (
+                arrays.of_ints(touched),
+                arrays.of_ints([draft.balances[account_id] for account_id in touched]),
+                arrays.of_ints([sub_user and sub_user.day for sub_user in debited]),
+                arrays.of_ints([sub_user and sub_user.day_debited for sub_user in debited]),
+                b"%d" % len(touched),
+            ),
+        )
+
+
+def _write_sub_users(draft: Draft) -> Iterator[Write]:
+    opened = draft.changes.registered
+    if not opened:
+        return
+    ids = arrays.of_ints([sub_user.user_id for sub_user in opened])
+    evm = [sub_user.evm_address for sub_user in opened]
+    tron = [sub_user.tron_address for sub_user in opened]
+    yield (
+        b"insert_accounts",
+        (
+            ids,
+            arrays.of_texts([sub_user.currency for sub_user in opened]),
+            arrays.of_ints([draft.balances[sub_user.user_id] for sub_user in opened]),
+            arrays.of_ints([sub_user.day for sub_user in opened]),
+            arrays.of_ints([sub_user.day_debited for sub_user in opened]),
+        ),
+    )
+    exts, indexes = arrays.of_texts([sub_user.ext_user_id for sub_user in opened]), arrays.of_ints(draft.changes.address_indexes)
+    yield b"insert_sub_users", (ids, exts, indexes, arrays.of_bytes(evm), arrays.of_bytes(tron), b"%d" % draft.now_ms)
+    both = arrays.of_bytes(evm + tron)
+    yield b"insert_wallet_addresses", (both, arrays.of_ints([sub_user.user_id for sub_user in opened] * 2))
+    yield b"insert_given_addresses", (both,)
+
+
+def _write_withdrawals(draft: Draft) -> Iterator[Write]:
+    changes = draft.changes
+    if changes.steps:
+        steps = changes.steps
+        yield (
+            b"insert_steps",
+            (
+                arrays.of_ints([step.order_id for step in steps]),
+                arrays.of_ints([step.step_no for step in steps]),
+                arrays.of_ints([step.from_status for step in steps]),
+                arrays.of_ints([step.to_status for step in steps]),
+                arrays.of_ints([step.at_ms for step in steps]),
+                arrays.of_texts([step.cause for step in steps]),
+            ),
+        )
+    if changes.created:
+        yield b"insert_withdrawals", _new_order_columns(draft)
+    moved = [draft.withdrawals[order_id] for order_id in changes.moved if order_id not in changes.created]
+    if moved:
+        yield b"update_withdrawals", _moved_order_columns(changes, moved)
+
+
+def _new_order_columns(draft: Draft) -> tuple[bytes, ...]:
+    orders = [draft.withdrawals[order_id] for order_id in draft.changes.created]
+    return (
+        arrays.of_ints([order.order_id for order in orders]),
+        arrays.of_texts([order.mc_order_id for order in orders]),
+        arrays.of_ints([order.amount_units for order in orders]),
+        arrays.of_ints([order.fee_units for order in orders]),
+        arrays.of_ints([order.rate_e8 for order in orders]),
+        arrays.of_texts([order.chain for order in orders]),
+        arrays.of_texts([order.address for order in orders]),
+        arrays.of_texts([order.notify_url for order in orders]),
+        arrays.of_ints([order.status for order in orders]),
+        arrays.of_ints([order.step_no for order in orders]),
+        arrays.of_ints([order.approved_ms for order in orders]),
+        arrays.of_texts([draft.changes.approvals.get(order.order_id) for order in orders]),
+        arrays.of_ints([order.deadline_ms for order in orders]),
+        arrays.of_ints([order.created_ms for order in orders]),
+        arrays.of_ints([order.finished_ms for order in orders]),
+        arrays.of_texts([order.tx_hash for order in orders]),
+    )
+
+
+def _moved_order_columns(changes: Changes, orders: Sequence[Withdrawal]) -> tuple[bytes, ...]:
+    taken = Counter(step.order_id for step in changes.steps)
+    return (
+        arrays.of_ints([order.order_id for order in orders]),
+        arrays.of_ints([order.status for order in orders]),
+        arrays.of_ints([order.step_no for order in orders]),
+        arrays.of_ints([order.step_no - taken[order.order_id] for order in orders]),
+        arrays.of_ints([order.approved_ms for order in orders]),
+        arrays.of_texts([changes.approvals.get(order.order_id) for order in orders]),
+        arrays.of_ints([order.finished_ms for order in orders]),
+        arrays.of_texts([order.tx_hash for order in orders]),
+        b"%d" % len(orders),
+    )
+
+
+def _write_callbacks(draft: Draft) -> Iterator[Write]:
+    due = draft.changes.callbacks
+    if due:
+        yield (
+            b"insert_callbacks",
+            (
+                arrays.of_ints([callback.order_id for callback in due]),
+                arrays.of_ints([callback.status for callback in due]),
+                arrays.of_texts([callback.event_id for callback in due]),
+                arrays.of_ints([callback.created_ms for callback in due]),
+            ),
+        )
+
+
+def _advance(draft: Draft, seen_count: int) -> Write:
+    next_range = None if draft.next_range is None else b"%d" % draft.next_range
+    head = b"\\x" + draft.head_hash.hex().encode()
+    return b"advance_book", (
+        b"%d" % draft.range_no,
+        b"%d" % draft.counter,
+        next_range,
+        b"%d" % draft.entry_count,
+        head,
+        b"%d" % draft.withdrawn_day,
+        b"%d" % draft.withdrawn_units,
+        b"%d" % seen_count,
+    )

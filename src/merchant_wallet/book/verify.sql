@@ -1,0 +1,79 @@
+-- What verification reads. All pages of one book are read in one snapshot; every statement names one merchant and
+-- walks a primary key, but for the two that look for books.
+
+-- name: begin_snapshot
+-- Everything after this sees one moment of the book, however long it takes and whatever commits meanwhile.
+set transaction isolation level repeatable read, read only;
+
+-- name: read_book
+-- The book's row and the ranges of ids that belong to it.
+select b.id_range, b.id_counter, b.next_range, b.entry_count, b.head_hash, b.last_ms, b.withdrawn_day, b.withdrawn_units,
+       array(select r.range_no from id_range r where r.merchant_id = b.merchant_id order by r.range_no)
+  from book b where b.merchant_id = %(merchant_id)s;
+
+-- name: page_entries
+-- The next entries of the journal.
+select entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash from entry
+ where merchant_id = %(merchant_id)s and entry_id > %(after)s order by entry_id limit %(page)s;
+
+-- name: page_postings
+-- The postings of a page of entries, and any that stand between them without an entry.
+select entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance from posting
+ where merchant_id = %(merchant_id)s and entry_id > %(after)s and entry_id <= %(upto)s order by entry_id, posting_no;
+
+-- name: page_orders
+-- The orders that a page of entries opened: an order has the id of its entry.
+select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+  from withdrawal where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id;
+
+-- name: page_steps
+-- The whole lives of those orders.
+select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_step
+ where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, step_no;
+
+-- name: page_callbacks
+-- What was to be told about those orders.
+select order_id, status, event_id, created_ms from callback
+ where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, status;
+
+-- name: page_sub_users
+-- The sub-users that a page of entries registered: a sub-user has the id of its entry.
+select user_id, ext_user_id, address_index, evm_address, tron_address from sub_user
+ where merchant_id = %(merchant_id)s and user_id > %(after)s and user_id <= %(upto)s order by user_id;
+
+-- name: page_accounts
+-- The next accounts, to be compared with what the postings add up to.
+select account_id, kind, currency, balance, day, day_debited from account
+ where merchant_id = %(merchant_id)s and account_id > %(after)s order by account_id limit %(page)s;
+
+-- name: find_stray_wallet
+-- A sub-user without one of its addresses in the book's list or the platform's, or an address in the book's list
+-- that is not its sub-user's own: a transfer that names the address would go astray.
+select s.user_id from sub_user s
+ cross join lateral (values (s.evm_address), (s.tron_address)) a (address)
+  left join wallet_address w on w.merchant_id = s.merchant_id and w.address = a.address and w.user_id = s.user_id
+  left join given_address g on g.address = a.address and g.merchant_id = s.merchant_id
+ where s.merchant_id = %(merchant_id)s and (w.address is null or g.address is null)
+union all
+select w.user_id from wallet_address w
+  left join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id and w.address in (s.evm_address, s.tron_address)
+ where w.merchant_id = %(merchant_id)s and s.user_id is null
+ limit 1;
+
+-- name: list_books
+-- Every merchant with a book, or with rows of a journal that lost its book (found by skipping from one
+-- merchant to the next, since counting all rows would take as long as verifying them).
+with recursive in_entries (merchant_id) as (
+    select min(merchant_id) from entry
+    union all
+    select (select min(e.merchant_id) from entry e where e.merchant_id > i.merchant_id) from in_entries i where i.merchant_id is not null
+), in_postings (merchant_id) as (
+    select min(merchant_id) from posting
+    union all
+    select (select min(p.merchant_id) from posting p where p.merchant_id > i.merchant_id) from in_postings i where i.merchant_id is not null
+)
+select merchant_id from book
+union select merchant_id from in_entries where merchant_id is not null
+union select merchant_id from in_postings where merchant_id is not null
+order by merchant_id;

@@ -1,0 +1,239 @@
+"""The writer: commands gather per book and are committed batch by batch.
+
+One lane per book: while the book's last database transaction runs, commands wait; then up to a batch's worth are
+judged and committed together. Rules:
+- an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
+- a lane is bounded: a full one refuses at once (`Unavailable`);
+- connections go round between lanes in the order in which the lanes asked;
+- a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
+- a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
+Correct with any number of processes, since the book's row is the lock; fast with one, since that one gathers.
+"""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from merchant_wallet.book import store
+from merchant_wallet.book.commands import Submission
+from merchant_wallet.book.journal import RangeExhausted
+from merchant_wallet.book.link import ROLLBACK, Link, LinkLost, StatementFailed
+from merchant_wallet.book.needs import gather
+from merchant_wallet.book.outcomes import Outcome, Stale
+from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.clock import now_ms
+
+log = structlog.get_logger("writer")
+
+PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
+"""SQLSTATE classes of what passes by itself: connection, serialization, resources, locks, operator, system."""
+
+
+class Unavailable(Exception):
+    """Not now: the queue is full, the database away or the service stopping. Nothing was done (code 50300)."""
+
+
+class Fault(Exception):
+    """A fault of ours in judging or writing this one command (code 50000). Nothing was done."""
+
+
+class Job:
+    """A submission and who waits for its outcome."""
+
+    __slots__ = ("answer", "submission")
+
+    def __init__(self, submission: Submission, answer: asyncio.Future[Outcome]) -> None:
+        self.submission = submission
+        self.answer = answer
+
+
+class Writer:
+    """Takes submissions for any book and answers each with its outcome, once that outcome is committed."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections: int = 16,
+        queue_limit: int = 4096,
+        batch_limit: int = 512,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._url = url
+        self._queue_limit = queue_limit
+        self._batch_limit = batch_limit
+        self._clock = clock
+        self._turns = asyncio.Semaphore(connections)
+        self._idle: list[Link] = []
+        self._lanes: dict[int, deque[Job]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    async def open(self) -> None:
+        """Connect once, so that a database that is away is known at the start. Raises Unavailable."""
+        try:
+            self._idle.append(await Link.open(self._url, store.STATEMENTS))
+        except LinkLost as lost:
+            raise Unavailable(f"database: {lost}") from lost
+
+    async def close(self) -> None:
+        """Refuse new submissions, finish those that wait, close the connections."""
+        self._closing = True
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        while self._idle:
+            await self._idle.pop().close()
+
+    @property
+    def waiting_count(self) -> int:
+        """How many commands wait, over all books."""
+        return sum(len(lane) for lane in self._lanes.values())
+
+    def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
+        """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer is closing.
+
+        The future gives the outcome, or raises Unavailable or Fault.
+        """
+        if self._closing:
+            raise Unavailable("stopping")
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        lane = self._lanes.get(merchant_id)
+        if lane is None:
+            self._lanes[merchant_id] = deque((Job(submission, answer),))
+            task = asyncio.create_task(self._drain(merchant_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif len(lane) >= self._queue_limit:
+            raise Unavailable("queue full")
+        else:
+            lane.append(Job(submission, answer))
+        return answer
+
+    async def _drain(self, merchant_id: int) -> None:
+        lane = self._lanes[merchant_id]
+        while lane:
+            async with self._turns:
+                jobs = [lane.popleft() for _ in range(min(len(lane), self._batch_limit))]
+                await self._commit(merchant_id, jobs)
+        del self._lanes[merchant_id]
+
+    async def _commit(self, merchant_id: int, jobs: Sequence[Job]) -> None:
+        """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
+        try:
+            outcomes = await self._try_batch(merchant_id, [job.submission for job in jobs])
+        except Unavailable as refusal:
+            log.warning("batch not available", merchant_id=merchant_id, commands=len(jobs), reason=str(refusal))
+            _answer_all(jobs, refusal)
+        except Exception as error:
+            if len(jobs) > 1:
+                log.warning("batch halved", merchant_id=merchant_id, commands=len(jobs), reason=repr(error))
+                middle = len(jobs) // 2
+                await self._commit(merchant_id, jobs[:middle])
+                await self._commit(merchant_id, jobs[middle:])
+                return
+            submission = jobs[0].submission
+            log.error(
+                "command failed",
+                merchant_id=merchant_id,
+                request_id=submission.request_id,
+                command=type(submission.command).__name__,
+                exc_info=error,
+            )
+            _answer_all(jobs, Fault(submission.request_id))
+        else:
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                if not job.answer.done():
+                    job.answer.set_result(outcome)
+
+    async def _try_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Run the batch, once more if the connection was lost before COMMIT was sent; raises what spoiled it."""
+        batch_id = f"!{uuid.uuid4().hex}"
+        for last_try in (False, True):
+            try:
+                return await self._run_batch(merchant_id, submissions, batch_id)
+            except LinkLost as lost:
+                if last_try:
+                    raise Unavailable(f"database: {lost}") from lost
+            except StatementFailed as failure:
+                if failure.sqlstate[:2] not in PASSING_CLASSES:
+                    raise
+                if last_try:
+                    raise Unavailable(f"database: {failure}") from failure
+            except RangeExhausted as exhausted:
+                raise Unavailable(str(exhausted)) from exhausted
+        raise AssertionError("unreachable")
+
+    async def _run_batch(self, merchant_id: int, submissions: Sequence[Submission], batch_id: str) -> list[Outcome]:
+        link = await self._take_link()
+        try:
+            draft = await store.open_draft(link, merchant_id, gather(submissions), self._clock())
+            seen_count = draft.entry_count
+            outcomes = apply_batch(draft, submissions)
+            if all(isinstance(outcome, Stale) for outcome in outcomes):
+                await link.run([(ROLLBACK, ())])
+                return outcomes
+            try:
+                await store.commit_draft(link, draft, batch_id, seen_count)
+            except LinkLost as lost:
+                if not await self._find_out(merchant_id, batch_id, lost):
+                    raise
+            return outcomes
+        except LinkLost:
+            raise
+        except Exception:
+            await _roll_back(link)
+            raise
+        finally:
+            await self._give_back(link)
+
+    async def _find_out(self, merchant_id: int, batch_id: str, lost: LinkLost) -> bool:
+        """Whether the batch was committed although its COMMIT got no answer. Raises Unavailable when nobody knows."""
+        log.warning("commit unanswered", merchant_id=merchant_id, batch=batch_id, reason=str(lost))
+        for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
+            await asyncio.sleep(delay_s)
+            try:
+                link = await Link.open(self._url, store.STATEMENTS)
+            except LinkLost:
+                continue
+            try:
+                return await store.was_committed(link, merchant_id, batch_id, self._clock())
+            except (LinkLost, StatementFailed) as failure:
+                log.warning("commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure))
+            finally:
+                await link.close()
+        raise Unavailable("the database went away while it committed")
+
+    async def _take_link(self) -> Link:
+        while self._idle:
+            link = self._idle.pop()
+            if not link.broken:
+                return link
+            await link.close()
+        return await Link.open(self._url, store.STATEMENTS)
+
+    async def _give_back(self, link: Link) -> None:
+        if link.broken:
+            await link.close()
+        else:
+            self._idle.append(link)
+
+
+async def _roll_back(link: Link) -> None:
+    """End a failed transaction; a link that can't is closed by whoever gives it back."""
+    if link.broken:
+        return
+    try:
+        await link.run([(ROLLBACK, ())])
+    except (LinkLost, StatementFailed) as failure:
+        link.broken = True
+        log.warning("rollback failed", reason=str(failure))
+
+
+def _answer_all(jobs: Sequence[Job], error: Exception) -> None:
+    for job in jobs:
+        if not job.answer.done():
+            job.answer.set_exception(error)

@@ -1,0 +1,269 @@
+"""Wallet addresses: their two written forms, and their derivation from extended keys.
+
+Rules: inside, an address is its 20 bytes, which are the same on both chains; a form is read at the edge and
+written at the edge. An EVM address in mixed case must carry its EIP-55 checksum. A TRON address is
+base58check of 0x41 and the 20 bytes. Deposit addresses are the keys /0/i (BIP32, BIP44) below an account's
+extended public key, so that whoever serves them needs no private key. Nothing here logs or prints a private
+key.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from coincurve import PrivateKey, PublicKey
+from Crypto.Hash import RIPEMD160, keccak
+
+ERC20: Final = "ERC20"
+TRC20: Final = "TRC20"
+# Coin types of SLIP-44, the second level of a BIP44 path.
+COIN_TYPES: Final = {ERC20: 60, TRC20: 195}
+
+ZERO: Final = bytes(20)
+# USDT's own contracts on the main networks, 0xdAC17F95… and TR7NHqje…: coins sent there would be lost.
+USDT_CONTRACTS: Final = {
+    ERC20: bytes.fromhex("dac17f958d2ee523a2206206994597c13d831ec7"),
+    TRC20: bytes.fromhex("a614f803b6fd780986a42c78ec9c7f77e6ded13c"),
+}
+# In the sandbox a payout to the first fails and one to the second takes a minute.
+SANDBOX_FAILING: Final = bytes.fromhex("000000000000000000000000000000000000dead")
+SANDBOX_SLOW: Final = bytes.fromhex("000000000000000000000000000000000000beef")
+
+_ALPHABET: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_DIGITS: Final = {character: value for value, character in enumerate(_ALPHABET)}
+_LOWER_HEX: Final = frozenset("0123456789abcdef")
+_TRON_PREFIX: Final = b"\x41"
+_TRON_LENGTH: Final = 34
+_XPUB_LENGTH: Final = 111
+_XPUB_VERSION: Final = bytes.fromhex("0488b21e")
+_HARDENED: Final = 2**31
+_CURVE_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+_CACHED_FORMS: Final = 65_536
+
+
+def keccak256(message: bytes) -> bytes:
+    """The original Keccak-256 that both chains use, not NIST's SHA3-256."""
+    return keccak.new(digest_bits=256, data=message).digest()
+
+
+def encode_base58check(payload: bytes) -> str:
+    """`payload` with its 4-byte double SHA-256 checksum, in base58."""
+    checked = payload + _checksum(payload)
+    number = int.from_bytes(checked, "big")
+    digits = []
+    while number:
+        number, digit = divmod(number, 58)
+        digits.append(_ALPHABET[digit])
+    leading_zeros = len(checked) - len(checked.lstrip(b"\0"))
+    return "1" * leading_zeros + "".join(reversed(digits))
+
+
+def decode_base58check(text: str) -> bytes:
+    """The payload of a base58check text.
+
+    Raises ValueError. Callers bound the length, the cost of which is square.
+    """
+    number = 0
+    for character in text:
+        digit = _DIGITS.get(character)
+        if digit is None:
+            raise ValueError(f"{character!r} is not a base58 character")
+        number = number * 58 + digit
+    leading_zeros = len(text) - len(text.lstrip("1"))
+    checked = bytes(leading_zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    payload = checked[:-4]
+    if len(checked) < 4 or _checksum(payload) != checked[-4:]:
+        raise ValueError("the base58 checksum does not match")
+    return payload
+
+
+@lru_cache(maxsize=_CACHED_FORMS)
+def to_eip55(address: bytes) -> str:
+    """The EVM form of 20 bytes with its checksum in the case of the letters (EIP-55)."""
+    _check_size(address)
+    digits = address.hex()
+    case = keccak256(digits.encode()).hex()
+    return "0x" + "".join(d.upper() if c > "7" else d for d, c in zip(digits, case, strict=False))
+
+
+@lru_cache(maxsize=_CACHED_FORMS)
+def to_tron(address: bytes) -> str:
+    """The TRON form of 20 bytes: 34 characters that begin with T."""
+    _check_size(address)
+    return encode_base58check(_TRON_PREFIX + address)
+
+
+@lru_cache(maxsize=_CACHED_FORMS)
+def parse_evm(text: str) -> bytes:
+    """The 20 bytes of `0x` and 40 hex digits, all lower case or with a right EIP-55 checksum.
+
+    Raises ValueError.
+    """
+    digits = text[2:]
+    if len(text) != 42 or not text.startswith("0x") or not _LOWER_HEX.issuperset(digits.lower()):
+        raise ValueError("an EVM address is 0x and 40 hex digits")
+    address = bytes.fromhex(digits)
+    if not _LOWER_HEX.issuperset(digits) and to_eip55(address) != text:
+        raise ValueError("the EIP-55 checksum does not match the case of the letters")
+    return address
+
+
+@lru_cache(maxsize=_CACHED_FORMS)
+def parse_tron(text: str) -> bytes:
+    """The 20 bytes of a TRON address in base58check. Raises ValueError."""
+    if len(text) != _TRON_LENGTH or not text.startswith("T"):
+        raise ValueError("a TRON address is 34 base58 characters that begin with T")
+    payload = decode_base58check(text)
+    if len(payload) != 21 or payload[:1] != _TRON_PREFIX:
+        raise ValueError("the address is not one of the TRON main network")
+    return payload[1:]
+
+
+def parse_address(chain: str, text: str) -> bytes:
+    """The 20 bytes of an address in the form of `chain`. Raises ValueError when it is not valid there."""
+    return parse_tron(text) if chain == TRC20 else parse_evm(text)
+
+
+def format_address(chain: str, address: bytes) -> str:
+    """The form of 20 bytes on `chain`."""
+    return to_tron(address) if chain == TRC20 else to_eip55(address)
+
+
+def parse_wallet_address(text: str) -> tuple[str, bytes]:
+    """The chain (ERC20 or TRC20) that the form of `text` belongs to, and its 20 bytes. Raises ValueError."""
+    chain = ERC20 if text.startswith("0x") else TRC20
+    return chain, parse_address(chain, text)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedPublicKey:
+    """A BIP32 extended public key: all addresses below it, no way to spend from them."""
+
+    key: bytes
+    chain_code: bytes
+    depth: int = 0
+    parent_fingerprint: bytes = bytes(4)
+    child_number: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "ExtendedPublicKey":
+        """Read an `xpub…` text (BIP32, serialization format). Raises ValueError."""
+        raw = decode_base58check(text) if len(text) == _XPUB_LENGTH else b""
+        if len(raw) != 78 or raw[:4] != _XPUB_VERSION:
+            raise ValueError("not an extended public key (xpub)")
+        if raw[4] == 0 and any(raw[5:13]):
+            raise ValueError("an extended public key of depth 0 cannot have a parent")
+        # The curve library would also read other encodings of a point; only a compressed one belongs here.
+        PublicKey(raw[45:])
+        return cls(raw[45:], raw[13:45], raw[4], raw[5:9], int.from_bytes(raw[9:13], "big"))
+
+    def text(self) -> str:
+        """The `xpub…` form."""
+        head = self.depth.to_bytes(1, "big") + self.parent_fingerprint + self.child_number.to_bytes(4, "big")
+        return encode_base58check(_XPUB_VERSION + head + self.chain_code + self.key)
+
+    def child(self, number: int) -> "ExtendedPublicKey":
+        """The child of this number below 2**31. Raises ValueError; a public key has no hardened children."""
+        if not 0 <= number < _HARDENED:
+            raise ValueError("a public key has no hardened children")
+        tweak, chain_code = _split_hmac(self.chain_code, self.key + number.to_bytes(4, "big"))
+        key = PublicKey(self.key).add(tweak).format()
+        return ExtendedPublicKey(key, chain_code, self.depth + 1, fingerprint_of(self.key), number)
+
+    def address(self) -> bytes:
+        """The 20 bytes of the address that this key controls, on either chain."""
+        return keccak256(PublicKey(self.key).format(compressed=False)[1:])[12:]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedPrivateKey:
+    """A BIP32 extended private key, for the signer and for deriving accounts. Its repr shows no secret."""
+
+    secret: bytes = field(repr=False)
+    chain_code: bytes = field(repr=False)
+    depth: int = 0
+    parent_fingerprint: bytes = bytes(4)
+    child_number: int = 0
+
+    @classmethod
+    def from_seed(cls, seed: bytes) -> "ExtendedPrivateKey":
+        """The master key of a seed of 16 to 64 bytes. Raises ValueError."""
+        if not 16 <= len(seed) <= 64:
+            raise ValueError("a seed has 16 to 64 bytes")
+        secret, chain_code = _split_hmac(b"Bitcoin seed", seed)
+        if not 0 < int.from_bytes(secret, "big") < _CURVE_ORDER:
+            raise ValueError("this seed has no master key")
+        return cls(secret, chain_code)
+
+    def child(self, number: int, *, hardened: bool = False) -> "ExtendedPrivateKey":
+        """The child of this number below 2**31, hardened or not. Raises ValueError."""
+        if not 0 <= number < _HARDENED:
+            raise ValueError("a child's number is below 2**31")
+        own_public = self.public().key
+        index = (number + _HARDENED * hardened).to_bytes(4, "big")
+        tweak, chain_code = _split_hmac(
+            self.chain_code, (b"\0" + self.secret if hardened else own_public) + index
+        )
+        tweak_number = int.from_bytes(tweak, "big")
+        secret = (tweak_number + int.from_bytes(self.secret, "big")) % _CURVE_ORDER
+        if tweak_number >= _CURVE_ORDER or secret == 0:
+            raise ValueError("this child does not exist; take the next number")
+        return ExtendedPrivateKey(
+            secret.to_bytes(32, "big"),
+            chain_code,
+            self.depth + 1,
+            fingerprint_of(own_public),
+            int.from_bytes(index, "big"),
+        )
+
+    def public(self) -> ExtendedPublicKey:
+        """The extended public key that belongs to this key."""
+        key = PrivateKey(self.secret).public_key.format()
+        return ExtendedPublicKey(key, self.chain_code, self.depth, self.parent_fingerprint, self.child_number)
+
+
+def derive_account(seed: bytes, coin_type: int, account: int) -> ExtendedPrivateKey:
+    """The account key m/44'/coin_type'/account' of a seed (BIP44). Raises ValueError."""
+    key = ExtendedPrivateKey.from_seed(seed)
+    for number in (44, coin_type, account):
+        key = key.child(number, hardened=True)
+    return key
+
+
+def derive_account_xpub(seed: bytes, coin_type: int, account: int) -> str:
+    """The extended public key of `derive_account`, as text: all that serving deposit addresses needs."""
+    return derive_account(seed, coin_type, account).public().text()
+
+
+def address_of_child(xpub: str, index: int) -> bytes:
+    """The 20 bytes of deposit address /0/`index` below an account's extended public key.
+
+    Raises ValueError.
+    """
+    return _receiving_key(xpub).child(index).address()
+
+
+def fingerprint_of(public_key: bytes) -> bytes:
+    """The first 4 bytes of HASH160 of a compressed public key, by which a BIP32 child names its parent."""
+    return RIPEMD160.new(hashlib.sha256(public_key).digest()).digest()[:4]
+
+
+@lru_cache(maxsize=4096)
+def _receiving_key(xpub: str) -> ExtendedPublicKey:
+    return ExtendedPublicKey.parse(xpub).child(0)
+
+
+def _split_hmac(key: bytes, message: bytes) -> tuple[bytes, bytes]:
+    digest = hmac.digest(key, message, "sha512")
+    return digest[:32], digest[32:]
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(payload).digest()).digest()[:4]
+
+
+def _check_size(address: bytes) -> None:
+    if len(address) != 20:
+        raise ValueError("an address has 20 bytes")

@@ -1,0 +1,29 @@
+"""The entry point of a child of `up`: `python -m merchant_wallet.child serve|work PIPE`.
+
+It takes its settings from the environment that `up` made, and says on standard output when it is ready.
+"""
+
+import os
+import sys
+
+from merchant_wallet.config import load_settings
+
+
+def main(side: str, parent_fd: int) -> int:
+    """Run one side until it is told to stop."""
+    settings = load_settings(os.environ)
+    if side == "serve":
+        from merchant_wallet.server import run_serve
+
+        return run_serve(settings, _say_ready, parent_fd)
+    from merchant_wallet.worker import run_work
+
+    return run_work(settings, lambda: _say_ready("working"), parent_fd)
+
+
+def _say_ready(address: str) -> None:
+    print(f"ready: {address}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,211 @@
+"""The business codes of the interface, and how a refusal travels.
+
+`CODES` is the one table: the documentation's table is printed from it and a test holds the two together. A
+refusal is a value, `Refusal`, wherever it is an outcome among others; it is an exception, `Refused`, only
+where a check deep inside the gate or the field parsers ends the request at once. Both become the same
+envelope (see `wire`).
+
+Rules: a code never changes its meaning, `msg` names the field and the rule that it breaks, and nothing secret
+is ever put in `msg` or `payload`.
+"""
+
+from typing import Any, Final, Literal, NamedTuple, NoReturn
+
+import msgspec
+
+Retry = Literal[
+    "no retry",
+    "never",
+    "later",
+    "new timestamp",
+    "new nonceStr",
+    "after the sub-user acts",
+    "after funding",
+    "after Retry-After",
+    "same mcOrderId",
+]
+
+SUCCESS: Final = 200
+
+# Answers of the transport itself: the code is the HTTP status.
+PATH_UNKNOWN: Final = 404
+METHOD_NOT_ALLOWED: Final = 405
+BODY_TOO_LARGE: Final = 413
+MEDIA_TYPE_UNSUPPORTED: Final = 415
+
+BODY_MALFORMED: Final = 40000
+FIELD_INVALID: Final = 40001
+AMOUNT_OUT_OF_RANGE: Final = 40002
+CURRENCY_UNSUPPORTED: Final = 40003
+CHAIN_UNSUPPORTED: Final = 40004
+ADDRESS_UNUSABLE: Final = 40005
+NOTIFY_URL_UNACCEPTABLE: Final = 40006
+APP_KEY_UNKNOWN: Final = 40100
+SIGNATURE_MISMATCH: Final = 40101
+TIMESTAMP_OUT_OF_TOLERANCE: Final = 40102
+NONCE_REPEATED: Final = 40103
+SOURCE_NOT_ALLOWED: Final = 40104
+MERCHANT_SUSPENDED: Final = 40300
+OPERATION_DISABLED: Final = 40301
+DEBIT_NOT_ALLOWED: Final = 40302
+SUBUSER_NOT_FOUND: Final = 40400
+ORDER_NOT_FOUND: Final = 40401
+WALLET_NOT_FOUND: Final = 40402
+ADDRESS_NOT_LISTED: Final = 40403
+ORDER_ID_CONFLICT: Final = 40900
+BALANCE_INSUFFICIENT: Final = 42200
+AMOUNT_WITHIN_FEE: Final = 42201
+LIMIT_EXCEEDED: Final = 42202
+EXCHANGE_UNAVAILABLE: Final = 42203
+TOO_MANY_REQUESTS: Final = 42900
+INTERNAL_FAULT: Final = 50000
+UNAVAILABLE: Final = 50300
+
+
+class Code(NamedTuple):
+    """One row of the code table: number, constant's name, meaning, when a retry makes sense, HTTP status."""
+
+    code: int
+    name: str
+    meaning: str
+    retry: Retry
+    http_status: int
+
+
+_ROWS: Final = (
+    Code(SUCCESS, "SUCCESS", "the operation was carried out", "no retry", 200),
+    Code(PATH_UNKNOWN, "PATH_UNKNOWN", "no operation has this path", "never", 404),
+    Code(METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "the path exists, for POST only", "never", 405),
+    Code(BODY_TOO_LARGE, "BODY_TOO_LARGE", "the request body is longer than 16 KiB", "never", 413),
+    Code(
+        MEDIA_TYPE_UNSUPPORTED, "MEDIA_TYPE_UNSUPPORTED", "the body is neither JSON nor a form", "never", 415
+    ),
+    Code(BODY_MALFORMED, "BODY_MALFORMED", "the body cannot be read as one object of fields", "never", 200),
+    Code(FIELD_INVALID, "FIELD_INVALID", "a field is absent, too long or of the wrong form", "never", 200),
+    Code(
+        AMOUNT_OUT_OF_RANGE,
+        "AMOUNT_OUT_OF_RANGE",
+        "an amount has too many decimals or is out of range",
+        "never",
+        200,
+    ),
+    Code(
+        CURRENCY_UNSUPPORTED,
+        "CURRENCY_UNSUPPORTED",
+        "this operation does not take that currency",
+        "never",
+        200,
+    ),
+    Code(CHAIN_UNSUPPORTED, "CHAIN_UNSUPPORTED", "the chain is neither ERC20 nor TRC20", "never", 200),
+    Code(
+        ADDRESS_UNUSABLE,
+        "ADDRESS_UNUSABLE",
+        "funds sent to this address would not arrive or be lost",
+        "never",
+        200,
+    ),
+    Code(
+        NOTIFY_URL_UNACCEPTABLE,
+        "NOTIFY_URL_UNACCEPTABLE",
+        "callbacks cannot go to this notifyUrl",
+        "never",
+        200,
+    ),
+    Code(APP_KEY_UNKNOWN, "APP_KEY_UNKNOWN", "no merchant has this appKey", "never", 200),
+    Code(SIGNATURE_MISMATCH, "SIGNATURE_MISMATCH", "sign is not the signature of this request", "never", 200),
+    Code(
+        TIMESTAMP_OUT_OF_TOLERANCE,
+        "TIMESTAMP_OUT_OF_TOLERANCE",
+        "timestamp is too far from the server's clock",
+        "new timestamp",
+        200,
+    ),
+    Code(NONCE_REPEATED, "NONCE_REPEATED", "this appKey has used this nonceStr already", "new nonceStr", 200),
+    Code(
+        SOURCE_NOT_ALLOWED, "SOURCE_NOT_ALLOWED", "the merchant does not call from this network", "never", 200
+    ),
+    Code(MERCHANT_SUSPENDED, "MERCHANT_SUSPENDED", "the merchant account is suspended", "later", 200),
+    Code(
+        OPERATION_DISABLED,
+        "OPERATION_DISABLED",
+        "the operation is switched off for this merchant",
+        "never",
+        200,
+    ),
+    Code(
+        DEBIT_NOT_ALLOWED,
+        "DEBIT_NOT_ALLOWED",
+        "the sub-user does not let the merchant debit the wallet",
+        "after the sub-user acts",
+        200,
+    ),
+    Code(SUBUSER_NOT_FOUND, "SUBUSER_NOT_FOUND", "the merchant has no such sub-user", "never", 200),
+    Code(ORDER_NOT_FOUND, "ORDER_NOT_FOUND", "the merchant has no such order", "never", 200),
+    Code(WALLET_NOT_FOUND, "WALLET_NOT_FOUND", "no sub-user of the merchant has this address", "never", 200),
+    Code(
+        ADDRESS_NOT_LISTED, "ADDRESS_NOT_LISTED", "the merchant's allow-list lacks this address", "never", 200
+    ),
+    Code(
+        ORDER_ID_CONFLICT,
+        "ORDER_ID_CONFLICT",
+        "mcOrderId already names an order of other values",
+        "never",
+        200,
+    ),
+    Code(
+        BALANCE_INSUFFICIENT,
+        "BALANCE_INSUFFICIENT",
+        "the balance is smaller than the amount",
+        "after funding",
+        200,
+    ),
+    Code(AMOUNT_WITHIN_FEE, "AMOUNT_WITHIN_FEE", "the fee would take the whole amount", "never", 200),
+    Code(LIMIT_EXCEEDED, "LIMIT_EXCEEDED", "the limit that msg names would be exceeded", "later", 200),
+    Code(
+        EXCHANGE_UNAVAILABLE,
+        "EXCHANGE_UNAVAILABLE",
+        "no usable rate, or less than asked would arrive",
+        "later",
+        200,
+    ),
+    Code(
+        TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "requests come faster than allowed", "after Retry-After", 429
+    ),
+    Code(INTERNAL_FAULT, "INTERNAL_FAULT", "a fault on our side", "same mcOrderId", 500),
+    Code(UNAVAILABLE, "UNAVAILABLE", "the service cannot take the request right now", "same mcOrderId", 503),
+)
+
+CODES: Final[dict[int, Code]] = {row.code: row for row in _ROWS}
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """Why a request was not carried out.
+
+    `payload` becomes `data` of the answer (null when None) and `retry_after_s`, whole seconds, the header
+    `Retry-After`.
+    """
+
+    code: int
+    msg: str
+    payload: dict[str, Any] | None = None
+    retry_after_s: int | None = None
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status this refusal is answered with."""
+        return CODES[self.code].http_status
+
+
+class Refused(Exception):
+    """Ends a request with `refusal`: raised by gate and field checks, caught where answers are made."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code, refusal.msg)
+        self.refusal = refusal
+
+
+def refuse(
+    code: int, msg: str, payload: dict[str, Any] | None = None, retry_after_s: int | None = None
+) -> NoReturn:
+    """Raise `Refused` carrying a refusal of these values."""
+    raise Refused(Refusal(code, msg, payload, retry_after_s))

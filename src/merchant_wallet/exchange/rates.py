@@ -1,0 +1,204 @@
+"""The operator's exchange rates: setting, pausing, listing, and what is in force for a merchant.
+
+Rules: a rate is units received per unit sent, in 10**-8. Scope 0 is the platform; a merchant's own rate
+overrides the platform's, direction by direction. Nowhere may the two directions in force multiply to more
+than one, since a loop of exchanges would then make money: every change is judged for every scope it reaches,
+paused ones included, under a lock that lets one change through at a time. A direction is paused when the line
+its rate comes from is paused, or the merchant's own line is. Every change is appended to the history in its
+own commit.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from merchant_wallet.db import Queries
+from merchant_wallet.money import MAX_RATE_E8, RATE_SCALE, format_rate
+
+Connection = AsyncConnection[Any]
+
+USDT_TO_KFB: Final = "USDT:KFB"
+KFB_TO_USDT: Final = "KFB:USDT"
+DIRECTIONS: Final = (USDT_TO_KFB, KFB_TO_USDT)
+PLATFORM: Final = 0
+ONE: Final = RATE_SCALE**2
+"""The largest product of the two directions."""
+
+QUERIES = Queries(Path(__file__).with_name("rates.sql"))
+_PUT: Final = {USDT_TO_KFB: "put_usdt_kfb", KFB_TO_USDT: "put_kfb_usdt"}
+
+
+class RateRefused(ValueError):
+    """A rate can't be set so; the text says why and, where there is one, the largest that can."""
+
+
+class RateLine(msgspec.Struct, frozen=True):
+    """One direction of one scope as set; `rate_e8` None is "no rate here", `max_age_ms` None is "any age"."""
+
+    merchant_id: int
+    direction: str
+    rate_e8: int | None = None
+    paused: bool = False
+    set_ms: int | None = None
+    max_age_ms: int | None = None
+
+
+class EffectiveRate(NamedTuple):
+    """What is in force for one merchant in one direction; `own` is true when it overrides the platform's."""
+
+    direction: str
+    rate_e8: int | None
+    paused: bool
+    set_ms: int | None
+    max_age_ms: int | None
+    own: bool
+
+
+class Pump(NamedTuple):
+    """A scope whose two directions would multiply to more than one."""
+
+    merchant_id: int
+    usdt_kfb_e8: int
+    kfb_usdt_e8: int
+
+
+Lines = Mapping[tuple[int, str], RateLine]
+
+
+async def set_rate(
+    conn: Connection,
+    direction: str,
+    rate_e8: int,
+    merchant_id: int = PLATFORM,
+    max_age_ms: int | None = None,
+    *,
+    at_ms: int,
+) -> RateLine:
+    """Set a rate from the next exchange on, and lift a pause of that line. Raises RateRefused."""
+    if not 0 < rate_e8 <= MAX_RATE_E8:
+        raise RateRefused(f"A rate is above 0 and at most {format_rate(MAX_RATE_E8)}.")
+    if max_age_ms is not None and max_age_ms <= 0:
+        raise RateRefused("A rate's maximum age is above 0.")
+    line = RateLine(merchant_id, _known(direction), rate_e8, False, at_ms, max_age_ms)
+    async with conn.transaction():
+        lines = await _lock_and_read(conn, merchant_id)
+        _refuse_pump(lines, line)
+        await _write(conn, line, at_ms)
+    return line
+
+
+async def remove_rate(
+    conn: Connection, direction: str, merchant_id: int = PLATFORM, *, at_ms: int
+) -> RateLine:
+    """Take a rate away: a merchant goes back to the platform's, the platform has none. A pause stays.
+
+    Raises RateRefused.
+    """
+    async with conn.transaction():
+        lines = await _lock_and_read(conn, merchant_id)
+        paused = _line(lines, merchant_id, _known(direction)).paused
+        line = RateLine(merchant_id, direction, paused=paused)
+        _refuse_pump(lines, line)
+        await _write(conn, line, at_ms)
+    return line
+
+
+async def pause(
+    conn: Connection, direction: str, merchant_id: int = PLATFORM, paused: bool = True, *, at_ms: int
+) -> RateLine:
+    """Pause or resume a direction, the rate itself and its age stay. Raises RateRefused for an unknown scope.
+
+    A merchant without a rate of its own can be paused too; the platform's pause leaves overrides in force.
+    """
+    async with conn.transaction():
+        lines = await _lock_and_read(conn, merchant_id)
+        line = msgspec.structs.replace(_line(lines, merchant_id, _known(direction)), paused=paused)
+        await _write(conn, line, at_ms)
+    return line
+
+
+async def list_rates(conn: Connection) -> list[RateLine]:
+    """Every line that holds a rate or a pause, the platform's first."""
+    return [line for line in await _read(conn, None) if line.rate_e8 is not None or line.paused]
+
+
+async def read_effective(conn: Connection, merchant_id: int) -> dict[str, EffectiveRate]:
+    """What is in force for a merchant (or, with PLATFORM, for one without overrides), by direction."""
+    lines = _index(await _read(conn, [PLATFORM, merchant_id]))
+    return {direction: effective(lines, merchant_id, direction) for direction in DIRECTIONS}
+
+
+def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
+    """The one rule by which a merchant's line and the platform's make the rate in force."""
+    own = _line(lines, merchant_id, direction)
+    is_own = own.rate_e8 is not None and merchant_id != PLATFORM
+    line = own if is_own else _line(lines, PLATFORM, direction)
+    return EffectiveRate(
+        direction, line.rate_e8, line.paused or own.paused, line.set_ms, line.max_age_ms, is_own
+    )
+
+
+def find_pump(lines: Lines, scopes: Iterable[int]) -> Pump | None:
+    """The first of the scopes for which the two rates in force multiply to more than one."""
+    for scope in scopes:
+        there = effective(lines, scope, USDT_TO_KFB).rate_e8
+        back = effective(lines, scope, KFB_TO_USDT).rate_e8
+        if there is not None and back is not None and there * back > ONE:
+            return Pump(scope, there, back)
+    return None
+
+
+def _refuse_pump(lines: Lines, changed: RateLine) -> None:
+    after = {**lines, (changed.merchant_id, changed.direction): changed}
+    reached = {changed.merchant_id}
+    if changed.merchant_id == PLATFORM:
+        reached.update(scope for scope, _ in after)
+    pump = find_pump(after, sorted(reached))
+    if pump is None:
+        return
+    whose = f"merchant {pump.merchant_id}" if pump.merchant_id else "the platform"
+    opposite = pump.kfb_usdt_e8 if changed.direction == USDT_TO_KFB else pump.usdt_kfb_e8
+    raise RateRefused(
+        f"For {whose}, USDT:KFB {format_rate(pump.usdt_kfb_e8)} and KFB:USDT {format_rate(pump.kfb_usdt_e8)} "
+        f"would multiply to more than 1, so that a loop of exchanges makes money. "
+        f"There, {changed.direction} can be at most {format_rate(ONE // opposite)}."
+    )
+
+
+def _known(direction: str) -> str:
+    if direction not in DIRECTIONS:
+        raise RateRefused(f"{direction!r} is no direction; there are {USDT_TO_KFB} and {KFB_TO_USDT}.")
+    return direction
+
+
+def _line(lines: Lines, merchant_id: int, direction: str) -> RateLine:
+    return lines.get((merchant_id, direction)) or RateLine(merchant_id, direction)
+
+
+def _index(lines: Iterable[RateLine]) -> dict[tuple[int, str], RateLine]:
+    return {(line.merchant_id, line.direction): line for line in lines}
+
+
+async def _lock_and_read(conn: Connection, merchant_id: int) -> dict[tuple[int, str], RateLine]:
+    await conn.execute(QUERIES["lock_rates"].text)
+    if merchant_id != PLATFORM:
+        found = await conn.execute(QUERIES["find_merchant"].text, {"merchant_id": merchant_id})
+        if await found.fetchone() is None:
+            raise RateRefused(f"There is no merchant {merchant_id}.")
+    return _index(await _read(conn, None if merchant_id == PLATFORM else [PLATFORM, merchant_id]))
+
+
+async def _read(conn: Connection, scopes: list[int] | None) -> list[RateLine]:
+    async with conn.cursor(row_factory=class_row(RateLine)) as cursor:
+        await cursor.execute(QUERIES["read_rates"].text, {"scopes": scopes})
+        return await cursor.fetchall()
+
+
+async def _write(conn: Connection, line: RateLine, at_ms: int) -> None:
+    values = {**msgspec.structs.asdict(line), "at_ms": at_ms}
+    await conn.execute(QUERIES[_PUT[line.direction]].text, values)
+    await conn.execute(QUERIES["insert_history"].text, values)

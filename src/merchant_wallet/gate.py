@@ -1,0 +1,186 @@
+"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the order of the interface's codes.
+
+Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed authentication
+counts against its source address, and once there are too many, further failures from there say only 42900, while
+requests that authenticate pass.
+"""
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final, NamedTuple
+
+from merchant_wallet.clock import now_ms
+from merchant_wallet.codes import (
+    APP_KEY_UNKNOWN,
+    FIELD_INVALID,
+    MERCHANT_SUSPENDED,
+    OPERATION_DISABLED,
+    SIGNATURE_MISMATCH,
+    SOURCE_NOT_ALLOWED,
+    TIMESTAMP_OUT_OF_TOLERANCE,
+    TOO_MANY_REQUESTS,
+    Refusal,
+    Refused,
+    refuse,
+)
+from merchant_wallet.limits import FailureLimit, TokenBuckets
+from merchant_wallet.merchants.records import ACTIVE, Merchant
+from merchant_wallet.operation import Operation
+from merchant_wallet.signing import MD5, SIGN_LENGTH, md5_string_to_sign, string_to_sign, verify
+from merchant_wallet.wire import Fields, require, require_long, signable
+
+APP_KEY_LENGTH: Final = 20
+NONCE_LENGTH: Final = 32
+SECONDS_DIGITS: Final = 10
+"""A timestamp of at most this many digits is in seconds; milliseconds have had more since 2001."""
+
+SETTINGS_DEPENDENT: Final = frozenset(
+    {SIGNATURE_MISMATCH, SOURCE_NOT_ALLOWED, MERCHANT_SUSPENDED, OPERATION_DISABLED, TOO_MANY_REQUESTS}
+)
+"""The refusals that a change of the merchant's settings could lift."""
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+_match_app_key = re.compile(r"[!-~]{1,20}").fullmatch
+_match_nonce = re.compile(r"[A-Za-z0-9_-]{1,32}").fullmatch
+
+
+class Caller(NamedTuple):
+    """A request that passed the gate."""
+
+    merchant: Merchant
+    nonce: str
+    secret: str
+
+
+class Gate:
+    """Judges requests. Times: `clock` in milliseconds since the epoch, `monotonic` in seconds."""
+
+    def __init__(
+        self,
+        *,
+        tolerance_s: int,
+        rate_limit: int,
+        failed_auth_limit: int,
+        sandbox: bool,
+        monotonic: Callable[[], float],
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._tolerance_ms = tolerance_s * 1000
+        self._rate_limit = rate_limit
+        self._buckets = TokenBuckets(rate_limit, 2 * rate_limit)
+        self._failures = FailureLimit(failed_auth_limit)
+        self._sandbox = sandbox
+        self._clock = clock
+        self._monotonic = monotonic
+
+    def judge(
+        self, merchant: Merchant, operation: Operation, fields: Fields, source: str, *, counted: bool = False
+    ) -> Caller:
+        """Let a request of this merchant pass, or raise Refused.
+
+        `counted` is true for a second look at the same request, which takes no second token.
+        """
+        if merchant.networks and not merchant.admits(read_address(source)):
+            refuse(SOURCE_NOT_ALLOWED, "requests of this merchant are not accepted from this source address")
+        self._judge_time(fields)
+        nonce = _require_nonce(fields)
+        secret = self._verify(merchant, operation.path, fields)
+        if not counted:
+            self._take_token(merchant)
+        if merchant.status != ACTIVE:
+            refuse(MERCHANT_SUSPENDED, "this merchant is suspended")
+        if operation.name in merchant.disabled_operations:
+            refuse(OPERATION_DISABLED, f"{operation.name} is disabled for this merchant")
+        return Caller(merchant, nonce, secret)
+
+    def note(self, refusal: Refusal, source: str) -> Refusal:
+        """Count a failed authentication; the refusal to give, which is 42900 once there were too many."""
+        if refusal.code not in (APP_KEY_UNKNOWN, SIGNATURE_MISMATCH):
+            return refusal
+        now_s = self._monotonic()
+        wait_s = self._failures.blocked(source, now_s)
+        if wait_s:
+            msg = "too many failed authentications from this source address"
+            return Refusal(TOO_MANY_REQUESTS, msg, retry_after_s=wait_s)
+        self._failures.note_failure(source, now_s)
+        return refusal
+
+    def _judge_time(self, fields: Fields) -> None:
+        sent = require_long(fields, "timestamp")
+        sent_ms = sent * 1000 if len(str(sent)) <= SECONDS_DIGITS else sent
+        server_ms = self._clock()
+        skew_ms = sent_ms - server_ms
+        if abs(skew_ms) > self._tolerance_ms:
+            payload: dict[str, Any] = {"serverTime": server_ms, "skewMs": skew_ms}
+            seconds = self._tolerance_ms // 1000
+            refuse(TIMESTAMP_OUT_OF_TOLERANCE, f"timestamp must be within {seconds} s of the server's clock", payload)
+
+    def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
+        given = require(fields, "sign", SIGN_LENGTH)
+        texts = signable(fields)
+        secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)  # type: ignore[arg-type]
+        if secret is None:
+            raise Refused(Refusal(SIGNATURE_MISMATCH, "sign does not match the request", self._explain(merchant, path, texts)))
+        return secret
+
+    def _explain(self, merchant: Merchant, path: str, texts: dict[str, str]) -> dict[str, Any] | None:
+        """In the sandbox, what the server signed, so that an integrator can see where the two differ."""
+        if not self._sandbox:
+            return None
+        signed = md5_string_to_sign(texts) if merchant.sign_method == MD5 else string_to_sign(path, texts)
+        return {"stringToSign": signed}
+
+    def _take_token(self, merchant: Merchant) -> None:
+        rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
+        wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
+        if wait_s:
+            refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
+
+
+def require_app_key(fields: Fields) -> str:
+    """The request's appKey. Refused 40001."""
+    app_key = require(fields, "appKey", APP_KEY_LENGTH)
+    if _match_app_key(app_key) is None:
+        refuse(FIELD_INVALID, "appKey must be printable ASCII without spaces")
+    return app_key
+
+
+def unknown_app_key() -> Refusal:
+    """The refusal of a key that no merchant has."""
+    return Refusal(APP_KEY_UNKNOWN, "appKey is unknown")
+
+
+def _require_nonce(fields: Fields) -> str:
+    nonce = require(fields, "nonceStr", NONCE_LENGTH)
+    if _match_nonce(nonce) is None:
+        refuse(FIELD_INVALID, "nonceStr must be 1 to 32 of A-Z, a-z, 0-9, - and _")
+    return nonce
+
+
+def read_address(text: str) -> Address:
+    """An address from its text; one that can't be read is nobody's, `::`."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return IPv6Address(0)
+
+
+def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
+    """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, seen from a trusted one.
+
+    A header that comes from anyone else says nothing (RFC 7239 section 8.1).
+    """
+    if not trusted or not _is_trusted(peer, trusted):
+        return peer
+    hops = [hop.strip() for line in forwarded for hop in line.split(",")]
+    for hop in reversed(hops):
+        if not _is_trusted(hop, trusted):
+            return hop
+    return hops[0] if hops else peer
+
+
+def _is_trusted(text: str, trusted: tuple[Network, ...]) -> bool:
+    address = read_address(text)
+    return any(address in network for network in trusted)

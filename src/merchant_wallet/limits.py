@@ -1,0 +1,92 @@
+"""Limits on how often: token buckets for requests, and a count of failed authentications.
+
+Rules: the caller hands in the moment, from a clock that never goes back, in seconds; inside it is kept as
+whole nanoseconds, so that a burst is exactly its number. Nothing grows without bound: a bucket that is full
+again is the same as none and is dropped, and the failures of the longest quiet source are forgotten first.
+Every answer is 0 ("go ahead") or the whole seconds to wait.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+_NS_PER_S: Final = 1_000_000_000
+_WINDOW_NS: Final = 60 * _NS_PER_S
+_FIRST_SWEEP: Final = 1024
+
+
+class TokenBuckets:
+    """One bucket per key: `burst` requests at once, then `rate_per_s`. A rate of 0 is no limit."""
+
+    def __init__(self, rate_per_s: int, burst: int) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        # A bucket is kept as the moment at which it would be full again; an absent one is full.
+        self._full_at_ns: dict[int | str, int] = {}
+        self._sweep_at = _FIRST_SWEEP
+
+    def __len__(self) -> int:
+        return len(self._full_at_ns)
+
+    def take(
+        self, key: int | str, now_s: float, rate_per_s: int | None = None, burst: int | None = None
+    ) -> int:
+        """Take a token of `key`: 0 when there was one, else the seconds until there is.
+
+        `rate_per_s` and `burst` stand in for the buckets' own, for a key with limits of its own.
+        """
+        rate = self._rate_per_s if rate_per_s is None else rate_per_s
+        if rate <= 0:
+            return 0
+        now_ns = int(now_s * _NS_PER_S)
+        token_ns = _NS_PER_S // rate
+        capacity_ns = token_ns * max(1, self._burst if burst is None else burst)
+        full_at_ns = max(now_ns, self._full_at_ns.get(key, 0)) + token_ns
+        short_ns = full_at_ns - now_ns - capacity_ns
+        if short_ns > 0:
+            return _whole_seconds(short_ns)
+        self._full_at_ns[key] = full_at_ns
+        if len(self._full_at_ns) >= self._sweep_at:
+            self._drop_full(now_ns)
+        return 0
+
+    def _drop_full(self, now_ns: int) -> None:
+        self._full_at_ns = {key: at_ns for key, at_ns in self._full_at_ns.items() if at_ns > now_ns}
+        # Doubling what is left keeps the cost of all sweeps in proportion to the requests.
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._full_at_ns))
+
+
+class FailureLimit:
+    """How many authentications a source may fail in the minute that its first one starts; 0 is no limit."""
+
+    def __init__(self, per_minute: int, max_sources: int = 100_000) -> None:
+        self._per_minute = per_minute
+        self._max_sources = max_sources
+        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def note_failure(self, key: str, now_s: float) -> None:
+        """Count a failure of `key`."""
+        if self._per_minute <= 0:
+            return
+        now_ns = int(now_s * _NS_PER_S)
+        ends_ns, count = self._counts.get(key, (0, 0))
+        if ends_ns <= now_ns:
+            ends_ns, count = now_ns + _WINDOW_NS, 0
+        self._counts[key] = (ends_ns, count + 1)
+        self._counts.move_to_end(key)
+        if len(self._counts) > self._max_sources:
+            self._counts.popitem(last=False)
+
+    def blocked(self, key: str, now_s: float) -> int:
+        """The seconds for which further failures of `key` are answered with 42900; 0 when they are not."""
+        if self._per_minute <= 0:
+            return 0
+        ends_ns, count = self._counts.get(key, (0, 0))
+        left_ns = ends_ns - int(now_s * _NS_PER_S)
+        return _whole_seconds(left_ns) if count >= self._per_minute and left_ns > 0 else 0
+
+
+def _whole_seconds(duration_ns: int) -> int:
+    return -(-duration_ns // _NS_PER_S)

@@ -1,0 +1,82 @@
+"""Merchants by appKey, kept in memory.
+
+Rules: a kept merchant may be out of date; whoever relies on it says so to the book with its settings' version, or
+asks `refresh` before refusing for its sake. A key that is unknown is looked up every time.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+
+from merchant_wallet import db
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import Merchant
+
+MAX_KEPT = 100_000
+
+
+class DirectoryAway(Exception):
+    """The database can't be asked right now."""
+
+
+class Directory:
+    """What the web side knows of merchants."""
+
+    def __init__(self, url: str, keyring: Keyring, connections: int = 4) -> None:
+        self._url = url
+        self._keyring = keyring
+        self._kept: OrderedDict[str, Merchant] = OrderedDict()
+        self._idle: list[store.Connection] = []
+        self._turns = asyncio.Semaphore(connections)
+
+    def kept(self, app_key: str) -> Merchant | None:
+        """What was read last, without asking the database."""
+        return self._kept.get(app_key)
+
+    async def load(self, app_key: str) -> Merchant | None:
+        """Read a merchant anew. None when there is none. Raises DirectoryAway."""
+        async with self._connection() as connection:
+            return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
+
+    async def refresh(self, merchant: Merchant) -> Merchant | None:
+        """The merchant as it is now: the same object when nothing changed. Raises DirectoryAway."""
+        fresh = await self.load(merchant.app_key)
+        return merchant if fresh is not None and fresh.settings_version == merchant.settings_version else fresh
+
+    async def close(self) -> None:
+        """Close the connections."""
+        while self._idle:
+            await self._idle.pop().close()
+
+    def _keep(self, app_key: str, merchant: Merchant | None) -> Merchant | None:
+        if merchant is None:
+            self._kept.pop(app_key, None)
+            return None
+        self._kept[app_key] = merchant
+        if len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+        return merchant
+
+    async def take_address_index(self, merchant_id: int) -> int:
+        """The next address index of a merchant, never given twice. Raises DirectoryAway."""
+        async with self._connection() as connection:
+            return await store.take_address_index(connection, merchant_id)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[store.Connection]:
+        """A connection in turn, kept for the next only when nothing went wrong with it."""
+        async with self._turns:
+            try:
+                connection = self._idle.pop() if self._idle else await db.connect(self._url)
+                try:
+                    yield connection
+                except BaseException:
+                    await connection.close()
+                    raise
+                self._idle.append(connection)
+            except psycopg.OperationalError as error:
+                raise DirectoryAway(str(error)) from error

@@ -1,0 +1,92 @@
+"""What the master key is used for, and the secrets that are made at random.
+
+Rules: the master key itself encrypts nothing; each use has its own key (HKDF-SHA256, RFC 5869) under a label
+that no other use can have. A secret is sealed with AES-256-GCM (NIST SP 800-38D) under a nonce of its own and
+bound to its place, so that one moved to another row does not open. Nothing here is logged.
+"""
+
+import os
+import secrets
+import string
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+MASTER_KEY_BYTES: Final = 32
+APP: Final = "app"
+CALLBACK: Final = "callback"
+
+_FORM: Final = b"\x01"
+_NONCE_BYTES: Final = 12
+_APP_KEY_PREFIX: Final = "mk_"
+_APP_KEY_LENGTH: Final = 20
+_SECRET_LENGTH: Final = 32
+_SMALL: Final = string.ascii_lowercase + string.digits
+_ANY: Final = string.ascii_letters + string.digits
+
+
+class WrongMasterKey(Exception):
+    """A sealed secret does not open: the master key is another one, or the row was changed."""
+
+
+class Keyring:
+    """Everything that comes from one master key of 32 random bytes. Raises ValueError for another length."""
+
+    def __init__(self, master_key: bytes) -> None:
+        if len(master_key) != MASTER_KEY_BYTES:
+            raise ValueError(f"a master key has {MASTER_KEY_BYTES} bytes, not {len(master_key)}")
+        self._master_key = master_key
+        self._seal = AESGCM(self._expand("seal:merchant-secret", 32))
+
+    def seal(self, secret: str, merchant_id: int, purpose: str, number: int) -> bytes:
+        """Encrypt a merchant's secret for exactly this place: merchant, purpose (APP, CALLBACK), number."""
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = self._seal.encrypt(nonce, secret.encode(), _place(merchant_id, purpose, number))
+        return _FORM + nonce + sealed
+
+    def open(self, sealed: bytes, merchant_id: int, purpose: str, number: int) -> str:
+        """The secret that was sealed for this place. Raises WrongMasterKey."""
+        form, nonce, body = sealed[:1], sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+        try:
+            if form != _FORM or len(nonce) != _NONCE_BYTES:
+                raise InvalidTag
+            return self._seal.decrypt(nonce, body, _place(merchant_id, purpose, number)).decode()
+        except InvalidTag:
+            raise WrongMasterKey(
+                f"The master key does not open the {purpose} secret {number} of merchant {merchant_id}: "
+                "it is not the key this database was set up with, or the row was changed."
+            ) from None
+
+    def derive(self, info: str, length: int = 32) -> bytes:
+        """Key bytes for another use, named by `info`; another name or length gives unrelated bytes."""
+        return self._expand(f"derive:{length}:{info}", length)
+
+    def sandbox_seed(self) -> bytes:
+        """The 64-byte BIP32 seed of a sandbox's wallets; production brings its own."""
+        return self._expand("seed:sandbox", 64)
+
+    def _expand(self, label: str, length: int) -> bytes:
+        # The master key is uniformly random, which is when RFC 5869 (3.1) lets the salt be left out.
+        info = b"merchant-wallet:" + label.encode()
+        return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._master_key)
+
+
+def generate_app_key() -> str:
+    """A new public name for a merchant: 20 characters, `mk_` and 17 of a-z and 0-9 (interface 5.1)."""
+    return _APP_KEY_PREFIX + _draw(_SMALL, _APP_KEY_LENGTH - len(_APP_KEY_PREFIX))
+
+
+def generate_secret() -> str:
+    """A new secret of 32 letters and digits: 190 bits."""
+    return _draw(_ANY, _SECRET_LENGTH)
+
+
+def _draw(alphabet: str, length: int) -> str:
+    return "".join(secrets.choice(alphabet) for _ in range(length))
+
+
+def _place(merchant_id: int, purpose: str, number: int) -> bytes:
+    return f"{merchant_id};{purpose};{number}".encode()

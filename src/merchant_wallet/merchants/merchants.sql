@@ -1,0 +1,127 @@
+-- Merchants, their secrets and what opening a book writes. `store.py` runs these.
+
+-- name: read_merchant
+-- A merchant with its live secrets, newest first, and the version of its settings: one round trip, one snapshot.
+-- Found by id, or by app key when the id is null.
+select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_method, m.networks, m.disabled_operations,
+       m.transfer_fee_rate_e8, m.withdraw_fee_rate_e8, m.withdraw_fee_min_units, m.approval_limit_units,
+       m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit, m.account_xpubs,
+       m.created_ms, b.settings_version, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
+  from merchant m
+  join book b on b.merchant_id = m.merchant_id
+  cross join lateral (
+       select array_agg(s.secret_no order by s.secret_no desc) as secret_nos,
+              array_agg(s.sealed order by s.secret_no desc) as sealed
+         from merchant_secret s
+        where s.merchant_id = m.merchant_id and s.purpose = 'app' and s.retired_ms is null) a
+  cross join lateral (
+       select s.secret_no as callback_no, s.sealed as callback_sealed
+         from merchant_secret s
+        where s.merchant_id = m.merchant_id and s.purpose = 'callback' and s.retired_ms is null
+        order by s.secret_no desc limit 1) c
+ where m.merchant_id = coalesce(%(merchant_id)s::bigint,
+                                (select k.merchant_id from merchant k where k.app_key = %(app_key)s::text));
+
+-- name: read_settings_version
+-- Whether what is held of a merchant is still current.
+select settings_version from book where merchant_id = %(merchant_id)s::bigint;
+
+-- name: list_merchants
+-- Every merchant, for the operator.
+select merchant_id, name, app_key, status, currency_mode, created_ms from merchant order by merchant_id;
+
+-- name: find_merchants
+-- Merchants that one typed word may mean; `how` says by what it was found, the surest first.
+select merchant_id, name, app_key, status, currency_mode, created_ms,
+       case when merchant_id = %(merchant_id)s::bigint then 1 when app_key = %(word)s::text then 2 else 3 end as how
+  from merchant
+ where merchant_id = %(merchant_id)s::bigint or app_key = %(word)s::text or name = %(word)s::text
+ order by how, merchant_id;
+
+-- name: insert_merchant
+-- A new merchant with every setting at its default; the id comes from the table.
+insert into merchant (name, app_key, currency_mode, created_ms)
+values (%(name)s::text, %(app_key)s::text, 'KFB', %(created_ms)s::bigint)
+returning merchant_id;
+
+-- name: write_account_xpubs
+-- The extended public keys that a merchant's wallet addresses come from; they never change afterwards.
+update merchant set account_xpubs = %(account_xpubs)s::jsonb where merchant_id = %(merchant_id)s::bigint;
+
+-- name: lock_ranges
+-- One at a time may take the next id range; readers go on.
+lock table id_range in share row exclusive mode;
+
+-- name: read_next_range
+-- The range after the last one given out, read under the lock.
+select coalesce(max(range_no), 0) + 1 as range_no from id_range;
+
+-- name: insert_range
+-- A range of ids for one book, for ever.
+insert into id_range (range_no, merchant_id) values (%(range_no)s::int, %(merchant_id)s::bigint);
+
+-- name: insert_book
+-- A merchant's book: lock, clock, id counter, head of the chain.
+insert into book (merchant_id, id_range, head_hash, last_ms)
+values (%(merchant_id)s::bigint, %(range_no)s::int, %(head_hash)s::bytea, %(last_ms)s::bigint);
+
+-- name: insert_accounts
+-- The accounts every book is opened with.
+insert into account (merchant_id, account_id, kind, currency)
+select %(merchant_id)s::bigint, u.*
+  from unnest(%(account_ids)s::bigint[], %(kinds)s::text[], %(currencies)s::text[]) u;
+
+-- name: change_book
+-- Takes the book's lock and raises the version of the settings: requests made under an older one are refused.
+update book set settings_version = settings_version + 1 where merchant_id = %(merchant_id)s::bigint
+returning settings_version, entry_count;
+
+-- name: write_settings
+-- All settings at once, from the row as read under the book's lock and what the operator changed.
+update merchant
+   set name = %(name)s::text, currency_mode = %(currency_mode)s::text, sign_method = %(sign_method)s::text,
+       networks = %(networks)s::text[], disabled_operations = %(disabled_operations)s::text[],
+       transfer_fee_rate_e8 = %(transfer_fee_rate_e8)s::bigint, withdraw_fee_rate_e8 = %(withdraw_fee_rate_e8)s::bigint,
+       withdraw_fee_min_units = %(withdraw_fee_min_units)s::bigint,
+       approval_limit_units = %(approval_limit_units)s::bigint, daily_limit_units = %(daily_limit_units)s::bigint,
+       allowed_addresses = %(allowed_addresses)s::text[], auto_register = %(auto_register)s::boolean,
+       require_pin = %(require_pin)s::boolean, rate_limit = %(rate_limit)s::int
+ where merchant_id = %(merchant_id)s::bigint;
+
+-- name: write_status
+-- Suspend or resume; no row when the merchant stands so already.
+update merchant set status = %(status)s::text where merchant_id = %(merchant_id)s::bigint and status <> %(status)s::text
+returning merchant_id;
+
+-- name: read_app_secrets
+-- The numbers of all app secrets ever, oldest first, to choose the next and to count the live ones.
+select secret_no, retired_ms from merchant_secret
+ where merchant_id = %(merchant_id)s::bigint and purpose = 'app' order by secret_no;
+
+-- name: insert_secret
+-- A sealed secret in its place.
+insert into merchant_secret (merchant_id, secret_no, purpose, sealed, created_ms)
+values (%(merchant_id)s::bigint, %(secret_no)s::int, %(purpose)s::text, %(sealed)s::bytea, %(created_ms)s::bigint);
+
+-- name: retire_secret
+-- The secret stays for the record, and signs nothing any more.
+update merchant_secret set retired_ms = %(retired_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and purpose = 'app' and secret_no = %(secret_no)s::int;
+
+-- name: take_address_index
+-- The next address index, given out once; one that is taken and not used leaves a gap, which harms nobody.
+update merchant set next_address_index = next_address_index + 1 where merchant_id = %(merchant_id)s::bigint
+returning next_address_index - 1 as address_index;
+
+-- name: lock_book_without_range
+-- Takes the lock of a book that has no further range yet; no row when it has one.
+update book set next_range = next_range where merchant_id = %(merchant_id)s::bigint and next_range is null
+returning merchant_id;
+
+-- name: write_next_range
+-- The range the book goes over to when its present one is used up.
+update book set next_range = %(range_no)s::int where merchant_id = %(merchant_id)s::bigint;
+
+-- name: list_books_short_of_ids
+-- Books near the end of their range with no further one.
+select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;

@@ -1,0 +1,250 @@
+"""A merchant as the rest of the program sees it, and the settings an operator may change. Pure.
+
+Rules: `SETTINGS` is the only list of settings; each line knows its column, how typed text becomes the
+column's value, and how the present value is shown, so that what is shown can be typed again. A refusal is a
+`SettingRefused` with a sentence for the terminal. Secrets never show in a `repr`.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.chains.addresses import parse_wallet_address
+from merchant_wallet.money import KFB, RATE_SCALE, USDT, format_rate, format_units, parse_rate, parse_units
+from merchant_wallet.signing import HMAC, MD5
+
+Network = IPv4Network | IPv6Network
+Value = str | int | bool | list[str] | None
+
+ACTIVE: Final = "active"
+SUSPENDED: Final = "suspended"
+
+OPERATIONS: Final = (
+    "transferFromUserToMerchant",
+    "transferFromMerchantToUser",
+    "createMerchantWithdrawOrder",
+    "queryOrder",
+    "getMerchantCustomer",
+    "getMerchantBalance",
+    "exchange",
+    "getWithdrawFee",
+)
+"""The eight operations by the last part of their paths (interface 4)."""
+
+_NONE: Final = "none"
+_MAX_NAME: Final = 128
+_MAX_RATE_LIMIT: Final = 1_000_000
+
+
+class SettingRefused(ValueError):
+    """What was typed is no setting, or no value for it; the text says what is."""
+
+
+class Merchant(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a request needs to know about its merchant.
+
+    `secrets` are the live ones, newest first. `networks` and `allowed_addresses` mean "any" when empty.
+    `daily_limit_units` None is no limit, `rate_limit` (requests a second) None is the platform's and 0 none.
+    `settings_version` is the version of these very values: the book refuses to act on an older one.
+    """
+
+    merchant_id: int
+    name: str
+    app_key: str
+    status: str
+    currency_mode: str
+    sign_method: str
+    secrets: tuple[str, ...]
+    callback_secret: str
+    networks: tuple[Network, ...]
+    disabled_operations: frozenset[str]
+    transfer_fee_rate_e8: int
+    withdraw_fee_rate_e8: int
+    withdraw_fee_min_units: int
+    approval_limit_units: int
+    daily_limit_units: int | None
+    allowed_addresses: frozenset[str]
+    auto_register: bool
+    require_pin: bool
+    rate_limit: int | None
+    account_xpubs: dict[str, str]
+    settings_version: int
+    created_ms: int
+
+    def __repr__(self) -> str:
+        return f"Merchant({self.merchant_id}, {self.name!r}, {self.app_key!r}, {self.status})"
+
+    @property
+    def wallet_currency(self) -> str:
+        """The currency that this merchant's sub-users hold (interface 4.1, 4.2)."""
+        return USDT if self.currency_mode == USDT else KFB
+
+    def admits(self, source: IPv4Address | IPv6Address) -> bool:
+        """Whether requests may come from this address; an IPv4 one written as IPv6 counts as IPv4."""
+        mapped = source.ipv4_mapped if isinstance(source, IPv6Address) else None
+        return not self.networks or any((mapped or source) in network for network in self.networks)
+
+    def allows_address(self, address: str) -> bool:
+        """Whether the allow-list, if there is one, lets a withdrawal go to this valid address."""
+        return not self.allowed_addresses or canonical_address(address) in self.allowed_addresses
+
+
+def canonical_address(address: str) -> str:
+    """The one form in which a valid address is kept and compared: EVM in lower case, TRON as it is."""
+    return address.lower() if address.startswith("0x") else address
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its column, how typed text is read (ValueError), how the value is shown, and its rule."""
+
+    column: str
+    parse: Callable[[str], Value]
+    show: Callable[[Any], str]
+    rule: str
+
+
+def parse_setting(name: str, text: str) -> tuple[str, Value]:
+    """The column and the value that a typed setting stands for. Raises SettingRefused."""
+    setting = SETTINGS.get(name)
+    if setting is None:
+        near = difflib.get_close_matches(name, SETTINGS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else f" Settings are: {', '.join(SETTINGS)}."
+        raise SettingRefused(f"{name!r} is no setting of a merchant.{hint}")
+    try:
+        return setting.column, setting.parse(text.strip())
+    except ValueError as error:
+        raise SettingRefused(f"{name} must be {setting.rule}: {error}.") from None
+
+
+def show_settings(merchant: Merchant) -> dict[str, str]:
+    """Every setting's present value in the form in which it can be typed again."""
+    return {name: setting.show(getattr(merchant, setting.column)) for name, setting in SETTINGS.items()}
+
+
+def _parse_name(text: str) -> str:
+    if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
+        raise ValueError(f"{text[:_MAX_NAME]!r} is not")
+    if text.isdecimal():
+        raise ValueError(f"{text} would read as a merchant id")
+    return text
+
+
+def _parse_list(parse_item: Callable[[str], str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        if text.lower() == _NONE:
+            return []
+        items = text.replace(",", " ").split()
+        if not items:
+            raise ValueError(f"nothing was given; say {_NONE} to empty the list")
+        return sorted({parse_item(item) for item in items})
+
+    return parse
+
+
+def _parse_operation(text: str) -> str:
+    if text not in OPERATIONS:
+        raise ValueError(f"{text!r} is no operation")
+    return text
+
+
+def _parse_address(text: str) -> str:
+    parse_wallet_address(text)
+    return canonical_address(text)
+
+
+def _parse_word(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{text!r} is neither")
+        return text
+
+    return parse
+
+
+def _parse_switch(text: str) -> bool:
+    if text.lower() not in ("on", "off"):
+        raise ValueError(f"{text!r} is neither")
+    return text.lower() == "on"
+
+
+def _parse_fee_rate(text: str) -> int:
+    return parse_rate(text, minimum_e8=0, maximum_e8=RATE_SCALE)
+
+
+def _parse_rate_limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 7 or int(text) > _MAX_RATE_LIMIT:
+        raise ValueError(f"{text!r} is not")
+    return int(text)
+
+
+def _or_none(parse: Callable[[str], int]) -> Callable[[str], int | None]:
+    return lambda text: None if text.lower() == _NONE else parse(text)
+
+
+def _show_list(items: Any) -> str:
+    return " ".join(sorted(str(item) for item in items)) or _NONE
+
+
+def _show_switch(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def _show_or_none(show: Callable[[int], str]) -> Callable[[int | None], str]:
+    return lambda value: _NONE if value is None else show(value)
+
+
+_FEE_RATE_RULE: Final = "a share between 0 and 1, such as 0.005"
+_AMOUNT_RULE: Final = "an amount such as 1000 or 2.5"
+
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        "name": Setting("name", _parse_name, str, f"1 to {_MAX_NAME} printable characters, not digits alone"),
+        "currency-mode": Setting(
+            "currency_mode", _parse_word(KFB, USDT), str, "KFB (both currencies) or USDT (that one alone)"
+        ),
+        "sign-method": Setting("sign_method", _parse_word(HMAC, MD5), str, "HMAC or MD5 (weak)"),
+        "networks": Setting(
+            "networks",
+            _parse_list(lambda text: str(ip_network(text))),
+            _show_list,
+            f"networks such as 192.0.2.0/24, or {_NONE}",
+        ),
+        "disabled-operations": Setting(
+            "disabled_operations",
+            _parse_list(_parse_operation),
+            _show_list,
+            f"some of {', '.join(OPERATIONS)}, or {_NONE}",
+        ),
+        "transfer-fee-rate": Setting("transfer_fee_rate_e8", _parse_fee_rate, format_rate, _FEE_RATE_RULE),
+        "withdraw-fee-rate": Setting("withdraw_fee_rate_e8", _parse_fee_rate, format_rate, _FEE_RATE_RULE),
+        "withdraw-fee-min": Setting("withdraw_fee_min_units", parse_units, format_units, _AMOUNT_RULE),
+        "approval-limit": Setting("approval_limit_units", parse_units, format_units, _AMOUNT_RULE),
+        "daily-limit": Setting(
+            "daily_limit_units",
+            _or_none(parse_units),
+            _show_or_none(format_units),
+            f"{_AMOUNT_RULE}, or {_NONE}",
+        ),
+        "allowed-addresses": Setting(
+            "allowed_addresses",
+            _parse_list(_parse_address),
+            _show_list,
+            f"addresses of ERC20 or TRC20, or {_NONE}",
+        ),
+        "auto-register": Setting("auto_register", _parse_switch, _show_switch, "on or off"),
+        "require-pin": Setting("require_pin", _parse_switch, _show_switch, "on or off"),
+        "rate-limit": Setting(
+            "rate_limit",
+            _or_none(_parse_rate_limit),
+            _show_or_none(str),
+            f"requests a second up to {_MAX_RATE_LIMIT}, 0 for no limit, or {_NONE} for the platform's",
+        ),
+    }
+)
+"""What an operator may set, by the name typed."""

@@ -1,0 +1,352 @@
+"""Merchants in the database: opening, reading and changing one, its secrets, its supply of ids and addresses.
+
+Rules: connections are in autocommit mode and every change is one transaction of its own. A change of what a
+request depends on first takes the book's lock by raising the settings' version. Locks are taken in one order:
+book, then merchant, then the table of id ranges.
+"""
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
+
+from merchant_wallet import ids
+from merchant_wallet.book import chart
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.chains.addresses import COIN_TYPES, derive_account_xpub
+from merchant_wallet.db import Queries
+from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
+from merchant_wallet.merchants.records import (
+    ACTIVE,
+    SETTINGS,
+    SUSPENDED,
+    Merchant,
+    SettingRefused,
+    Value,
+    parse_setting,
+)
+
+Connection = AsyncConnection[Any]
+
+QUERIES = Queries(Path(__file__).with_name("merchants.sql"))
+_LIVE_SECRETS = 2
+_COLUMNS = tuple(setting.column for setting in SETTINGS.values())
+
+
+class MerchantUnknown(LookupError):
+    """No merchant, or more than one, is what was named; the text is a sentence for the terminal."""
+
+
+class SecretRefused(ValueError):
+    """A secret can't be added or retired now; the text says why."""
+
+
+class RangesExhausted(Exception):
+    """Every id range was given out."""
+
+
+class MerchantRef(NamedTuple):
+    """A merchant as a list shows it."""
+
+    merchant_id: int
+    name: str
+    app_key: str
+    status: str
+    currency_mode: str
+    created_ms: int
+
+
+class NewMerchant(msgspec.Struct, frozen=True):
+    """A merchant just opened, and the two secrets to hand over: they are shown this once."""
+
+    merchant: Merchant
+    app_secret: str
+    callback_secret: str
+
+    def __repr__(self) -> str:
+        return f"NewMerchant({self.merchant!r})"
+
+
+class Change(NamedTuple):
+    """A merchant before and after a change of its settings."""
+
+    before: Merchant
+    after: Merchant
+
+
+async def create(
+    conn: Connection,
+    keyring: Keyring,
+    name: str,
+    *,
+    seed: bytes,
+    at_ms: int,
+    settings: Mapping[str, str] | None = None,
+) -> NewMerchant:
+    """Open a merchant and its book: secrets, extended public keys, id range, fixed accounts.
+
+    `seed` (BIP32) gives the wallets' accounts, one per merchant and chain, at account number = merchant id.
+    `settings` are texts as for `change_settings`. Raises SettingRefused, RangesExhausted.
+    """
+    changed = _parse({**(settings or {}), "name": name})
+    app_secret, callback_secret = generate_secret(), generate_secret()
+    async with conn.transaction():
+        values = {"name": changed["name"], "app_key": generate_app_key(), "created_ms": at_ms}
+        merchant_id: int = (await _expect(conn, "insert_merchant", values))["merchant_id"]
+        xpubs = {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
+        await _run(conn, "write_account_xpubs", {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)})
+        await _insert_secret(conn, keyring, merchant_id, APP, 1, app_secret, at_ms)
+        await _insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
+        await _open_book(conn, merchant_id, at_ms)
+        row = await _read(conn, merchant_id=merchant_id)
+        await _run(conn, "write_settings", _settings_of(row, changed))
+        row = await _read(conn, merchant_id=merchant_id)
+    return NewMerchant(_to_merchant(row, keyring), app_secret, callback_secret)
+
+
+async def load_by_app_key(conn: Connection, keyring: Keyring, app_key: str) -> Merchant | None:
+    """The merchant that an appKey names, in one round trip. Raises WrongMasterKey."""
+    if not (app_key.isascii() and app_key.isprintable()):
+        # No key has such characters, and the database would not take all of them as text.
+        return None
+    row = await _fetch(conn, "read_merchant", {"merchant_id": None, "app_key": app_key})
+    return None if row is None else _to_merchant(row, keyring)
+
+
+async def load(conn: Connection, keyring: Keyring, merchant_id: int) -> Merchant | None:
+    """The merchant of this id, in one round trip. Raises WrongMasterKey."""
+    row = await _fetch(conn, "read_merchant", {"merchant_id": merchant_id, "app_key": None})
+    return None if row is None else _to_merchant(row, keyring)
+
+
+async def settings_version(conn: Connection, merchant_id: int) -> int | None:
+    """The present version of a merchant's settings, None when there is no such merchant."""
+    row = await _fetch(conn, "read_settings_version", {"merchant_id": merchant_id})
+    return None if row is None else int(row["settings_version"])
+
+
+async def list_merchants(conn: Connection) -> list[MerchantRef]:
+    """Every merchant, oldest first."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["list_merchants"].text)
+        return [MerchantRef(**row) async for row in cursor]
+
+
+async def find(conn: Connection, text: str) -> MerchantRef:
+    """The merchant that an operator names by merchantId, appKey or a name that only one has.
+
+    Raises MerchantUnknown.
+    """
+    merchant_id = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    # A word with characters that no name has would be no text for the database either.
+    word = text if text.isprintable() else None
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["find_merchants"].text, {"merchant_id": merchant_id, "word": word})
+        rows = await cursor.fetchall()
+    if not rows:
+        raise MerchantUnknown(f"No merchant has the id, appKey or name {text!r}.")
+    surest = [row for row in rows if row["how"] == rows[0]["how"]]
+    if len(surest) > 1:
+        found = ", ".join(str(row["merchant_id"]) for row in surest)
+        raise MerchantUnknown(f"{len(surest)} merchants are named {text!r}; give one of their ids: {found}.")
+    return MerchantRef(**{key: value for key, value in rows[0].items() if key != "how"})
+
+
+async def change_settings(
+    conn: Connection, keyring: Keyring, merchant_id: int, texts: Mapping[str, str]
+) -> Change:
+    """Change settings, typed texts by the names of `records.SETTINGS`, all or none.
+
+    Holds from the next request on. The currency mode stays as it is once the book has an entry, since wallets
+    and balances are in its currency. Raises SettingRefused, MerchantUnknown.
+    """
+    changed = _parse(texts)
+    async with conn.transaction():
+        book = await _change_book(conn, merchant_id)
+        row = await _read(conn, merchant_id=merchant_id)
+        before = msgspec.structs.replace(
+            _to_merchant(row, keyring), settings_version=book["settings_version"] - 1
+        )
+        mode = row["currency_mode"]
+        if book["entry_count"] and changed.get("currency_mode", mode) != mode:
+            raise SettingRefused(f"currency-mode stays {mode}: merchant {merchant_id}'s book has entries.")
+        await _run(conn, "write_settings", _settings_of(row, changed))
+        after = _to_merchant(await _read(conn, merchant_id=merchant_id), keyring)
+    return Change(before, after)
+
+
+async def suspend(conn: Connection, merchant_id: int) -> bool:
+    """Refuse a merchant's requests from the next one on. False when they were. Raises MerchantUnknown."""
+    return await _write_status(conn, merchant_id, SUSPENDED)
+
+
+async def resume(conn: Connection, merchant_id: int) -> bool:
+    """Take a merchant's requests again. False when it was not suspended. Raises MerchantUnknown."""
+    return await _write_status(conn, merchant_id, ACTIVE)
+
+
+async def rotate_secret(conn: Connection, keyring: Keyring, merchant_id: int, *, at_ms: int) -> str:
+    """Add a second live secret beside the present one and give it, this once.
+
+    Raises SecretRefused when two live already, MerchantUnknown.
+    """
+    secret = generate_secret()
+    async with conn.transaction():
+        await _change_book(conn, merchant_id)
+        numbers, live = await _app_secrets(conn, merchant_id)
+        if len(live) >= _LIVE_SECRETS:
+            raise SecretRefused(f"Merchant {merchant_id} has two live secrets; retire the older one first.")
+        await _insert_secret(conn, keyring, merchant_id, APP, numbers[-1] + 1, secret, at_ms)
+    return secret
+
+
+async def retire_secret(conn: Connection, merchant_id: int, *, at_ms: int) -> int:
+    """Retire the older of two live secrets from the next request on, and give its number.
+
+    Raises SecretRefused when only one lives, MerchantUnknown.
+    """
+    async with conn.transaction():
+        await _change_book(conn, merchant_id)
+        _, live = await _app_secrets(conn, merchant_id)
+        if len(live) < _LIVE_SECRETS:
+            raise SecretRefused(f"Merchant {merchant_id} has one live secret only; add the next one first.")
+        values = {"merchant_id": merchant_id, "secret_no": live[0], "retired_ms": at_ms}
+        await _run(conn, "retire_secret", values)
+    return live[0]
+
+
+async def take_address_index(conn: Connection, merchant_id: int) -> int:
+    """An address index that no sub-user of this merchant has or will have. Raises MerchantUnknown."""
+    row = await _fetch(conn, "take_address_index", {"merchant_id": merchant_id})
+    if row is None:
+        raise _unknown(merchant_id)
+    return int(row["address_index"])
+
+
+async def allocate_range(conn: Connection, merchant_id: int) -> bool:
+    """Give a book the range of ids it goes over to next. False when it has one already or does not exist.
+
+    Safe with any number of callers: the book's lock lets one of them do it. Raises RangesExhausted.
+    """
+    async with conn.transaction():
+        if await _fetch(conn, "lock_book_without_range", {"merchant_id": merchant_id}) is None:
+            return False
+        range_no = await _take_range(conn, merchant_id)
+        await _run(conn, "write_next_range", {"merchant_id": merchant_id, "range_no": range_no})
+    return True
+
+
+async def books_short_of_ids(conn: Connection, margin: int) -> list[int]:
+    """The merchants whose book has at most `margin` ids left in its range and no further range."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        counter = ids.MAX_COUNTER - margin
+        await cursor.execute(QUERIES["list_books_short_of_ids"].text, {"counter": counter})
+        return [row["merchant_id"] async for row in cursor]
+
+
+async def _open_book(conn: Connection, merchant_id: int, at_ms: int) -> None:
+    range_no = await _take_range(conn, merchant_id)
+    book = {"merchant_id": merchant_id, "range_no": range_no, "head_hash": FIRST_HASH, "last_ms": at_ms}
+    await _run(conn, "insert_book", book)
+    accounts = {
+        "merchant_id": merchant_id,
+        "account_ids": [account.account_id for account in chart.FIXED],
+        "kinds": [account.kind for account in chart.FIXED],
+        "currencies": [account.currency for account in chart.FIXED],
+    }
+    await _run(conn, "insert_accounts", accounts)
+
+
+async def _take_range(conn: Connection, merchant_id: int) -> int:
+    await _run(conn, "lock_ranges", {})
+    range_no = int((await _expect(conn, "read_next_range", {}))["range_no"])
+    if range_no > ids.MAX_RANGE:
+        raise RangesExhausted(f"All {ids.MAX_RANGE} id ranges are given out.")
+    await _run(conn, "insert_range", {"range_no": range_no, "merchant_id": merchant_id})
+    return range_no
+
+
+async def _change_book(conn: Connection, merchant_id: int) -> DictRow:
+    row = await _fetch(conn, "change_book", {"merchant_id": merchant_id})
+    if row is None:
+        raise _unknown(merchant_id)
+    return row
+
+
+async def _write_status(conn: Connection, merchant_id: int, status: str) -> bool:
+    async with conn.transaction():
+        await _change_book(conn, merchant_id)
+        return await _fetch(conn, "write_status", {"merchant_id": merchant_id, "status": status}) is not None
+
+
+async def _insert_secret(
+    conn: Connection, keyring: Keyring, merchant_id: int, purpose: str, number: int, secret: str, at_ms: int
+) -> None:
+    values = {
+        "merchant_id": merchant_id,
+        "secret_no": number,
+        "purpose": purpose,
+        "sealed": keyring.seal(secret, merchant_id, purpose, number),
+        "created_ms": at_ms,
+    }
+    await _run(conn, "insert_secret", values)
+
+
+async def _app_secrets(conn: Connection, merchant_id: int) -> tuple[list[int], list[int]]:
+    """The numbers of all app secrets and of the live ones, each oldest first."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["read_app_secrets"].text, {"merchant_id": merchant_id})
+        rows = await cursor.fetchall()
+    return [row["secret_no"] for row in rows], [row["secret_no"] for row in rows if row["retired_ms"] is None]
+
+
+def _parse(texts: Mapping[str, str]) -> dict[str, Value]:
+    return dict(parse_setting(name, text) for name, text in texts.items())
+
+
+def _settings_of(row: DictRow, changed: Mapping[str, Value]) -> dict[str, Value]:
+    return {"merchant_id": row["merchant_id"], **{column: row[column] for column in _COLUMNS}, **changed}
+
+
+def _to_merchant(row: DictRow, keyring: Keyring) -> Merchant:
+    merchant_id = row["merchant_id"]
+    sealed = zip(row["secret_nos"], row["sealed"], strict=True)
+    made: dict[str, Any] = {
+        "secrets": tuple(keyring.open(bytes(box), merchant_id, APP, number) for number, box in sealed),
+        "callback_secret": keyring.open(row["callback_sealed"], merchant_id, CALLBACK, row["callback_no"]),
+        "networks": tuple(ip_network(text) for text in row["networks"]),
+        "disabled_operations": frozenset(row["disabled_operations"]),
+        "allowed_addresses": frozenset(row["allowed_addresses"]),
+    }
+    plain = {name: row[name] for name in Merchant.__struct_fields__ if name not in made}
+    return Merchant(**plain, **made)
+
+
+def _unknown(merchant_id: int) -> MerchantUnknown:
+    return MerchantUnknown(f"There is no merchant {merchant_id}.")
+
+
+async def _read(conn: Connection, *, merchant_id: int) -> DictRow:
+    return await _expect(conn, "read_merchant", {"merchant_id": merchant_id, "app_key": None})
+
+
+async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> DictRow | None:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES[name].text, values)
+        return await cursor.fetchone()
+
+
+async def _expect(conn: Connection, name: str, values: Mapping[str, Any]) -> DictRow:
+    row = await _fetch(conn, name, values)
+    if row is None:
+        raise AssertionError(f"{name} gave no row")
+    return row
+
+
+async def _run(conn: Connection, name: str, values: Mapping[str, Any]) -> None:
+    await conn.execute(QUERIES[name].text, values)

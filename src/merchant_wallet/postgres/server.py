@@ -1,0 +1,258 @@
+"""Starting, finding, taking over and stopping the server.
+
+Rules: whoever starts or takes over a server holds the folder's lock until it has stopped it. A server is
+ready when its own note says so. Stopping is asked for twice, the second time with less patience.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO
+
+from merchant_wallet.config import DATA_DIR_MODE
+from merchant_wallet.postgres.cluster import create_cluster
+from merchant_wallet.postgres.folder import (
+    PORT,
+    Folder,
+    PostgresError,
+    disown_reused_pid,
+    is_postmaster,
+    make_socket_dir,
+    note_runtime,
+    noted_runtime,
+    remove_noted_socket_dir,
+    remove_socket_dir,
+    take_lock,
+)
+from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
+
+START_TIMEOUT_S = 300.0  # Long, since after a crash up to max_wal_size is replayed.
+STOP_TIMEOUT_S = 30.0
+QUIT_TIMEOUT_S = 15.0  # PostgreSQL itself kills sessions that do not end 5 s after SIGQUIT.
+ORPHANS_TIMEOUT_S = 10.0
+POLL_S = 0.02
+
+Progress = Callable[[str], None]
+IsAlive = Callable[[], bool]
+
+
+class RunningPostgres:
+    """A server that this process answers for: `url` for the service's role, `pid`, and `stop`.
+
+    It is stopped at the latest when this process ends in the normal way.
+    """
+
+    def __init__(
+        self, folder: Folder, pid: int, socket_dir: Path, lock: IO[str], is_alive: IsAlive, progress: Progress
+    ) -> None:
+        self.url = folder.url(socket_dir)
+        self.pid = pid
+        self._folder = folder
+        self._socket_dir = socket_dir
+        self._lock = lock
+        self._is_alive = is_alive
+        self._progress = progress
+        self._owner_pid = os.getpid()
+        atexit.register(self._stop_at_exit)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End all sessions, close the database and give the folder free. A second call does nothing.
+
+        Raises `PostgresError` when the server lives on after `timeout_s` and an immediate shutdown.
+        """
+        if self._lock.closed:
+            return
+        _stop_postmaster(self.pid, self._is_alive, timeout_s, self._progress)
+        atexit.unregister(self._stop_at_exit)
+        remove_socket_dir(self._socket_dir)
+        self._folder.runtime.unlink(missing_ok=True)
+        self._lock.close()
+
+    def is_alive(self) -> bool:
+        """Whether the server still runs."""
+        return self._is_alive()
+
+    def _stop_at_exit(self) -> None:
+        # A forked child inherits this hook, but not the duty.
+        if os.getpid() == self._owner_pid:
+            self.stop()
+
+
+def start(
+    data_dir: Path, progress: Progress, *, overrides: Mapping[str, str] | None = None
+) -> RunningPostgres:
+    """Start the folder's PostgreSQL, or take over the one that a killed `up` left running there.
+
+    The first start makes the database. `overrides` are server settings that win over ours (tests use them).
+    Raises `AlreadyRunning` when another process has the folder, `PostgresError` for all else that stands in
+    the way.
+    """
+    folder = Folder(data_dir.absolute().resolve())
+    folder.root.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
+    lock = take_lock(folder)
+    try:
+        programs = choose_programs(folder)
+        pid = folder.live_pid()
+        taken = _take_over(folder, pid, lock, progress) if pid else None
+        return taken or _launch(folder, programs, lock, progress, overrides or {})
+    except BaseException:
+        lock.close()
+        raise
+
+
+def locate(data_dir: Path) -> str | None:
+    """The URL of the PostgreSQL that an `up` is running in this folder, or None when none runs.
+
+    Raises `PostgresError` when this user may not read the folder's secrets.
+    """
+    folder = Folder(data_dir.absolute().resolve())
+    try:
+        noted = noted_runtime(folder)
+        return folder.url(noted[1]) if noted and is_postmaster(noted[0], folder.cluster) else None
+    except PermissionError as error:
+        raise PostgresError(f"{error.filename} cannot be read: use the user that runs `up`") from error
+
+
+def _take_over(folder: Folder, pid: int, lock: IO[str], progress: Progress) -> RunningPostgres | None:
+    """Answer for a server that outlived its `up`; None when it had to be stopped, its socket being gone."""
+    progress(f"taking over the PostgreSQL that is still running (process {pid})")
+
+    def is_alive() -> bool:
+        return is_postmaster(pid, folder.cluster)
+
+    _wait_ready(folder, pid, is_alive, folder.log_size())
+    socket_dir = Path(folder.postmaster_lines()[4])
+    if not (socket_dir / f".s.PGSQL.{PORT}").exists():
+        progress("its socket was removed: it is stopped and started anew")
+        _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
+        return None
+    note_runtime(folder, pid, socket_dir)
+    return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress)
+
+
+def _launch(
+    folder: Folder, programs: Programs, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
+) -> RunningPostgres:
+    remove_noted_socket_dir(folder)
+    socket_dir = make_socket_dir(programs.account)
+    try:
+        if not folder.cluster.exists():
+            progress(f"making the database in {folder.cluster}")
+            create_cluster(folder, programs, socket_dir)
+        disown_reused_pid(folder)
+        progress("starting PostgreSQL")
+        child = _spawn(folder, programs, {**server_settings(socket_dir), **overrides})
+    except BaseException:
+        remove_socket_dir(socket_dir)
+        raise
+    note_runtime(folder, child.pid, socket_dir)
+    return RunningPostgres(folder, child.pid, socket_dir, lock, _is_running(child), progress)
+
+
+def _is_running(child: subprocess.Popen[bytes]) -> IsAlive:
+    return lambda: child.poll() is None
+
+
+def _spawn(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the server and wait until it takes connections.
+
+    After a `kill -9` of the last server its sessions may live for a moment longer, and PostgreSQL rightly
+    refuses to start beside them. That alone is tried again.
+    """
+    chosen = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    deadline = time.monotonic() + ORPHANS_TIMEOUT_S
+    while True:
+        before = folder.log_size()
+        with open_log(folder) as output:
+            child = programs.popen(
+                "postgres", ["-D", str(folder.cluster), *chosen], output, subprocess.DEVNULL
+            )
+        try:
+            _wait_ready(folder, child.pid, _is_running(child), before)
+            return child
+        except BaseException as error:
+            _end(child)
+            if "still in use" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(10 * POLL_S)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.send_signal(signal.SIGQUIT)
+    child.wait()
+
+
+def _wait_ready(folder: Folder, pid: int, is_alive: IsAlive, log_offset: int) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        lines = folder.postmaster_lines()
+        if len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready":
+            return
+        if not is_alive():
+            raise PostgresError(f"PostgreSQL did not start:\n{folder.said_since(log_offset)}")
+        if time.monotonic() > deadline:
+            raise PostgresError(f"PostgreSQL was not ready after {START_TIMEOUT_S:.0f} s; see {folder.log}")
+        time.sleep(POLL_S)
+
+
+def _stop_postmaster(pid: int, is_alive: IsAlive, timeout_s: float, progress: Progress) -> None:
+    if _ends(pid, is_alive, signal.SIGINT, timeout_s):
+        return
+    progress(f"PostgreSQL did not stop within {timeout_s:g} s: asking for an immediate shutdown")
+    if not _ends(pid, is_alive, signal.SIGQUIT, QUIT_TIMEOUT_S):
+        raise PostgresError(f"PostgreSQL (process {pid}) does not stop")
+
+
+def _ends(pid: int, is_alive: IsAlive, asked: signal.Signals, timeout_s: float) -> bool:
+    """Send the signal if the server is alive, and see whether it ends in time."""
+    deadline = time.monotonic() + timeout_s
+    if is_alive():
+        os.kill(pid, asked)
+    while is_alive():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def server_settings(socket_dir: Path) -> dict[str, str]:
+    """PostgreSQL's settings: durability first, then memory and the upkeep of tables that mostly grow."""
+    return {
+        "listen_addresses": "",
+        "unix_socket_directories": str(socket_dir),
+        "unix_socket_permissions": "0700",
+        "port": str(PORT),
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "max_connections": "100",
+        "shared_buffers": f"{_shared_buffers_mb()}MB",
+        "huge_pages": "try",
+        "wal_buffers": "16MB",
+        "max_wal_size": "4GB",
+        "checkpoint_timeout": "15min",
+        "jit": "off",
+        "autovacuum": "on",
+        # Journals grow and are not updated: without this their pages would be frozen late and all at once.
+        "autovacuum_vacuum_insert_scale_factor": "0.05",
+        "autovacuum_analyze_scale_factor": "0.05",
+        "logging_collector": "off",
+        "log_destination": "stderr",
+        "log_line_prefix": "%m [%p] ",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+    }
+
+
+def _shared_buffers_mb() -> int:
+    """512 MB, but at most a quarter of the memory that this machine or its container has."""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        memory_bytes = min(memory_bytes, int(text))
+    return max(16, min(512, memory_bytes // 4 // 2**20))

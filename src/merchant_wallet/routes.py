@@ -1,0 +1,61 @@
+"""Every URL, one line each."""
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from merchant_wallet.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
+from merchant_wallet.endpoint import Endpoint, Joints, respond
+from merchant_wallet.exchange.operations import EXCHANGE
+from merchant_wallet.merchants.operations import GET_BALANCE
+from merchant_wallet.operation import Operation
+from merchant_wallet.subusers.operations import GET_CUSTOMER
+from merchant_wallet.transfers.operations import TRANSFER_FROM_USER, TRANSFER_TO_USER
+from merchant_wallet.withdrawals.operations import CREATE, QUERY, QUOTE
+
+OPERATIONS: tuple[Operation, ...] = (
+    TRANSFER_FROM_USER,
+    TRANSFER_TO_USER,
+    CREATE,
+    QUERY,
+    GET_CUSTOMER,
+    GET_BALANCE,
+    EXCHANGE,
+    QUOTE,
+)
+
+
+def build_routes(joints: Joints) -> ASGIApp:
+    """The web application: the eight operations, a health check, and an envelope for everything else."""
+    operations = [Route(operation.path, Endpoint(operation, joints)) for operation in OPERATIONS]
+
+    async def health(request: Request) -> Response:
+        status = 503 if joints.counter.draining else 200
+        return JSONResponse({"status": "stopping" if joints.counter.draining else "ok"}, status)
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        return _Envelope(joints, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
+
+    async def not_allowed(request: Request, error: Exception) -> Response:
+        allow = [(b"allow", b"GET, HEAD")]
+        return _Envelope(joints, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
+
+    return Starlette(
+        routes=[*operations, Route("/healthz", health, methods=["GET"])],
+        exception_handlers={PATH_UNKNOWN: unknown, METHOD_NOT_ALLOWED: not_allowed},
+    )
+
+
+class _Envelope(Response):
+    """A refusal that no operation gives, in the envelope all the same."""
+
+    def __init__(self, joints: Joints, refusal: Refusal, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        super().__init__()
+        self._joints = joints
+        self._refusal = refusal
+        self._extra = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, self._joints.request_ids.next(), self._refusal, self._extra)

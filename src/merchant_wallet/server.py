@@ -1,0 +1,157 @@
+"""The web side as a process: HTTP server around the ASGI application, started, drained and stopped.
+
+Rules: it says that it is ready only when it answers; told to stop, it refuses new work with 50300 while it finishes
+what is under way, then ends. It also stops when the process that started it is gone.
+"""
+
+import asyncio
+import gc
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import structlog
+import uvloop
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from merchant_wallet import db, logs, parent, upkeep
+from merchant_wallet.app import Base, Web, make_base, open_web
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.clock import now_ms
+from merchant_wallet.config import Settings
+
+log = structlog.get_logger("server")
+
+BACKLOG: Final = 4096
+READY_TIMEOUT_S: Final = 20.0
+LINGER_S: Final = 0.3
+"""How long a stopping server goes on saying 50300, so that clients are told rather than cut off."""
+BIND_RETRY_S: Final = 30.0
+NONCE_DAYS_INTERVAL_S: Final = 3600.0
+GARBAGE_THRESHOLD: Final = 50_000
+
+
+def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: int | None = None) -> int:
+    """Run the web side until SIGTERM, SIGINT or the parent's end; gives the exit status."""
+    logs.set_up(settings.log_level, settings.log_format)
+    url = settings.database_url
+    assert url is not None, "the command line gives the database's URL"
+    uvloop.run(_run(make_base(settings, url), on_ready, parent_fd))
+    return 0
+
+
+async def _run(base: Base, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
+    stop = parent.stop_event(parent_fd)
+    await serve(base, on_ready, stop)
+
+
+async def serve(base: Base, on_ready: Callable[[str], None], stop: asyncio.Event) -> None:
+    """Serve until `stop` is set. Calls `on_ready` with the address once it answers."""
+    settings = base.settings
+    await _ensure_nonce_days(base)
+    port = await choose_port(settings.host, settings.port)
+    address = f"http://{_in_url(settings.host)}:{port}"
+    async with open_web(base, settings.public_url or address) as web:
+        server = Server(
+            web.application,
+            address=settings.host,
+            port=port,
+            interface=Interfaces.ASGINL,
+            backlog=BACKLOG,
+            backpressure=BACKLOG,
+            websockets=False,
+            log_enabled=False,
+        )
+        serving = asyncio.create_task(server.serve())
+        keeping = asyncio.create_task(_keep_nonce_days(base))
+        try:
+            await _wait_ready(settings.host, port, serving)
+            _settle_memory()
+            on_ready(address)
+            await _until(stop, serving)
+            await _drain(web, settings.drain_timeout_s)
+        finally:
+            keeping.cancel()
+            server.stop()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(serving, keeping, return_exceptions=True)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def choose_port(host: str, port: int) -> int:
+    """A port that can be listened on: the given one once it is free, or any free one for 0. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + BIND_RETRY_S
+    while True:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+            except OSError as error:
+                # The server before this one may still be finishing its requests.
+                if loop.time() > ends or port == 0:
+                    raise OSError(error.errno, f"can't listen on {host} port {port}: {error.strerror}") from error
+        await asyncio.sleep(0.2)
+
+
+async def _wait_ready(host: str, port: int, serving: asyncio.Task[None]) -> None:
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + READY_TIMEOUT_S
+    reach = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    while True:
+        if serving.done():
+            raise RuntimeError("the HTTP server ended before it was ready") from serving.exception()
+        try:
+            _, writer = await asyncio.open_connection(reach, port)
+        except OSError:
+            if loop.time() > ends:
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return
+
+
+async def _until(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    waiting = asyncio.create_task(stop.wait())
+    await asyncio.wait((waiting, serving), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if serving.done():
+        raise RuntimeError("the HTTP server ended by itself")
+
+
+async def _drain(web: Web, timeout_s: float) -> None:
+    counter = web.joints.counter
+    log.info("stopping", under_way=counter.under_way)
+    if not await counter.drain(timeout_s):
+        log.warning("requests were still under way when the time to stop ran out", under_way=counter.under_way)
+    await asyncio.sleep(LINGER_S)
+
+
+async def _ensure_nonce_days(base: Base) -> None:
+    async with await db.connect(base.url) as connection:
+        await upkeep.ensure_nonce_partitions(connection, now_ms() // DAY_MS)
+
+
+async def _keep_nonce_days(base: Base) -> None:
+    """The web side makes its coming days' partitions itself, so that it depends on no worker being alive."""
+    while True:
+        await asyncio.sleep(NONCE_DAYS_INTERVAL_S)
+        try:
+            await _ensure_nonce_days(base)
+        except Exception:
+            log.exception("the coming days' nonce partitions could not be made; trying again")
+
+
+def _settle_memory() -> None:
+    """What lives as long as the process need not be looked at by every garbage collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)

@@ -1,0 +1,53 @@
+-- Sub-users as operators and the wallet page see them. `controls.py` runs these.
+
+-- name: lock_book
+-- Takes the book's lock, so that a debit that is being judged ends first and the next one sees the change.
+update book set last_ms = last_ms where merchant_id = %(merchant_id)s::bigint returning merchant_id;
+
+-- name: write_controls
+-- What the sub-user lets the merchant debit; a control that was not named keeps its value.
+update sub_user
+   set paused = coalesce(%(paused)s::boolean, paused),
+       limit_debit_units = case when %(sets_debit)s::boolean then %(limit_debit_units)s::bigint else limit_debit_units end,
+       limit_day_units = case when %(sets_day)s::boolean then %(limit_day_units)s::bigint else limit_day_units end
+ where merchant_id = %(merchant_id)s::bigint and ext_user_id = %(ext_user_id)s::text
+returning user_id;
+
+-- name: read_sub_user
+-- One sub-user by the merchant's own id, with what the wallet holds.
+select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
+       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin, a.day,
+       a.day_debited as day_debited_units, s.created_ms
+  from sub_user s
+  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+ where s.merchant_id = %(merchant_id)s::bigint and s.ext_user_id = %(ext_user_id)s::text;
+
+-- name: list_sub_users
+-- A page of a merchant's sub-users in the order they came.
+select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
+       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin, a.day,
+       a.day_debited as day_debited_units, s.created_ms
+  from sub_user s
+  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+ where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
+ order by s.user_id
+ limit %(limit)s::int;
+
+-- name: search_sub_users
+-- A page of those whose own id begins so, or whose platform id or wallet address it is.
+select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
+       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin, a.day,
+       a.day_debited as day_debited_units, s.created_ms
+  from sub_user s
+  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+ where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
+   and s.user_id in (
+       select p.user_id from sub_user p
+        where p.merchant_id = %(merchant_id)s::bigint and starts_with(p.ext_user_id, %(search)s::text)
+       union all
+       select %(user_id)s::bigint
+       union all
+       select w.user_id from wallet_address w
+        where w.merchant_id = %(merchant_id)s::bigint and w.address = %(address)s::bytea)
+ order by s.user_id
+ limit %(limit)s::int;

@@ -1,0 +1,1 @@
+"""Transfers between sub-users' wallets and the merchant's balance, both directions."""

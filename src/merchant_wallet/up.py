@@ -1,0 +1,201 @@
+"""Everything on one machine: own PostgreSQL, schema, web side and worker side, held together by this process.
+
+Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of stopping is
+ours: web and workers first, the database last. A child that ends by itself is started again, after a pause that
+grows; when the database ends by itself, all are. When this process is killed, the children see their pipe end and
+stop, and the next `up` on the same folder takes the database over.
+"""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Final
+
+import structlog
+
+from merchant_wallet import logs, postgres
+from merchant_wallet.config import Settings, load_or_create_master_key
+from merchant_wallet.migrate import migrate
+
+log = structlog.get_logger("up")
+
+SIDES: Final = ("serve", "work")
+FIRST_PAUSE_S: Final = 0.5
+LAST_PAUSE_S: Final = 30.0
+HEALTHY_AFTER_S: Final = 30.0
+POLL_S: Final = 0.2
+KILL_MARGIN_S: Final = 10.0
+READY_PREFIX: Final = "ready: "
+
+Say = Callable[[str], None]
+
+
+class Child:
+    """One side of the service as a process of its own; `told` gets (side, address) when it is ready."""
+
+    def __init__(self, side: str, told: "queue.Queue[tuple[str, str]]") -> None:
+        self.side = side
+        self._told = told
+        self._process: subprocess.Popen[str] | None = None
+        self._started_s = 0.0
+        self._due_s = 0.0
+        self._failures = 0
+
+    def start(self, environment: Mapping[str, str], pipe: int) -> None:
+        """Start the process."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "merchant_wallet.child", self.side, str(pipe)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=(pipe,),
+            start_new_session=True,
+        )
+        self._started_s = time.monotonic()
+        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(READY_PREFIX):
+                self._told.put((self.side, line.removeprefix(READY_PREFIX).strip()))
+
+    def look(self, environment: Mapping[str, str], pipe: int) -> None:
+        """Start the process again when it has ended by itself and its pause is over."""
+        now_s = time.monotonic()
+        if self._process is None:
+            if now_s >= self._due_s:
+                self.start(environment, pipe)
+            return
+        status = self._process.poll()
+        if status is None:
+            return
+        self._failures = 1 if now_s - self._started_s > HEALTHY_AFTER_S else self._failures + 1
+        pause_s = min(LAST_PAUSE_S, FIRST_PAUSE_S * float(1 << min(self._failures - 1, 10)))
+        log.error("a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s)
+        self._process, self._due_s = None, now_s + pause_s
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, ends_s: float) -> None:
+        """Wait for the end; a process that takes too long is killed."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.1, ends_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            log.error("a side did not stop in time and is killed", side=self.side, pid=self._process.pid)
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+class Household:
+    """The database and the two sides, from start to stop."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], say: Say, progress: Say) -> None:
+        self._settings = settings
+        self._environment = {
+            **environment,
+            "WALLET_DATA": str(settings.data.absolute()),
+            "WALLET_HOST": settings.host,
+            "WALLET_PORT": str(settings.port),
+            "WALLET_SANDBOX": "true" if settings.sandbox else "false",
+        }
+        self._say = say
+        self._progress = progress
+        self._told: queue.Queue[tuple[str, str]] = queue.Queue()
+        self._children = [Child(side, self._told) for side in SIDES]
+        self._ready: set[str] = set()
+        self._address = ""
+        self._postgres: postgres.RunningPostgres | None = None
+        self._read_fd, self._write_fd = os.pipe()
+        self._stopping = threading.Event()
+
+    def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Begin to stop; a signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Start everything, keep it running until asked to stop, stop everything."""
+        try:
+            self._start()
+            while not self._stopping.wait(POLL_S):
+                self._hear()
+                self._look()
+        finally:
+            self._stop()
+
+    def _start(self) -> None:
+        url = self._settings.database_url
+        if url is None:
+            self._postgres = postgres.start(self._settings.data, self._progress)
+            url = self._postgres.url
+        for name in migrate(url, self._progress):
+            log.info("migrated", migration=name)
+        self._environment["WALLET_DATABASE_URL"] = url
+        for child in self._children:
+            child.start(self._environment, self._read_fd)
+
+    def _hear(self) -> None:
+        while not self._told.empty():
+            side, address = self._told.get()
+            log.info("side ready", side=side)
+            if side == "serve":
+                self._address = address
+                # A web side that is started again must be found where the first one was.
+                self._environment["WALLET_PORT"] = address.rsplit(":", 1)[1]
+            if self._ready != set(SIDES):
+                self._ready.add(side)
+                if self._ready == set(SIDES):
+                    self._say(f"{READY_PREFIX}{self._address}")
+
+    def _look(self) -> None:
+        if self._postgres is not None and not self._postgres.is_alive():
+            log.error("PostgreSQL ended by itself; everything is started again")
+            self._stop_children()
+            self._postgres.stop()
+            self._start()
+            return
+        for child in self._children:
+            child.look(self._environment, self._read_fd)
+
+    def _stop_children(self) -> None:
+        ends_s = time.monotonic() + self._settings.drain_timeout_s + KILL_MARGIN_S
+        for child in self._children:
+            child.ask_to_stop()
+        for child in self._children:
+            child.wait(ends_s)
+
+    def _stop(self) -> None:
+        self._stop_children()
+        os.close(self._write_fd)
+        os.close(self._read_fd)
+        if self._postgres is not None:
+            self._postgres.stop()
+
+
+def run_up(settings: Settings, say: Say, progress: Say) -> int:
+    """Run the whole service until SIGTERM or SIGINT; gives the exit status.
+
+    `say` gets the line `ready: http://HOST:PORT`, `progress` what happens until then. Raises ConfigError,
+    postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError, psycopg.OperationalError.
+    """
+    logs.set_up(settings.log_level, settings.log_format)
+    if settings.master_key is None:
+        load_or_create_master_key(settings.data)
+    household = Household(settings, os.environ, say, progress)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, household.ask_to_stop)
+    household.run()
+    return 0

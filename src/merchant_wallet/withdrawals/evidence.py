@@ -1,0 +1,61 @@
+"""What the payer compares before money moves. Pure.
+
+Rules: an order is believed only as far as the journal says the same; a chain's record only when it is exactly
+the transfer that was ordered. A fault is a sentence for the operator, None means that all is well.
+"""
+
+from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
+from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.withdrawals import order_facts
+from merchant_wallet.book.state import Entry
+from merchant_wallet.chains.addresses import format_address, parse_address
+from merchant_wallet.chains.protocol import Payout, Transfer
+from merchant_wallet.money import USDT, format_units
+
+
+def plan_payout(withdrawal: Withdrawal) -> Payout:
+    """The one transfer that pays an order. Raises ValueError when its address is not valid on its chain."""
+    recipient = parse_address(withdrawal.chain, withdrawal.address)
+    return Payout(withdrawal.order_id, Transfer(withdrawal.chain, USDT, recipient, withdrawal.arrival_units))
+
+
+def find_journal_fault(
+    merchant_id: int, withdrawal: Withdrawal, entry: Entry | None, previous_hash: bytes | None
+) -> str | None:
+    """How an order differs from the hash-chained entry that opened it."""
+    if entry is None:
+        return "the journal has no entry for this order"
+    ordered = (withdrawal.mc_order_id, withdrawal.rate_e8, withdrawal.created_ms)
+    if entry.kind != "withdraw" or (entry.mc_order_id, entry.rate_e8, entry.at_ms) != ordered:
+        return "the order and its journal entry differ in merchant's order id, rate or moment"
+    if entry.facts != order_facts(withdrawal):
+        return f"the order and its journal entry differ in what was ordered; the journal says {entry.facts}"
+    held = [(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings]
+    if held != [(MERCHANT_USDT_ID, HOLD_ID, USDT, withdrawal.amount_units)]:
+        return "the order's amount is not what its journal entry put on hold"
+    form = canonical(
+        merchant_id,
+        entry.entry_id,
+        entry.kind,
+        entry.mc_order_id,
+        entry.at_ms,
+        entry.rate_e8,
+        entry.facts,
+        entry.postings,
+    )
+    if chain_hash(previous_hash or FIRST_HASH, form) != entry.hash:
+        return "the order's journal entry does not match its hash"
+    return None
+
+
+def find_transfer_fault(ordered: Transfer, recorded: Transfer) -> str | None:
+    """How the chain's final record differs from what was ordered."""
+    if recorded == ordered:
+        return None
+    return f"the chain moved {_describe(recorded)} instead of {_describe(ordered)}"
+
+
+def _describe(transfer: Transfer) -> str:
+    recipient = format_address(transfer.chain, transfer.recipient)
+    return f"{format_units(transfer.amount_units)} {transfer.token} on {transfer.chain} to {recipient}"

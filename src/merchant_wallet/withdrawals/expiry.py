@@ -1,0 +1,71 @@
+"""Expiry: orders that nobody approved before their deadline are given up and their hold is released.
+
+Rules: this only asks; whether an order may expire is the book's decision, made under its lock, so that an
+approval and an expiry can never both hold. One order's trouble stops no other.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from merchant_wallet.book.commands import Expire, Submission
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.clock import now_ms
+from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals.attempt import Book
+from merchant_wallet.withdrawals.payouts import OrderKey
+from merchant_wallet.workers import Connect, Line, repeat
+
+POLL_INTERVAL_S: Final = 1.0
+PAGE: Final = 200
+
+log = structlog.get_logger(__name__)
+
+
+class NotExpired(Exception):
+    """Some orders could not be given up this time; each was logged."""
+
+
+class Expiry:
+    """The worker that gives up overdue orders."""
+
+    def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
+        self._line = Line(connect)
+        self._book = book
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Look for overdue orders until told to stop, then close the connection."""
+        try:
+            await repeat("expiry", self.expire_overdue, stop=stop, interval_s=interval_s)
+        finally:
+            await self._line.close()
+
+    async def expire_overdue(self) -> int:
+        """Give up every order that is overdue now; gives how many expired. Raises NotExpired at the end."""
+        now, expired, failed = self._clock(), 0, 0
+        page: list[OrderKey] = [(0, 0)]
+        while page:
+            page = await payouts.peek_expired(await self._line.get(), now, after=page[-1], limit=PAGE)
+            results = await asyncio.gather(*map(self._expire, page))
+            expired += results.count(True)
+            failed += results.count(None)
+        if failed:
+            raise NotExpired(f"{failed} overdue orders could not be given up")
+        return expired
+
+    async def _expire(self, key: OrderKey) -> bool | None:
+        """True: the order expired; False: the book says that it must not; None: the book could not say."""
+        merchant_id, order_id = key
+        try:
+            outcome = await self._book.submit(merchant_id, Submission(Expire(order_id)))
+        except Exception as error:
+            log.error("order could not expire", merchant_id=merchant_id, order_id=order_id, error=repr(error))
+            return None
+        if isinstance(outcome, Withdrawal):
+            log.info("order expired", merchant_id=merchant_id, order_id=order_id)
+            return True
+        log.info("order did not expire", merchant_id=merchant_id, order_id=order_id, answer=repr(outcome))
+        return False

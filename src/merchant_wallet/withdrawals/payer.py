@@ -1,0 +1,125 @@
+"""The payer: looks for orders to pay, claims them, and makes several attempts at once.
+
+Rules: an order is worked on only under a claim with a fence (see `payouts`), in one `Attempt` (see
+`attempt`). An attempt that fails is logged with its order, which then rests for a growing while. Any number
+of payers may run, and each may die at any moment: all that matters is in the database, bytes are written down
+once per order, and a claim that lapsed can write nothing.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import structlog
+
+from merchant_wallet.chains.protocol import Chain
+from merchant_wallet.clock import now_ms
+from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals.attempt import Attempt, Book
+from merchant_wallet.withdrawals.payouts import Claim, Fenced, OrderKey
+from merchant_wallet.workers import Connect, Line, repeat, retry_pause_s
+
+POLL_INTERVAL_S: Final = 0.1
+CLAIM_MS: Final = 15_000
+
+log = structlog.get_logger(__name__)
+
+
+class Payer:
+    """One worker that pays orders, `parallel` at once, each on a database connection of its own.
+
+    `chains` has one `Chain` per chain name; with `hold_refunds` a failed order's hold stays. `wake` may be
+    set from outside to look at the queue at once.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        book: Book,
+        chains: Mapping[str, Chain],
+        *,
+        hold_refunds: bool = False,
+        parallel: int = 8,
+        claim_ms: int = CLAIM_MS,
+        clock: Callable[[], int] = now_ms,
+        name: str | None = None,
+    ) -> None:
+        self.wake = asyncio.Event()
+        self._queue = Line(connect)
+        # The last one used is used next, so that no more connections are opened than are needed.
+        self._free = [Line(connect) for _ in range(parallel)]
+        self._attempt = partial(Attempt, book=book, chains=chains, hold_refunds=hold_refunds, clock=clock)
+        self._hold_refunds = hold_refunds
+        self._claim_ms = claim_ms
+        self._clock = clock
+        self._name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._running: dict[OrderKey, asyncio.Task[None]] = {}
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Pay until told to stop, then finish the attempts under way and close the connections."""
+        try:
+            await repeat("payer", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
+        finally:
+            await self.close()
+
+    async def start_due(self) -> int:
+        """Begin an attempt for each due order, as many as there is room for; gives how many began."""
+        if not self._free:
+            return 0
+        connection = await self._queue.get()
+        limit = len(self._free) + len(self._running)
+        due = await payouts.peek_due(connection, self._clock(), hold_refunds=self._hold_refunds, limit=limit)
+        fresh = [key for key in due if key not in self._running][: len(self._free)]
+        for key in fresh:
+            self._running[key] = asyncio.create_task(self._work_on(key, self._free.pop()))
+        return len(fresh)
+
+    async def finish(self) -> None:
+        """Wait for the attempts under way."""
+        while self._running:
+            await asyncio.wait(list(self._running.values()))
+
+    async def close(self) -> None:
+        """Finish the attempts under way and close the connections."""
+        await self.finish()
+        for line in (self._queue, *self._free):
+            await line.close()
+
+    async def _work_on(self, key: OrderKey, line: Line) -> None:
+        """Claim the order and make an attempt; whatever goes wrong is logged with the order."""
+        merchant_id, order_id = key
+        try:
+            await self._claim_and_try(key, line)
+        except Fenced:
+            log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
+        except Exception:
+            # The claim lapses by itself, then any payer may try again.
+            log.exception("payout could not be worked on", merchant_id=merchant_id, order_id=order_id)
+        finally:
+            if not self._free:
+                self.wake.set()
+            self._free.append(line)
+            del self._running[key]
+
+    async def _claim_and_try(self, key: OrderKey, line: Line) -> None:
+        now = self._clock()
+        until_ms = now + self._claim_ms
+        connection = await line.get()
+        held = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
+        if held is not None:
+            rest_ms, failures = await self._try(held, line)
+            await payouts.release(await line.get(), held, self._clock() + rest_ms, failures)
+
+    async def _try(self, held: Claim, line: Line) -> tuple[int, int]:
+        """How long the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
+        try:
+            return await self._attempt(held, line).advance(), 0
+        except Fenced:
+            raise
+        except Exception:
+            failures, order = held.failures + 1, {"merchant_id": held.merchant_id, "order_id": held.order_id}
+            log.exception("payout attempt failed", **order, failures=failures)
+            return int(1000 * retry_pause_s(failures - 1)), failures

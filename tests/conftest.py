@@ -1,0 +1,151 @@
+"""Databases for tests: one PostgreSQL for the whole run (all xdist workers), a fresh database for each test.
+
+A worker holds a shared lock while it may still need the server; `postgres_keeper.py` waits for the last one.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.db import connect_sync
+from merchant_wallet.migrate import migrate
+
+START_TIMEOUT_S = 60.0
+KEEPER_TIMEOUT_S = 30.0
+KEEPER = Path(__file__).with_name("postgres_keeper.py")
+TEMPLATE = "wallet_template"
+
+
+@dataclass
+class SharedPostgres:
+    """The run's server: `url` leads to its database `wallet`, which no test should write to."""
+
+    root: Path
+    url: str
+    worker: str
+    made: int = 0
+
+    def url_of(self, name: str) -> str:
+        """The same server, another database."""
+        return self.url.replace("/wallet?", f"/{name}?")
+
+    def execute(self, statement: str) -> None:
+        """Run one statement on the server's own database."""
+        with connect_sync(self.url) as connection:
+            connection.execute(statement.encode())
+
+    @contextmanager
+    def database(self, template: str) -> Iterator[str]:
+        """A database of this worker's own, made as a copy and dropped at the end."""
+        self.made += 1
+        name = f"test_{self.worker}_{self.made}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        try:
+            yield self.url_of(name)
+        finally:
+            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def prepare_template(self) -> None:
+        """Migrate the database that tests get copies of, once per run."""
+        done = self.root / "template"
+        with _locked(self.root / "start.lock"):
+            if not done.exists():
+                self.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")
+                migrate(self.url_of(TEMPLATE), lambda _: None)
+                done.touch()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the run, so that its workers find the same server and two runs at once do not."""
+    if not hasattr(config, "workerinput"):
+        config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Wait until the server is gone, so that a finished run has left nothing running."""
+    if hasattr(config, "workerinput"):
+        return
+    root = _run_root(config)
+    if (root / "failed").exists():
+        shutil.rmtree(root)
+    deadline = time.monotonic() + KEEPER_TIMEOUT_S
+    while root.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _run_root(config: pytest.Config) -> Path:
+    worker_input = getattr(config, "workerinput", None)
+    run = worker_input["testrunuid"] if worker_input else config.option.testrunuid
+    # Not pytest's own folder: that one is closed to `nobody`, as which root starts PostgreSQL.
+    return Path(tempfile.gettempdir()) / f"merchant-wallet-tests-{run}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _find_or_start(root: Path) -> str:
+    url = root / "url"
+    with _locked(root / "start.lock"):
+        if url.exists():
+            return url.read_text()
+        if (root / "failed").exists():
+            raise RuntimeError("no PostgreSQL for the tests; the first worker's error says why")
+        with (root / "keeper.log").open("wb") as log:
+            keeper = subprocess.Popen(
+                [sys.executable, str(KEEPER), str(root)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not url.exists():
+            if keeper.poll() is not None or time.monotonic() > deadline:
+                (root / "failed").touch()
+                raise RuntimeError(f"no PostgreSQL for the tests:\n{(root / 'keeper.log').read_text()}")
+            time.sleep(0.02)
+        # It outlives this worker; whoever is last is the one it waits for.
+        keeper.returncode = 0
+        return url.read_text()
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
+    """The run's PostgreSQL, started by the first that asks."""
+    root = _run_root(request.config)
+    root.mkdir(mode=0o711, exist_ok=True)
+    with (root / "users.lock").open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        shared = SharedPostgres(root, _find_or_start(root), worker)
+        shared.prepare_template()
+        yield shared
+
+
+@pytest.fixture
+def database_url(postgres: SharedPostgres) -> Iterator[str]:
+    """A fresh database with every migration applied."""
+    with postgres.database(TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(postgres: SharedPostgres) -> Iterator[str]:
+    """A fresh database with nothing in it."""
+    with postgres.database("template0") as url:
+        yield url

@@ -1,0 +1,31 @@
+"""Keeps one PostgreSQL for all the processes of one test run. Run as a program by `conftest.py`.
+
+It stops the server when the last of them has let go of the lock on `users.lock`, in whatever way that process
+ended, so nothing is left behind even by a run that was killed.
+"""
+
+import fcntl
+import shutil
+import sys
+from pathlib import Path
+
+from merchant_wallet import postgres
+
+# A test database need not outlive the machine's power.
+OVERRIDES = {"fsync": "off", "max_connections": "200", "shared_buffers": "128MB"}
+
+
+def keep(root: Path) -> None:
+    """Start, write the URL, wait for the last user, stop, remove everything."""
+    running = postgres.start(root / "data", print, overrides=OVERRIDES)
+    draft = root / "url.new"
+    draft.write_text(running.url)
+    draft.rename(root / "url")
+    with (root / "users.lock").open() as users:
+        fcntl.flock(users, fcntl.LOCK_EX)
+        running.stop()
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))

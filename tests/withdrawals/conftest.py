@@ -1,0 +1,239 @@
+"""A shop: one merchant's book on a real database, its writer, and payers made on demand, all on one clock."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, LiteralString
+
+import pytest
+from psycopg import AsyncConnection
+
+from merchant_wallet.book.chart import FIXED
+from merchant_wallet.book.commands import (
+    Adjust,
+    Approve,
+    Command,
+    CreateWithdrawal,
+    ReadWithdrawal,
+    Submission,
+)
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.outcomes import Outcome, Withdrawal
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.chains.protocol import Chain, Payout, Pending, SignedTransfer, Verdict
+from merchant_wallet.chains.sandbox import SandboxChain
+from merchant_wallet.db import connect
+from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.withdrawals.payer import Payer
+from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
+from merchant_wallet.workers import Line
+
+START_MS = 1_763_712_000_000
+DAY_MS = 86_400_000
+COIN = 1_000_000
+CONFIRM_MS = 1_500
+SEED = bytes(range(64))
+MERCHANT_ID = 1001
+ERC20_ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
+TRC20_ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+
+
+@dataclass
+class Clock:
+    """The shop's clock: it stands still until a test moves it."""
+
+    now_ms: int = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+
+
+class ToldChain:
+    """A chain that says what a test tells it to, and remembers what it was handed."""
+
+    def __init__(self, verdict: Verdict | None = None, name: str = "told") -> None:
+        self.verdict = verdict
+        self.name = name
+        self.built: list[Payout] = []
+        self.broadcasts: list[bytes] = []
+        self.build_error: Exception | None = None
+        self.on_broadcast: Callable[[bytes], Awaitable[None]] | None = None
+        self.building = asyncio.Event()
+        self.may_build = asyncio.Event()
+        self.may_build.set()
+
+    async def build(self, payout: Payout) -> SignedTransfer:
+        self.built.append(payout)
+        self.building.set()
+        await self.may_build.wait()
+        if self.build_error:
+            raise self.build_error
+        payout_id = payout.payout_id
+        return SignedTransfer(f"{self.name} {payout_id}".encode(), f"hash by {self.name} of {payout_id}")
+
+    async def broadcast(self, raw: bytes) -> None:
+        self.broadcasts.append(raw)
+        if self.on_broadcast:
+            await self.on_broadcast(raw)
+
+    async def judge(self, tx_hash: str) -> Verdict:
+        return (self.verdict if self.broadcasts else None) or Pending()
+
+
+@dataclass
+class Shop:
+    """One merchant with 1000 USDT, whose withdrawals up to 100 USDT need no approval."""
+
+    url: str
+    connection: AsyncConnection
+    book: Writer
+    clock: Clock
+    closing: AsyncExitStack
+    orders: int = 0
+
+    async def connect(self) -> AsyncConnection:
+        return await connect(self.url)
+
+    def line(self) -> Line:
+        line = Line(self.connect)
+        self.closing.push_async_callback(line.close)
+        return line
+
+    def chains(self, seed: bytes = SEED) -> dict[str, SandboxChain]:
+        ledger = SandboxLedger(self.line())
+        make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=self.clock)
+        return {"ERC20": make("ERC20"), "TRC20": make("TRC20")}
+
+    def told(self, verdict: Verdict | None = None, name: str = "told") -> ToldChain:
+        return ToldChain(verdict, name)
+
+    def payer(
+        self, told: ToldChain | None = None, *, chains: Mapping[str, Chain] | None = None, **settings: Any
+    ) -> Payer:
+        """A payer with the sandbox's chains, with one told chain for both, or with the chains given."""
+        book = settings.pop("book", self.book)
+        chosen = chains or ({"ERC20": told, "TRC20": told} if told else self.chains())
+        payer = Payer(self.connect, book, chosen, clock=self.clock, **settings)
+        self.closing.push_async_callback(payer.close)
+        return payer
+
+    async def ask(self, command: Command) -> Outcome:
+        return await self.book.submit(MERCHANT_ID, Submission(command))
+
+    async def order(
+        self, amount: int = 10 * COIN, address: str = ERC20_ADDRESS, fee: int = COIN
+    ) -> Withdrawal:
+        """A new order; above 100 USDT it waits for approval for an hour."""
+        self.orders += 1
+        chain = "ERC20" if address.startswith("0x") else "TRC20"
+        command = CreateWithdrawal(
+            mc_order_id=str(self.orders),
+            amount_units=amount,
+            chain=chain,
+            address=address,
+            notify_url="https://example.com/notify",
+            fee_rate_e8=0,
+            fee_minimum_units=fee,
+            approval_limit_units=100 * COIN,
+            daily_limit_units=None,
+            allowed=True,
+            deadline_after_ms=3_600_000,
+        )
+        outcome = await self.ask(command)
+        assert isinstance(outcome, Withdrawal)
+        return outcome
+
+    async def approve(self, order: Withdrawal) -> Outcome:
+        return await self.ask(Approve(order.order_id, "operator"))
+
+    async def status(self, order: Withdrawal) -> int:
+        outcome = await self.ask(ReadWithdrawal(order.order_id, order.mc_order_id))
+        assert isinstance(outcome, Withdrawal)
+        return outcome.status
+
+    async def turn(self, payer: Payer) -> int:
+        """One look at the queue, and every attempt that came of it to its end."""
+        started = await payer.start_due()
+        await payer.finish()
+        return started
+
+    async def pay(self, payer: Payer, order: Withdrawal) -> int:
+        """Turns until the order can go no further within some minutes; gives its status."""
+        for _ in range(30):
+            await self.turn(payer)
+            if await self.status(order) in (2, 4, 5, 6):
+                break
+            self.clock.advance(CONFIRM_MS)
+        return await self.status(order)
+
+    async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = await self.connection.execute(statement, parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def balances(self) -> dict[str, int]:
+        """The balances of the accounts that are not empty, by name."""
+        found = await self.rows("select kind || ':' || currency, balance from account where balance <> 0")
+        return dict(found)
+
+    async def suspend(self, status: str = "suspended") -> None:
+        """Set the merchant's status, in the way in which every change of settings is made."""
+        async with self.connection.transaction():
+            await self.rows("update book set settings_version = settings_version + 1")
+            await self.rows("update merchant set status = %s", status)
+
+    async def transfers(self) -> list[tuple[Any, ...]]:
+        """All that the sandbox's chains ever accepted."""
+        return await self.rows(
+            "select chain, recipient, amount_units, tx_hash from sandbox_transfer order by tx_hash"
+        )
+
+
+async def open_book(connection: AsyncConnection) -> None:
+    """Write down a merchant and its empty book."""
+    await ensure_nonce_partitions(connection, START_MS // DAY_MS)
+    await connection.execute(
+        "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
+        " values (%s, 'Shop', 'shop', 'KFB', %s)",
+        (MERCHANT_ID, START_MS),
+    )
+    await connection.execute("insert into id_range values (1, %s)", (MERCHANT_ID,))
+    await connection.execute(
+        "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, 1, %s, %s)",
+        (MERCHANT_ID, FIRST_HASH, START_MS),
+    )
+    for account in FIXED:
+        await connection.execute(
+            "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, %s, %s)",
+            (MERCHANT_ID, *account),
+        )
+
+
+async def _with_shop(url: str, scenario: Callable[[Shop], Awaitable[None]]) -> None:
+    async with AsyncExitStack() as closing:
+        connection = await closing.enter_async_context(await connect(url))
+        await open_book(connection)
+        clock = Clock()
+        book = Writer(url, connections=4, clock=clock)
+        await book.open()
+        closing.push_async_callback(book.close)
+        shop = Shop(url, connection, book, clock, closing)
+        await shop.ask(Adjust("USDT", 1000 * COIN, "opening balance", "test", None))
+        await scenario(shop)
+
+
+InShop = Callable[[Callable[[Shop], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def in_shop(database_url: str) -> InShop:
+    """Runs a scenario in a fresh shop."""
+
+    def run(scenario: Callable[[Shop], Awaitable[None]]) -> None:
+        asyncio.run(_with_shop(database_url, scenario))
+
+    return run

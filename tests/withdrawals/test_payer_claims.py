@@ -1,0 +1,157 @@
+"""Several payers at once, slow ones, stopped ones: the fence, the claims and the loop."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from merchant_wallet.chains.protocol import Final, Unpayable
+from merchant_wallet.withdrawals import payouts
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop, ToldChain
+
+COIN = 1_000_000
+
+
+async def stall(shop: "Shop", chain: "ToldChain") -> Awaitable[None]:
+    """A payer that hangs while its chain builds, for longer than its claim holds."""
+    chain.may_build.clear()
+    payer = shop.payer(chain, name="stalled", claim_ms=1_000)
+    await payer.start_due()
+    await chain.building.wait()
+    shop.clock.advance(1_000)
+    return payer.finish()
+
+
+def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, old, new = await shop.order(), shop.told(name="old"), shop.told(name="new")
+        finishing = await stall(shop, old)
+        await shop.turn(shop.payer(new))
+        old.may_build.set()
+        with capture_logs() as logs:
+            await finishing
+        assert [(line["order_id"], line["event"]) for line in logs] == [
+            (order.order_id, "payout was taken over by another payer")
+        ]
+        assert (len(old.broadcasts), len(new.broadcasts)) == (0, 1)
+        assert await shop.rows("select raw, fence from payout") == [(new.broadcasts[0], 2)]
+
+    in_shop(scenario)
+
+
+def test_a_payer_whose_claim_lapsed_cannot_fail_an_order_that_another_has_signed(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, old, new = await shop.order(), shop.told(name="old"), shop.told(name="new")
+        old.build_error = Unpayable("this payer saw no way")
+        finishing = await stall(shop, old)
+        await shop.turn(shop.payer(new))
+        old.may_build.set()
+        await finishing
+        assert await shop.status(order) == 1
+        new.verdict = Final(new.built[0].transfer)
+        assert await shop.pay(shop.payer(new), order) == 2
+
+    in_shop(scenario)
+
+
+def test_of_two_claims_at_once_one_holds_and_a_later_one_has_a_higher_fence(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order = await shop.order()
+        key, now = (1001, order.order_id), shop.clock.now_ms
+        lines = [await shop.line().get() for _ in range(8)]
+
+        def claim_all(at_ms: int) -> Awaitable[list[payouts.Claim | None]]:
+            claims = [
+                payouts.claim(line, key, claimed_by="x", now_ms=at_ms, until_ms=at_ms + 10) for line in lines
+            ]
+            return asyncio.gather(*claims)
+
+        assert [held.fence for held in await claim_all(now) if held] == [1]
+        assert [held.fence for held in await claim_all(now + 9) if held] == []
+        assert [held.fence for held in await claim_all(now + 10) if held] == [2]
+
+    in_shop(scenario)
+
+
+def test_several_payers_at_once_pay_each_order_once(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        orders = [await shop.order(COIN * (number + 2)) for number in range(12)]
+        # Claims that lapse at once make the payers run over each other as much as they can.
+        payers = [shop.payer(claim_ms=0, name=f"payer {number}") for number in range(4)]
+        for _ in range(20):
+            await asyncio.gather(*map(shop.turn, payers))
+            shop.clock.advance(1_500)
+        assert [await shop.status(order) for order in orders] == [2] * 12
+        amounts = sorted(row[2] for row in await shop.transfers())
+        assert amounts == sorted(order.arrival_units for order in orders)
+        assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(12,)]
+        assert (await shop.balances()).get("hold:USDT", 0) == 0
+
+    in_shop(scenario)
+
+
+def test_a_payer_that_is_told_to_stop_finishes_what_it_began(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain, stop = await shop.order(), shop.told(), asyncio.Event()
+        chain.may_build.clear()
+        running = asyncio.create_task(shop.payer(chain).run(stop))
+        await chain.building.wait()
+        stop.set()
+        chain.may_build.set()
+        await running
+        assert len(chain.broadcasts) == 1
+        assert await shop.status(order) == 1
+
+    in_shop(scenario)
+
+
+def test_a_full_payer_looks_again_as_soon_as_there_is_room(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, five, stop = shop.told(), asyncio.Event(), asyncio.Event()
+
+        async def count(_: bytes) -> None:
+            if len(chain.broadcasts) == 5:
+                five.set()
+
+        chain.on_broadcast = count
+        for _ in range(5):
+            await shop.order()
+        # At this interval only the wake-ups can bring the payer to the fifth order.
+        running = asyncio.create_task(shop.payer(chain, parallel=1).run(stop, interval_s=3_600))
+        await asyncio.wait_for(five.wait(), 60)
+        stop.set()
+        await running
+        assert len(set(chain.broadcasts)) == 5
+
+    in_shop(scenario)
+
+
+def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, payer = await shop.order(), shop.payer()
+        await shop.turn(payer)
+        await shop.rows(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where pid <> pg_backend_pid() and datname = current_database()"
+        )
+        shop.clock.advance(20_000)
+        with pytest.raises(psycopg.OperationalError):
+            await shop.turn(payer)
+        assert await shop.pay(payer, order) == 2
+
+    in_shop(scenario)
+
+
+def test_the_database_lets_no_order_be_both_signed_and_unpayable(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        await shop.order()
+        await shop.turn(shop.payer())
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await shop.rows("update payout set unpayable_cause = 'both'")
+
+    in_shop(scenario)

@@ -1,0 +1,72 @@
+"""What differs from the journal or from the chain's record is frozen and moves nothing."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from merchant_wallet.chains.addresses import parse_address
+from merchant_wallet.chains.protocol import Final, Transfer
+from merchant_wallet.withdrawals import payouts
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+COIN = 1_000_000
+ADDRESSES = {
+    "ERC20": "0x742d35cc6634c0532925a3b844bc454e4438f44e",
+    "TRC20": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+}
+
+
+def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payouts(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        recipient = parse_address("ERC20", ADDRESSES["ERC20"])
+        chain = shop.told(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1)))
+        wrong = await shop.order(10 * COIN, fee=COIN)
+        payer = shop.payer(chains={"ERC20": chain, "TRC20": shop.chains()["TRC20"]})
+        with capture_logs() as logs:
+            await shop.turn(payer)
+        assert [(line["order_id"], line["log_level"]) for line in logs][-1:] == [(wrong.order_id, "critical")]
+        same_chain, other_chain = await shop.order(), await shop.order(address=ADDRESSES["TRC20"])
+        assert await shop.pay(payer, other_chain) == 2
+        assert (await shop.status(wrong), await shop.status(same_chain)) == (1, 0)
+        [frozen] = await payouts.list_frozen(shop.connection)
+        assert (frozen.order_id, frozen.freezes_wallet) == (wrong.order_id, True)
+        assert "8.999999 USDT" in frozen.cause
+        chain.verdict = Final(chain.built[0].transfer)
+        assert await payouts.thaw(shop.connection, frozen.merchant_id, frozen.order_id)
+        assert not await payouts.thaw(shop.connection, frozen.merchant_id, frozen.order_id)
+        assert await shop.pay(payer, wrong) == 2
+        assert await shop.pay(payer, same_chain) == 2
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "update withdrawal set amount = amount + 1",
+        "update withdrawal set fee = fee - 1",
+        "update withdrawal set address = '0x00000000000000000000000000000000000000aa'",
+        "update withdrawal set chain = 'TRC20', address = 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC'",
+        "update withdrawal set mc_order_id = 'another'",
+        "update posting set amount = amount + 1 where entry_id = (select order_id from withdrawal)",
+        "update entry set hash = sha256('') where entry_id = (select order_id from withdrawal)",
+        "update entry set hash = sha256('') where entry_id < (select order_id from withdrawal)",
+        "delete from entry where entry_id = (select order_id from withdrawal)",
+    ],
+)
+def test_an_order_that_differs_from_the_journal_is_frozen_and_nothing_is_signed(
+    in_shop: "InShop", tampering: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(), shop.told()
+        await shop.connection.execute(tampering.encode())
+        await shop.turn(shop.payer(chain))
+        assert await shop.rows("select status from withdrawal") == [(1,)]
+        [frozen] = await payouts.list_frozen(shop.connection)
+        assert (frozen.order_id, frozen.freezes_wallet) == (order.order_id, False)
+        assert (chain.built, chain.broadcasts) == ([], [])
+
+    in_shop(scenario)
