@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format demo bench schema lock
+.PHONY: help setup test check format demo bench schema docs lock
 
 PYTHON := .venv/bin/python
 LOCK_DAY := 2026-11-14
@@ -31,10 +31,13 @@ demo: setup ## start everything with invented merchants; ARGS=--exit runs throug
 	$(PYTHON) -m merchant_wallet.demo $(ARGS)
 
 bench: setup ## measure requests a second on this machine
-	$(PYTHON) scripts/bench.py $(ARGS)
+	$(PYTHON) -m bench $(ARGS)
 
 schema: setup ## write schema.sql from the migrations
 	$(PYTHON) scripts/write_schema.py
+
+docs: setup ## write the generated parts of docs/ anew
+	$(PYTHON) -m scripts.write_docs
 
 lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt

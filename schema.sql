@@ -1,36 +1,59 @@
+CREATE DOMAIN public.account_kind AS text
+	CONSTRAINT account_kind_check CHECK ((VALUE = ANY (ARRAY['merchant'::text, 'subuser'::text, 'hold'::text, 'fees'::text, 'exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])));
+
+CREATE DOMAIN public.currency AS text
+	CONSTRAINT currency_check CHECK ((VALUE = ANY (ARRAY['USDT'::text, 'KFB'::text])));
+
+CREATE DOMAIN public.entry_kind AS text
+	CONSTRAINT entry_kind_check CHECK ((VALUE = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text])));
+
+CREATE DOMAIN public.hash32 AS bytea
+	CONSTRAINT hash32_check CHECK ((length(VALUE) = 32));
+
+CREATE DOMAIN public.id_count AS bigint
+	CONSTRAINT id_count_check CHECK (((VALUE >= 0) AND (VALUE <= '8589934591'::bigint)));
+
+CREATE DOMAIN public.order_name AS text
+	CONSTRAINT order_name_check CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 64)));
+
+CREATE DOMAIN public.positive_units AS bigint
+	CONSTRAINT positive_units_check CHECK ((VALUE > 0));
+
+CREATE DOMAIN public.range_number AS integer
+	CONSTRAINT range_number_check CHECK (((VALUE >= 1) AND (VALUE <= 1048575)));
+
+CREATE DOMAIN public.some_units AS bigint
+	CONSTRAINT some_units_check CHECK ((VALUE >= 0));
+
 CREATE TABLE public.account (
     merchant_id bigint NOT NULL,
     account_id bigint NOT NULL,
-    kind text NOT NULL,
-    currency text NOT NULL,
+    kind public.account_kind NOT NULL,
+    currency public.currency NOT NULL,
+    floor bigint GENERATED ALWAYS AS (
+CASE
+    WHEN ((kind)::text = ANY (ARRAY['exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])) THEN '-4611686018427387904'::bigint
+    ELSE (0)::bigint
+END) STORED NOT NULL,
     balance bigint DEFAULT 0 NOT NULL,
     day integer DEFAULT 0 NOT NULL,
-    day_debited bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT account_account_id_check CHECK ((account_id > 0)),
-    CONSTRAINT account_currency_check CHECK ((currency = ANY (ARRAY['USDT'::text, 'KFB'::text]))),
-    CONSTRAINT account_day_debited_check CHECK ((day_debited >= 0)),
-    CONSTRAINT account_floor CHECK (((balance >= 0) OR (kind = ANY (ARRAY['exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])))),
-    CONSTRAINT account_kind_check CHECK ((kind = ANY (ARRAY['merchant'::text, 'subuser'::text, 'hold'::text, 'fees'::text, 'exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])))
+    day_debited public.some_units DEFAULT 0 NOT NULL,
+    CONSTRAINT account_floor CHECK ((balance >= floor))
 )
 WITH (fillfactor='50');
+ALTER TABLE ONLY public.account ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.book (
     merchant_id bigint NOT NULL,
-    id_range integer NOT NULL,
-    id_counter bigint DEFAULT 0 NOT NULL,
-    next_range integer,
-    entry_count bigint DEFAULT 0 NOT NULL,
-    head_hash bytea NOT NULL,
+    id_range public.range_number NOT NULL,
+    id_counter public.id_count DEFAULT 0 NOT NULL,
+    next_range public.range_number,
+    entry_count public.some_units DEFAULT 0 NOT NULL,
+    head_hash public.hash32 NOT NULL,
     last_ms bigint NOT NULL,
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
-    withdrawn_units bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT book_check CHECK ((next_range > id_range)),
-    CONSTRAINT book_entry_count_check CHECK ((entry_count >= 0)),
-    CONSTRAINT book_head_hash_check CHECK ((length(head_hash) = 32)),
-    CONSTRAINT book_id_counter_check CHECK (((id_counter >= 0) AND (id_counter <= '8589934591'::bigint))),
-    CONSTRAINT book_id_range_check CHECK (((id_range >= 1) AND (id_range <= 1048575))),
-    CONSTRAINT book_withdrawn_units_check CHECK ((withdrawn_units >= 0))
+    withdrawn_units public.some_units DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='20');
 
@@ -42,21 +65,19 @@ CREATE TABLE public.callback (
     created_ms bigint NOT NULL,
     CONSTRAINT callback_status_check CHECK ((status = ANY (ARRAY[2, 3, 4, 5, 6])))
 );
+ALTER TABLE ONLY public.callback ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.entry (
     merchant_id bigint NOT NULL,
     entry_id bigint NOT NULL,
-    kind text NOT NULL,
-    mc_order_id text,
+    kind public.entry_kind NOT NULL,
+    mc_order_id public.order_name,
     at_ms bigint NOT NULL,
-    rate_e8 bigint DEFAULT 0 NOT NULL,
+    rate_e8 public.some_units DEFAULT 0 NOT NULL,
     facts text DEFAULT ''::text NOT NULL,
-    hash bytea NOT NULL,
-    CONSTRAINT entry_hash_check CHECK ((length(hash) = 32)),
-    CONSTRAINT entry_kind_check CHECK ((kind = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text]))),
-    CONSTRAINT entry_mc_order_id_check CHECK (((length(mc_order_id) >= 1) AND (length(mc_order_id) <= 64))),
-    CONSTRAINT entry_rate_e8_check CHECK ((rate_e8 >= 0))
+    hash public.hash32 NOT NULL
 );
+ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.given_address (
     address bytea NOT NULL,
@@ -65,9 +86,8 @@ CREATE TABLE public.given_address (
 );
 
 CREATE TABLE public.id_range (
-    range_no integer NOT NULL,
-    merchant_id bigint NOT NULL,
-    CONSTRAINT id_range_range_no_check CHECK (((range_no >= 1) AND (range_no <= 1048575)))
+    range_no public.range_number NOT NULL,
+    merchant_id bigint NOT NULL
 );
 
 CREATE TABLE public.merchant (
@@ -163,15 +183,13 @@ CREATE TABLE public.posting (
     posting_no smallint NOT NULL,
     source_id bigint NOT NULL,
     target_id bigint NOT NULL,
-    currency text NOT NULL,
-    amount bigint NOT NULL,
+    currency public.currency NOT NULL,
+    amount public.positive_units NOT NULL,
     source_balance bigint NOT NULL,
     target_balance bigint NOT NULL,
-    CONSTRAINT posting_amount_check CHECK ((amount > 0)),
-    CONSTRAINT posting_check CHECK ((source_id <> target_id)),
-    CONSTRAINT posting_currency_check CHECK ((currency = ANY (ARRAY['USDT'::text, 'KFB'::text]))),
-    CONSTRAINT posting_posting_no_check CHECK ((posting_no > 0))
+    CONSTRAINT posting_moves CHECK ((source_id <> target_id))
 );
+ALTER TABLE ONLY public.posting ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.rate (
     merchant_id bigint NOT NULL,
@@ -257,6 +275,7 @@ CREATE TABLE public.sub_user (
     CONSTRAINT sub_user_tron_address_check CHECK ((length(tron_address) = 20)),
     CONSTRAINT sub_user_username_check CHECK (((length(username) >= 1) AND (length(username) <= 128)))
 );
+ALTER TABLE ONLY public.sub_user ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.wallet_address (
     merchant_id bigint NOT NULL,
@@ -264,6 +283,7 @@ CREATE TABLE public.wallet_address (
     user_id bigint NOT NULL,
     CONSTRAINT wallet_address_address_check CHECK ((length(address) = 20))
 );
+ALTER TABLE ONLY public.wallet_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.withdrawal (
     merchant_id bigint NOT NULL,
@@ -293,6 +313,7 @@ CREATE TABLE public.withdrawal (
     CONSTRAINT withdrawal_notify_url_check CHECK (((length(notify_url) >= 1) AND (length(notify_url) <= 100))),
     CONSTRAINT withdrawal_rate_e8_check CHECK ((rate_e8 >= 0))
 );
+ALTER TABLE ONLY public.withdrawal ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.withdrawal_step (
     merchant_id bigint NOT NULL,
@@ -311,6 +332,7 @@ END) STORED,
     CONSTRAINT withdrawal_step_legal CHECK ((((step_no = 0) AND (from_status IS NULL) AND (to_status = 0)) OR ((step_no > 0) AND (from_status IS NOT NULL) AND (((((((from_status = 0) AND (to_status = 1)) OR ((from_status = 0) AND (to_status = 4))) OR ((from_status = 0) AND (to_status = 5))) OR ((from_status = 1) AND (to_status = 2))) OR ((from_status = 1) AND (to_status = 3))) OR ((from_status = 3) AND (to_status = 6)))))),
     CONSTRAINT withdrawal_step_step_no_check CHECK ((step_no >= 0))
 );
+ALTER TABLE ONLY public.withdrawal_step ALTER COLUMN merchant_id SET (n_distinct=1);
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (merchant_id, account_id);

@@ -163,11 +163,26 @@ def test_a_duty_that_fails_is_reported_and_hinders_no_other(database_url: str) -
         async def sound(connection: psycopg.AsyncConnection, at_ms: int) -> None:
             done.append(at_ms)
 
+        duties = {"checkpoints": broken, "nonces": sound}
+        upkeep = Upkeep(partial(connect, database_url), duties, clock=lambda: 42)
         with capture_logs() as logs, pytest.raises(DutiesFailed, match="checkpoints"):
-            await Upkeep(
-                partial(connect, database_url), {"checkpoints": broken, "nonces": sound}, clock=lambda: 42
-            ).do_all()
+            await upkeep.do_all()
+        await upkeep.close()
         assert done == [42]
         assert [(line["duty"], line["log_level"]) for line in logs] == [("checkpoints", "error")]
+
+    asyncio.run(scenario())
+
+
+def test_upkeep_does_its_duties_at_once_and_closes_its_connection_when_it_stops(database_url: str) -> None:
+    async def scenario() -> None:
+        stop, used = asyncio.Event(), []
+
+        async def duty(connection: psycopg.AsyncConnection, at_ms: int) -> None:
+            used.append(connection)
+            stop.set()
+
+        await Upkeep(partial(connect, database_url), {"only": duty}).run(stop, interval_s=3_600)
+        assert [connection.closed for connection in used] == [True]
 
     asyncio.run(scenario())

@@ -90,6 +90,22 @@ def test_workers_run_side_by_side_and_stop_together_when_one_raises() -> None:
     asyncio.run(scenario())
 
 
+def test_when_several_workers_raise_no_error_is_lost() -> None:
+    async def broken(stop: asyncio.Event) -> None:
+        raise ConnectionError
+
+    async def also_broken(stop: asyncio.Event) -> None:
+        await stop.wait()
+        raise ValueError
+
+    async def run() -> None:
+        await run_workers([broken, also_broken], asyncio.Event())
+
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(run())
+    assert [type(error) for error in raised.value.exceptions] == [ConnectionError, ValueError]
+
+
 def test_a_line_keeps_its_connection_until_it_is_lost(database_url: str) -> None:
     async def scenario() -> None:
         line = Line(partial(connect, database_url))

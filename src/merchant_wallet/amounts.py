@@ -16,7 +16,8 @@ def require_transfer_amount(fields: Fields) -> int:
 
 
 def require_cent_amount(fields: Fields, max_length: int = 20) -> int:
-    """An `amount` of withdrawal, exchange or quotation: from 0.01, at most 2 decimals. Refused 40001, 40002."""
+    """An `amount` of withdrawal, exchange or quotation: from 0.01, at most 2 decimals. Refused 40001,
+    40002."""
     text = require(fields, "amount", max_length)
     return parse_amount(
         text,
@@ -33,6 +34,4 @@ def optional_arrival(fields: Fields, name: str) -> int | None:
     text = optional(fields, name, 20)
     if text is None:
         return None
-    return parse_amount(
-        text, name, max_length=20, max_decimals=6, minimum_units=0, maximum_units=2**62
-    )
+    return parse_amount(text, name, max_length=20, max_decimals=6, minimum_units=0, maximum_units=2**62)

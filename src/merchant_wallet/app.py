@@ -3,7 +3,6 @@
 Rules: nothing else constructs these parts; tests join them through here too.
 """
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from merchant_wallet import db
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
@@ -45,7 +43,8 @@ class Base:
 
 
 def make_base(settings: Settings, url: str) -> Base:
-    """Settings, database and keys. The master key is made in the data folder when none is set. Raises ConfigError."""
+    """Settings, database and keys. The master key is made in the data folder when none is set. Raises
+    ConfigError."""
     if not settings.sandbox:
         raise ConfigError(
             "WALLET_SANDBOX must be true: this version pays withdrawals on the sandbox chain alone, "

@@ -1,13 +1,14 @@
 """One operation as an ASGI endpoint: body in, envelope out. The hot path of the whole service.
 
-Rules: a request is answered with an envelope whatever happens; a fault is logged with the request's id and tells
-the caller nothing but the code. A refusal that a change of settings could lift is given only after the settings
-were read again; a submission that the book finds stale starts over with the fresh ones.
+Rules: a request is answered with an envelope whatever happens; a fault is logged with the request's id and
+tells the caller nothing but the code. No request of a known merchant is refused by settings that were only
+kept: they are read again first; a submission that the book finds stale starts over with the fresh ones.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -25,7 +26,6 @@ from merchant_wallet.codes import (
     Refused,
 )
 from merchant_wallet.gate import (
-    SETTINGS_DEPENDENT,
     Caller,
     Gate,
     Network,
@@ -38,7 +38,14 @@ from merchant_wallet.merchants.directory import Directory, DirectoryAway
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operation import Operation, Terms
 from merchant_wallet.signing import sign_response
-from merchant_wallet.wire import MAX_BODY_BYTES, Fields, encode_refusal, encode_success, parse_body, present_texts
+from merchant_wallet.wire import (
+    MAX_BODY_BYTES,
+    Fields,
+    encode_refusal,
+    encode_success,
+    parse_body,
+    present_texts,
+)
 
 log = structlog.get_logger("endpoint")
 
@@ -48,7 +55,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MAX_TRIES: Final = 5
 FAULT: Final = Refusal(INTERNAL_FAULT, "a fault on our side; ask again with the same mcOrderId")
-BUSY: Final = Refusal(UNAVAILABLE, "not available right now; ask again with the same mcOrderId", retry_after_s=1)
+BUSY: Final = Refusal(
+    UNAVAILABLE, "not available right now; ask again with the same mcOrderId", retry_after_s=1
+)
 
 
 class Counter:
@@ -57,13 +66,20 @@ class Counter:
     def __init__(self) -> None:
         self.under_way = 0
         self.draining = False
+        self._idle = asyncio.Event()
+
+    def end(self) -> None:
+        """A request is answered."""
+        self.under_way -= 1
+        if self.draining and self.under_way == 0:
+            self._idle.set()
 
     async def drain(self, timeout_s: float) -> bool:
         """Refuse new requests and wait for those under way; False when the time ran out."""
         self.draining = True
-        ends = time.monotonic() + timeout_s
-        while self.under_way and time.monotonic() < ends:
-            await asyncio.sleep(0.01)
+        if self.under_way:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), timeout_s)
         return self.under_way == 0
 
 
@@ -124,8 +140,10 @@ class Endpoint:
             else:
                 code, app_key = await self._serve(receive, send, content_type, source, request_id)
         finally:
-            counter.under_way -= 1
-        joints.access_log.write(request_id, self._operation.path, code, app_key, source, time.monotonic() - began)
+            counter.end()
+        joints.access_log.write(
+            request_id, self._operation.path, code, app_key, source, time.monotonic() - began
+        )
 
     async def _serve(
         self, receive: Receive, send: Send, content_type: str | None, source: str, request_id: str
@@ -153,16 +171,22 @@ class Endpoint:
 
     async def _carry_out(self, app_key: str, fields: Fields, source: str, request_id: str) -> bytes:
         """Judge, submit and answer. Raises Refused, Unavailable, Fault, DirectoryAway."""
-        directory, operation = self._joints.directory, self._operation
+        directory, operation, gate = self._joints.directory, self._operation, self._joints.gate
         merchant = directory.kept(app_key) or await directory.load(app_key)
-        for attempt in range(MAX_TRIES):
+        counted = False
+        for _ in range(MAX_TRIES):
             if merchant is None:
                 raise Refused(unknown_app_key())
             try:
-                caller = self._joints.gate.judge(merchant, operation, fields, source, counted=attempt > 0)
+                caller = gate.authenticate(merchant, operation.path, fields, source)
+                if not counted:
+                    gate.count(merchant)
+                    counted = True
+                gate.admit(merchant, operation)
                 command = operation.prepare(merchant, fields, self._joints.terms)
-            except Refused as refused:
-                fresh = await directory.refresh(merchant) if refused.refusal.code in SETTINGS_DEPENDENT else merchant
+            except Refused:
+                # Any check may depend on a setting, and an older setting may refuse before a newer one would.
+                fresh = await directory.refresh(merchant)
                 if fresh is merchant:
                     raise
                 merchant = fresh
@@ -212,7 +236,9 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-async def respond(send: Send, request_id: str, refusal: Refusal, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+async def respond(
+    send: Send, request_id: str, refusal: Refusal, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
     """Send a refusal's envelope with its HTTP status."""
     extra = headers or []
     if refusal.retry_after_s is not None:

@@ -1,8 +1,9 @@
-"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the order of the interface's codes.
+"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the order of the interface's
+codes.
 
-Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed authentication
-counts against its source address, and once there are too many, further failures from there say only 42900, while
-requests that authenticate pass.
+Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed
+authentication counts against its source address, and once there are too many, further failures from there
+say only 42900, while requests that authenticate pass.
 """
 
 import re
@@ -35,11 +36,6 @@ NONCE_LENGTH: Final = 32
 SECONDS_DIGITS: Final = 10
 """A timestamp of at most this many digits is in seconds; milliseconds have had more since 2001."""
 
-SETTINGS_DEPENDENT: Final = frozenset(
-    {SIGNATURE_MISMATCH, SOURCE_NOT_ALLOWED, MERCHANT_SUSPENDED, OPERATION_DISABLED, TOO_MANY_REQUESTS}
-)
-"""The refusals that a change of the merchant's settings could lift."""
-
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 _match_app_key = re.compile(r"[!-~]{1,20}").fullmatch
@@ -47,7 +43,7 @@ _match_nonce = re.compile(r"[A-Za-z0-9_-]{1,32}").fullmatch
 
 
 class Caller(NamedTuple):
-    """A request that passed the gate."""
+    """A request whose sender is known."""
 
     merchant: Merchant
     nonce: str
@@ -75,25 +71,27 @@ class Gate:
         self._clock = clock
         self._monotonic = monotonic
 
-    def judge(
-        self, merchant: Merchant, operation: Operation, fields: Fields, source: str, *, counted: bool = False
-    ) -> Caller:
-        """Let a request of this merchant pass, or raise Refused.
-
-        `counted` is true for a second look at the same request, which takes no second token.
-        """
+    def authenticate(self, merchant: Merchant, path: str, fields: Fields, source: str) -> Caller:
+        """See that a request to `path` is this merchant's, fresh and signed. Raises Refused."""
         if merchant.networks and not merchant.admits(read_address(source)):
             refuse(SOURCE_NOT_ALLOWED, "requests of this merchant are not accepted from this source address")
         self._judge_time(fields)
         nonce = _require_nonce(fields)
-        secret = self._verify(merchant, operation.path, fields)
-        if not counted:
-            self._take_token(merchant)
+        return Caller(merchant, nonce, self._verify(merchant, path, fields))
+
+    def count(self, merchant: Merchant) -> None:
+        """Count a request against the merchant's rate, once however often it is looked at. Raises Refused."""
+        rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
+        wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
+        if wait_s:
+            refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
+
+    def admit(self, merchant: Merchant, operation: Operation) -> None:
+        """See that the merchant may do this now. Raises Refused."""
         if merchant.status != ACTIVE:
             refuse(MERCHANT_SUSPENDED, "this merchant is suspended")
         if operation.name in merchant.disabled_operations:
             refuse(OPERATION_DISABLED, f"{operation.name} is disabled for this merchant")
-        return Caller(merchant, nonce, secret)
 
     def note(self, refusal: Refusal, source: str) -> Refusal:
         """Count a failed authentication; the refusal to give, which is 42900 once there were too many."""
@@ -115,14 +113,24 @@ class Gate:
         if abs(skew_ms) > self._tolerance_ms:
             payload: dict[str, Any] = {"serverTime": server_ms, "skewMs": skew_ms}
             seconds = self._tolerance_ms // 1000
-            refuse(TIMESTAMP_OUT_OF_TOLERANCE, f"timestamp must be within {seconds} s of the server's clock", payload)
+            refuse(
+                TIMESTAMP_OUT_OF_TOLERANCE,
+                f"timestamp must be within {seconds} s of the server's clock",
+                payload,
+            )
 
     def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
         given = require(fields, "sign", SIGN_LENGTH)
         texts = signable(fields)
         secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)  # type: ignore[arg-type]
         if secret is None:
-            raise Refused(Refusal(SIGNATURE_MISMATCH, "sign does not match the request", self._explain(merchant, path, texts)))
+            raise Refused(
+                Refusal(
+                    SIGNATURE_MISMATCH,
+                    "sign does not match the request",
+                    self._explain(merchant, path, texts),
+                )
+            )
         return secret
 
     def _explain(self, merchant: Merchant, path: str, texts: dict[str, str]) -> dict[str, Any] | None:
@@ -131,12 +139,6 @@ class Gate:
             return None
         signed = md5_string_to_sign(texts) if merchant.sign_method == MD5 else string_to_sign(path, texts)
         return {"stringToSign": signed}
-
-    def _take_token(self, merchant: Merchant) -> None:
-        rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
-        wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
-        if wait_s:
-            refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
 
 
 def require_app_key(fields: Fields) -> str:
@@ -168,7 +170,8 @@ def read_address(text: str) -> Address:
 
 
 def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
-    """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, seen from a trusted one.
+    """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, seen from a
+    trusted one.
 
     A header that comes from anyone else says nothing (RFC 7239 section 8.1).
     """

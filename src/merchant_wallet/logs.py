@@ -1,7 +1,7 @@
 """Logs: structured lines on standard error, and one line for each request.
 
-Rules: a line of a request bears the request's id; no line holds a secret, a signature or a body. The request lines
-are the hot path's: they are formatted by hand, gathered, and written a few times a second.
+Rules: a line of a request bears the request's id; no line holds a secret, a signature or a body. The
+request lines are the hot path's: they are formatted by hand, gathered, and written a few times a second.
 """
 
 import asyncio
@@ -20,10 +20,13 @@ FLUSH_INTERVAL_S = 0.25
 
 
 def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> None:
-    """Make structlog write lines of at least this level; without a format, console on a terminal, else JSON."""
+    """Make structlog write lines of at least this level; without a format, console on a terminal, else
+    JSON."""
     target = stream or sys.stderr
     rendered = log_format or ("console" if target.isatty() else "json")
-    renderer: Any = structlog.dev.ConsoleRenderer() if rendered == "console" else structlog.processors.JSONRenderer()
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer() if rendered == "console" else structlog.processors.JSONRenderer()
+    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

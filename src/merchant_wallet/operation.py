@@ -1,8 +1,9 @@
-"""What an operation of the interface is: a path, how its fields become a command, how its outcome is answered.
+"""What an operation of the interface is: a path, how its fields become a command, how its outcome is
+answered.
 
-Rules: `prepare` is pure and refuses fields in the interface's order, each field whole before the next; `answer` is
-pure and lists the fields of `data` in the interface's order. The few things an operation needs from outside come
-in `Terms`.
+Rules: `prepare` is pure and refuses fields in the interface's order, each field whole before the next;
+`answer` is pure and lists the fields of `data` in the interface's order. The few things an operation needs
+from outside come in `Terms`.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,7 @@
 """How a process is told to stop: a signal, or the end of the process that started it.
 
-Rules: the starter keeps the writing end of a pipe open and never writes; its end, whatever the cause, closes it, and
-the child sees that as the end of the file.
+Rules: the starter keeps the writing end of a pipe open and never writes; its end, whatever the cause,
+closes it, and the child sees that as the end of the file.
 """
 
 import asyncio

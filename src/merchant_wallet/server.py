@@ -1,20 +1,21 @@
 """The web side as a process: HTTP server around the ASGI application, started, drained and stopped.
 
-Rules: it says that it is ready only when it answers; told to stop, it refuses new work with 50300 while it finishes
-what is under way, then ends. It also stops when the process that started it is gone.
+Rules: it says that it is ready only when it answers; told to stop, it refuses new work with 50300 while it
+finishes what is under way, then ends. It also stops when the process that started it is gone.
 """
 
 import asyncio
 import gc
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import structlog
 import uvloop
 from granian.constants import Interfaces
 from granian.server.embed import Server
+from starlette.types import ASGIApp
 
 from merchant_wallet import db, logs, parent, upkeep
 from merchant_wallet.app import Base, Web, make_base, open_web
@@ -54,29 +55,46 @@ async def serve(base: Base, on_ready: Callable[[str], None], stop: asyncio.Event
     port = await choose_port(settings.host, settings.port)
     address = f"http://{_in_url(settings.host)}:{port}"
     async with open_web(base, settings.public_url or address) as web:
-        server = Server(
-            web.application,
-            address=settings.host,
-            port=port,
-            interface=Interfaces.ASGINL,
-            backlog=BACKLOG,
-            backpressure=BACKLOG,
-            websockets=False,
-            log_enabled=False,
-        )
-        serving = asyncio.create_task(server.serve())
         keeping = asyncio.create_task(_keep_nonce_days(base))
         try:
-            await _wait_ready(settings.host, port, serving)
-            _settle_memory()
-            on_ready(address)
-            await _until(stop, serving)
-            await _drain(web, settings.drain_timeout_s)
+            drain = partial(_drain, web, settings.drain_timeout_s)
+            await serve_application(
+                web.application, settings.host, port, lambda: on_ready(address), stop, drain
+            )
         finally:
             keeping.cancel()
-            server.stop()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(serving, keeping, return_exceptions=True)
+            await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def serve_application(
+    application: ASGIApp,
+    host: str,
+    port: int,
+    on_ready: Callable[[], None],
+    stop: asyncio.Event,
+    drain: Callable[[], Awaitable[None]],
+) -> None:
+    """Serve an ASGI application until `stop` is set and it has drained."""
+    server = Server(
+        application,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGINL,
+        backlog=BACKLOG,
+        backpressure=BACKLOG,
+        websockets=False,
+        log_enabled=False,
+    )
+    serving = asyncio.create_task(server.serve())
+    try:
+        await _wait_ready(host, port, serving)
+        _settle_memory()
+        on_ready()
+        await _until(stop, serving)
+        await drain()
+    finally:
+        server.stop()  # type: ignore[no-untyped-call]  # Granian leaves it untyped.
+        await asyncio.gather(serving, return_exceptions=True)
 
 
 def _in_url(host: str) -> str:
@@ -84,7 +102,8 @@ def _in_url(host: str) -> str:
 
 
 async def choose_port(host: str, port: int) -> int:
-    """A port that can be listened on: the given one once it is free, or any free one for 0. Raises OSError."""
+    """A port that can be listened on: the given one once it is free, or any free one for 0. Raises
+    OSError."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + BIND_RETRY_S
     while True:
@@ -97,7 +116,9 @@ async def choose_port(host: str, port: int) -> int:
             except OSError as error:
                 # The server before this one may still be finishing its requests.
                 if loop.time() > ends or port == 0:
-                    raise OSError(error.errno, f"can't listen on {host} port {port}: {error.strerror}") from error
+                    raise OSError(
+                        error.errno, f"can't listen on {host} port {port}: {error.strerror}"
+                    ) from error
         await asyncio.sleep(0.2)
 
 
@@ -131,7 +152,9 @@ async def _drain(web: Web, timeout_s: float) -> None:
     counter = web.joints.counter
     log.info("stopping", under_way=counter.under_way)
     if not await counter.drain(timeout_s):
-        log.warning("requests were still under way when the time to stop ran out", under_way=counter.under_way)
+        log.warning(
+            "requests were still under way when the time to stop ran out", under_way=counter.under_way
+        )
     await asyncio.sleep(LINGER_S)
 
 

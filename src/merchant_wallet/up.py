@@ -1,9 +1,9 @@
 """Everything on one machine: own PostgreSQL, schema, web side and worker side, held together by this process.
 
-Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of stopping is
-ours: web and workers first, the database last. A child that ends by itself is started again, after a pause that
-grows; when the database ends by itself, all are. When this process is killed, the children see their pipe end and
-stop, and the next `up` on the same folder takes the database over.
+Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of
+stopping is ours: web and workers first, the database last. A child that ends by itself is started again,
+after a pause that grows; when the database ends by itself, all are. When this process is killed, the
+children see their pipe end and stop, and the next `up` on the same folder takes the database over.
 """
 
 import os
@@ -79,7 +79,9 @@ class Child:
             return
         self._failures = 1 if now_s - self._started_s > HEALTHY_AFTER_S else self._failures + 1
         pause_s = min(LAST_PAUSE_S, FIRST_PAUSE_S * float(1 << min(self._failures - 1, 10)))
-        log.error("a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s)
+        log.error(
+            "a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s
+        )
         self._process, self._due_s = None, now_s + pause_s
 
     def ask_to_stop(self) -> None:

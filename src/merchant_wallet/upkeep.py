@@ -21,7 +21,7 @@ from merchant_wallet.db import Queries
 from merchant_wallet.workers import Connect, Line, repeat
 
 INTERVAL_S: Final = 60.0
-DAYS_AHEAD: Final = 2
+DAYS_AHEAD: Final = 1
 DAY_S: Final = DAY_MS // 1000
 DROP_LOCK_TIMEOUT_MS: Final = 200
 
@@ -53,7 +53,11 @@ class Upkeep:
         try:
             await repeat("upkeep", self.do_all, stop=stop, interval_s=interval_s)
         finally:
-            await self._line.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
 
     async def do_all(self) -> None:
         """Do every duty once. Raises DutiesFailed at the end, naming those that failed."""

@@ -12,6 +12,7 @@ from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_base, make_writer
 from merchant_wallet.book.checkpoints import write_checkpoints
 from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import Settings
@@ -49,16 +50,10 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     writer = make_writer(base, connections=WRITER_CONNECTIONS)
     await writer.open()
     connect = partial(db.connect, base.url)
-    payer_line, chain_line, expiry_line, upkeep_line = (Line(connect) for _ in range(4))
-    ledger = SandboxLedger(chain_line)
-    seed = base.keyring.sandbox_seed()
-    chains = {
-        name: SandboxChain(name, ledger, seed=seed, confirm_ms=settings.sandbox_confirm_ms, clock=now_ms)
-        for name in (ERC20, TRC20)
-    }
-    payer = Payer(payer_line, writer, chains, hold_refunds=settings.hold_refunds)
-    expiry = Expiry(expiry_line, writer)
-    upkeep = Upkeep(upkeep_line, make_duties(base))
+    chain_line = Line(connect)
+    payer = Payer(connect, writer, make_chains(base, chain_line), hold_refunds=settings.hold_refunds)
+    expiry = Expiry(connect, writer)
+    upkeep = Upkeep(connect, make_duties(base))
     try:
         await upkeep.do_all()
         on_ready()
@@ -66,8 +61,20 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await run_workers([payer.run, expiry.run, upkeep.run], stop)
     finally:
         await writer.close()
-        for line in (payer_line, chain_line, expiry_line, upkeep_line):
-            await line.close()
+        await payer.close()
+        await expiry.close()
+        await upkeep.close()
+        await chain_line.close()
+
+
+def make_chains(base: Base, line: Line) -> dict[str, Chain]:
+    """The chains that withdrawals are paid on."""
+    ledger = SandboxLedger(line)
+    seed, confirm_ms = base.keyring.sandbox_seed(), base.settings.sandbox_confirm_ms
+    return {
+        name: SandboxChain(name, ledger, seed=seed, confirm_ms=confirm_ms, clock=now_ms)
+        for name in (ERC20, TRC20)
+    }
 
 
 def make_duties(base: Base) -> dict[str, Duty]:

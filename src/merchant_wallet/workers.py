@@ -74,22 +74,27 @@ async def repeat(
 
 
 async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:
-    """Run workers side by side until all have stopped. One that raises stops the others first."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for worker in workers:
-                group.create_task(_run_one(worker, stop))
-    except* Exception as errors:
-        raise errors.exceptions[0] from None
+    """Run workers side by side until all have stopped. One that raises stops the others; then that is raised.
+
+    Raises ExceptionGroup when more than one raised.
+    """
+    errors = [
+        error for error in await asyncio.gather(*(_run_one(worker, stop) for worker in workers)) if error
+    ]
+    if len(errors) > 1:
+        raise ExceptionGroup("workers ended", errors)
+    if errors:
+        raise errors[0]
 
 
-async def _run_one(worker: Worker, stop: asyncio.Event) -> None:
+async def _run_one(worker: Worker, stop: asyncio.Event) -> Exception | None:
     try:
         await worker(stop)
-    except Exception:
-        # Stopped gently instead of cancelled: the others may be between a commit and what follows it.
+    except Exception as error:
+        # The others are stopped, not cancelled: they may be between a commit and what follows it.
         stop.set()
-        raise
+        return error
+    return None
 
 
 async def _pause(timeout_s: float, *events: asyncio.Event | None) -> None:

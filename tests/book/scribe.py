@@ -4,11 +4,13 @@
 can rewrite the whole database: give every entry the hash that its content asks for.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 import psycopg
+from psycopg import AsyncConnection
 
 from merchant_wallet import ids
 from merchant_wallet.book import commands
@@ -18,7 +20,7 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Adjusted, Exchanged, Outcome, SubUserFound, Transferred, Withdrawal
 from merchant_wallet.book.rules import apply_one
 from merchant_wallet.book.state import DAY_MS, Changes, Draft, Entry, Posting, Rate, SubUser
-from merchant_wallet.db import connect_sync
+from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.money import KFB, USDT
 
 MERCHANT_ID = 1001
@@ -26,6 +28,18 @@ RANGE_NO = 7
 START_MS = 20_000 * DAY_MS
 COIN = 10**6
 EVM_ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
+
+Result = TypeVar("Result")
+
+
+def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) -> Result:
+    """Ask something over a connection of its own, in an event loop of its own."""
+
+    async def run() -> Result:
+        async with await connect(url) as conn:
+            return await ask(conn)
+
+    return asyncio.run(run())
 
 
 class Scribe:
@@ -35,6 +49,8 @@ class Scribe:
         self.url = url
         self.merchant_id = merchant_id
         self.conn = connect_sync(url)
+        # Nothing here is meant to survive a crash, and waiting for the disk is most of a test's time.
+        self.conn.execute("set synchronous_commit = off")
         self.draft = Draft(merchant_id, START_MS, range_no, 0, None, 0, FIRST_HASH, 1, 0, 0)
         self.draft.balances = {account.account_id: 0 for account in FIXED}
         for pair, rate_e8 in (((USDT, KFB), 7 * 10**8), ((KFB, USDT), 14 * 10**6)):
@@ -82,7 +98,7 @@ class Scribe:
         self.run(f"insert into {table} ({', '.join(row)}) values ({marks})", row.values())
 
     def update(self, table: str, key: str | None, **row: Any) -> None:
-        """Set columns of one row of this book; `key` names the column that tells which, beside the merchant."""
+        """Set columns of one row of this book; `key` names the column that tells which row it is."""
         values = {name: value for name, value in row.items() if name != key}
         changes = ", ".join([f"{name} = %s" for name in values])
         where = f"merchant_id = %s and {key} = %s" if key else "merchant_id = %s"

@@ -2,15 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import msgspec
 import psycopg
 import pytest
-from psycopg import AsyncConnection
-from tests.book.scribe import COIN, MERCHANT_ID, RANGE_NO, START_MS, Scribe
+from tests.book.scribe import COIN, MERCHANT_ID, RANGE_NO, START_MS, Scribe, on
 
 from merchant_wallet import ids
 from merchant_wallet.book import checkpoints
@@ -26,29 +23,11 @@ from merchant_wallet.book.checkpoints import (
 from merchant_wallet.db import connect
 
 KEY = b"k" * 32
-Result = TypeVar("Result")
-
-
-@pytest.fixture
-def scribe(database_url: str) -> Iterator[Scribe]:
-    scribe = Scribe(database_url)
-    try:
-        yield scribe
-    finally:
-        scribe.close()
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / f"{MERCHANT_ID}.jsonl"
-
-
-def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) -> Result:
-    async def run() -> Result:
-        async with await connect(url) as conn:
-            return await ask(conn)
-
-    return asyncio.run(run())
 
 
 def write(scribe: Scribe, directory: Path, at_ms: int = START_MS, interval_ms: int = 0) -> int:

@@ -1,16 +1,15 @@
 """Statements, listings and single looks at a book in which everything has happened."""
 
-import asyncio
 import csv
 import io
 import json
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
-from tests.book.scribe import COIN, MERCHANT_ID, Scribe, write_history
+from tests.book.scribe import COIN, MERCHANT_ID, Scribe, on
 
 from merchant_wallet.book import commands, reads
 from merchant_wallet.book.chart import FIXED, name_account
@@ -28,32 +27,7 @@ from merchant_wallet.book.reads import (
     show_withdrawal,
     statement,
 )
-from merchant_wallet.db import connect
 from merchant_wallet.money import KFB, USDT
-
-Result = TypeVar("Result")
-
-
-@pytest.fixture
-def scribe(database_url: str) -> Iterator[Scribe]:
-    scribe = Scribe(database_url)
-    try:
-        yield scribe
-    finally:
-        scribe.close()
-
-
-@pytest.fixture
-def named(scribe: Scribe) -> dict[str, int]:
-    return write_history(scribe)
-
-
-def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) -> Result:
-    async def run() -> Result:
-        async with await connect(url) as conn:
-            return await ask(conn)
-
-    return asyncio.run(run())
 
 
 def rows_of(
@@ -80,9 +54,7 @@ def test_a_book_shows_its_accounts_by_name(scribe: Scribe, named: dict[str, int]
 def test_a_book_with_many_accounts_is_shown_page_by_page(scribe: Scribe, named: dict[str, int]) -> None:
     names, after_id = [], 0
     for _ in range(4):
-        book = on(
-            scribe.url, lambda conn, after=after_id: show_book(conn, MERCHANT_ID, after_id=after, limit=4)
-        )
+        book = on(scribe.url, partial(show_book, merchant_id=MERCHANT_ID, after_id=after_id, limit=4))
         assert book is not None
         names += [account.name for account in book.accounts]
         if book.next_after is None:
@@ -226,8 +198,10 @@ def test_the_name_of_a_wallet_is_read_back_with_or_without_its_currency() -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["", "merchant", "merchant:EUR", "merchant:KFB ", "subuser", "subuser:", "subuser:x", "subuser:-5"]
-    + ["subuser:5", "subuser:60129542145:EUR", "subuser:٣٣٣٣٣٣٣٣", "subuser:99999999999999999"],
+    [
+        *("", "merchant", "merchant:EUR", "merchant:KFB ", "subuser", "subuser:", "subuser:x", "subuser:-5"),
+        *("subuser:5", "subuser:60129542145:EUR", "subuser:٣٣٣٣٣٣٣٣", "subuser:99999999999999999"),
+    ],
 )
 def test_what_names_no_account_is_refused_with_the_names_there_are(text: str) -> None:
     with pytest.raises(ValueError, match="use subuser:USERID or one of merchant:USDT, merchant:KFB"):
@@ -297,7 +271,7 @@ def test_withdrawals_are_listed_newest_first_page_by_page(scribe: Scribe, named:
     for _ in range(3):
         page = on(
             scribe.url,
-            lambda conn, before=before_id: list_withdrawals(conn, MERCHANT_ID, before_id=before, limit=2),
+            partial(list_withdrawals, merchant_id=MERCHANT_ID, before_id=before_id, limit=2),
         )
         listed += [shown.order for shown in page]
         before_id = page[-1].order.order_id
@@ -325,7 +299,7 @@ def test_open_withdrawals_of_all_merchants_are_listed_oldest_first(scribe: Scrib
         orders.append(each.withdraw_next())
     listed, after = [], None
     for _ in range(2):
-        page = on(scribe.url, lambda conn, last=after: list_open_withdrawals(conn, 0, after=last, limit=2))
+        page = on(scribe.url, partial(list_open_withdrawals, status=0, after=after, limit=2))
         listed += [(shown.merchant_id, shown.order.order_id) for shown in page]
         after = page[-1].order
     assert listed == list(zip([1001, 1002, 1001, 1002], orders, strict=True))

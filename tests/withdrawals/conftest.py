@@ -26,6 +26,8 @@ from merchant_wallet.chains.protocol import Chain, Payout, Pending, SignedTransf
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.db import connect
 from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.withdrawals.attempt import Book
+from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 from merchant_wallet.workers import Line
@@ -121,6 +123,11 @@ class Shop:
         payer = Payer(self.connect, book, chosen, clock=self.clock, **settings)
         self.closing.push_async_callback(payer.close)
         return payer
+
+    def expiry(self, book: Book | None = None) -> Expiry:
+        expiry = Expiry(self.connect, book or self.book, clock=self.clock)
+        self.closing.push_async_callback(expiry.close)
+        return expiry
 
     async def ask(self, command: Command) -> Outcome:
         return await self.book.submit(MERCHANT_ID, Submission(command))

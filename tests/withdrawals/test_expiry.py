@@ -10,7 +10,7 @@ from merchant_wallet.book.commands import Expire, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Fault
 from merchant_wallet.withdrawals import expiry
-from merchant_wallet.withdrawals.expiry import Expiry, NotExpired
+from merchant_wallet.withdrawals.expiry import NotExpired
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -22,7 +22,7 @@ DEADLINE_MS = 3_600_000
 def test_an_order_that_nobody_approved_expires_after_its_deadline_and_not_at_it(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order(200 * COIN)
-        worker = Expiry(shop.connect, shop.book, clock=shop.clock)
+        worker = shop.expiry()
         shop.clock.advance(DEADLINE_MS)
         assert await worker.expire_overdue() == 0
         shop.clock.advance(1)
@@ -39,7 +39,7 @@ def test_an_approved_order_never_expires(in_shop: "InShop") -> None:
         by_limit, by_operator = await shop.order(), await shop.order(200 * COIN)
         await shop.approve(by_operator)
         shop.clock.advance(10 * DEADLINE_MS)
-        assert await Expiry(shop.connect, shop.book, clock=shop.clock).expire_overdue() == 0
+        assert await shop.expiry().expire_overdue() == 0
         assert [await shop.status(order) for order in (by_limit, by_operator)] == [0, 0]
 
     in_shop(scenario)
@@ -52,7 +52,7 @@ def test_all_overdue_orders_expire_in_one_turn_even_of_a_suspended_merchant(
         orders = [await shop.order(101 * COIN) for _ in range(7)]
         await shop.suspend()
         shop.clock.advance(DEADLINE_MS + 1)
-        workers = [Expiry(shop.connect, shop.book, clock=shop.clock) for _ in range(3)]
+        workers = [shop.expiry() for _ in range(3)]
         assert sum(await asyncio.gather(*(worker.expire_overdue() for worker in workers))) == 7
         assert [await shop.status(order) for order in orders] == [5] * 7
 
@@ -78,7 +78,7 @@ def test_one_orders_trouble_is_reported_and_stops_no_other(in_shop: "InShop") ->
     async def scenario(shop: "Shop") -> None:
         bad, good = await shop.order(200 * COIN), await shop.order(200 * COIN)
         shop.clock.advance(DEADLINE_MS + 1)
-        worker = Expiry(shop.connect, FaultyBook(shop, bad.order_id), clock=shop.clock)
+        worker = shop.expiry(FaultyBook(shop, bad.order_id))
         with capture_logs() as logs, pytest.raises(NotExpired):
             await worker.expire_overdue()
         assert [line["order_id"] for line in logs if line["log_level"] == "error"] == [bad.order_id]

@@ -1,7 +1,7 @@
 """The chart of accounts: which accounts a book has, how they are numbered and which may go below zero.
 
-Rules: a fixed account has the same small number in every book; a sub-user's account has the sub-user's own id,
-which is above every fixed number. An account has one currency for ever.
+Rules: a fixed account has the same small number in every book; a sub-user's account has the sub-user's own
+id, which is above every fixed number. An account has one currency for ever.
 """
 
 from typing import Final, NamedTuple
@@ -53,7 +53,9 @@ ACCOUNT_ID: Final = {(account.kind, account.currency): account.account_id for ac
 FIXED_BY_ID: Final = {account.account_id: account for account in FIXED}
 FIXED_BY_NAME: Final = {account.name: account for account in FIXED}
 
-BELOW_ZERO_IDS: Final = frozenset(account.account_id for account in FIXED if account.kind in MAY_GO_BELOW_ZERO)
+BELOW_ZERO_IDS: Final = frozenset(
+    account.account_id for account in FIXED if account.kind in MAY_GO_BELOW_ZERO
+)
 HOLD_ID: Final = ACCOUNT_ID[HOLD, USDT]
 MERCHANT_USDT_ID: Final = ACCOUNT_ID[MERCHANT, USDT]
 MERCHANT_KFB_ID: Final = ACCOUNT_ID[MERCHANT, KFB]

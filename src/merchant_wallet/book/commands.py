@@ -1,8 +1,8 @@
 """What a book can be asked to do. Commands are values: everything that must commit with the money is in them.
 
-Rules: amounts are whole millionths (`_units`), rates whole hundred-millionths (`_e8`), moments milliseconds. What
-a merchant's settings say is already in the command; the submission names the settings' version, and the book
-refuses to act on an older one.
+Rules: amounts are whole millionths (`_units`), rates whole hundred-millionths (`_e8`), moments milliseconds.
+What a merchant's settings say is already in the command; the submission names the settings' version, and the
+book refuses to act on an older one.
 """
 
 import msgspec
@@ -44,7 +44,7 @@ class Exchange(Command, frozen=True, gc=False):
 
 
 class CreateWithdrawal(Command, frozen=True, gc=False):
-    """Hold an amount for a payout on a chain (interface 4.3). `allowed` is the allow-list's word on the address."""
+    """Hold an amount for a payout on a chain (interface 4.3). `allowed` is the allow-list's word."""
 
     mc_order_id: str
     amount_units: int
@@ -141,7 +141,8 @@ class Refund(Command, frozen=True, gc=False):
 
 
 class Adjust(Command, frozen=True, gc=False):
-    """An operator's own entry: a positive amount credits, a negative one debits, against the adjustment account.
+    """An operator's own entry: a positive amount credits, a negative one debits, against the adjustment
+    account.
 
     With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance.
     """

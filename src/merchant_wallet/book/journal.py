@@ -1,9 +1,9 @@
 """Writing entries down: ids, postings with their balances, and the hash chain. Pure.
 
-Rules: an entry's id is the book's next one; its moment is the book's clock; no posting takes an account below its
-floor (the callers have asked `can_pay` first; here it is asserted); the hash covers the hash before it and the
-canonical form of everything that matters. Texts in the canonical form carry their length, numbers end with `;`, so
-two entries never share one form.
+Rules: an entry's id is the book's next one; its moment is the book's clock; no posting takes an account below
+its floor (the callers have asked `can_pay` first; here it is asserted); the hash covers the hash before it
+and the canonical form of everything that matters. Texts in the canonical form carry their length, numbers end
+with `;`, so two entries never share one form.
 """
 
 import hashlib
@@ -41,13 +41,14 @@ def can_pay(draft: Draft, account_id: int, amount_units: int) -> bool:
 
 
 def can_take(draft: Draft, account_id: int, amount_units: int) -> bool:
-    """Whether an account's balance stays within what a book can hold, after this amount came (or, negative, went)."""
+    """Whether a balance stays within what a book can hold after this amount came (or, negative, went)."""
     return -MAX_BALANCE_UNITS <= draft.balances[account_id] + amount_units <= MAX_BALANCE_UNITS
 
 
 def post(draft: Draft, source_id: int, target_id: int, currency: str, amount_units: int) -> Posting:
     """Move an amount between two accounts of the draft and give the posting that says so."""
-    assert amount_units > 0 and source_id != target_id
+    assert amount_units > 0
+    assert source_id != target_id
     balances = draft.balances
     source_balance = balances[source_id] - amount_units
     target_balance = balances[target_id] + amount_units
@@ -62,12 +63,23 @@ def post(draft: Draft, source_id: int, target_id: int, currency: str, amount_uni
 
 
 def canonical(
-    merchant_id: int, entry_id: int, kind: str, mc_order_id: str | None, at_ms: int, rate_e8: int, facts: str, postings: Sequence[Posting]
+    merchant_id: int,
+    entry_id: int,
+    kind: str,
+    mc_order_id: str | None,
+    at_ms: int,
+    rate_e8: int,
+    facts: str,
+    postings: Sequence[Posting],
 ) -> bytes:
     """The one form of an entry that is hashed; the form's own version stands first."""
     order = mc_order_id or ""
     moved = "".join(
-        [f"{p.source_id};{p.target_id};{p.currency};{p.amount_units};{p.source_balance};{p.target_balance};" for p in postings]
+        [
+            f"{p.source_id};{p.target_id};{p.currency};{p.amount_units};"
+            f"{p.source_balance};{p.target_balance};"
+            for p in postings
+        ]
     )
     text = (
         f"1;{merchant_id};{entry_id};{at_ms};{rate_e8};{len(postings)};{moved}"

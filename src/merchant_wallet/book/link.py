@@ -1,9 +1,9 @@
 """One database connection of the writer: libpq in pipeline mode on the event loop.
 
-psycopg's own cursors cost more than the statements they carry here, so this talks to psycopg's libpq layer (`pq`)
-itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one flush, and
-waits for all their results; parameters and results are text. After an error the transaction is the caller's to roll
-back; after `LinkLost` the link is good for nothing but `close`.
+psycopg's own cursors cost more than the statements they carry here, so this talks to psycopg's libpq layer
+(`pq`) itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one
+flush, and waits for all their results; parameters and results are text. After an error the transaction is the
+caller's to roll back; after `LinkLost` the link is good for nothing but `close`.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from psycopg.pq.abc import PGresult
 T = TypeVar("T")
 Call = tuple[bytes, Sequence[bytes | None]]
 
-# A plan made while a table was empty must not go on reading a table that grew: every statement of a batch has an
-# index to use, and a scan is never the better choice.
+# A plan made while a table was empty must not go on reading a table that grew: every statement of a batch has
+# an index to use, and a scan is never the better choice.
 SESSION = """
 set synchronous_commit = on; set jit = off;
 set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
@@ -51,40 +51,52 @@ class Link:
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._fd = self._pgconn.socket
-        self._readable: asyncio.Future[None] | None = None
+        self._waiting: asyncio.Future[None] | None = None
         self._lost: BaseException | None = None
         self.broken = False
 
     @classmethod
     async def open(cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0) -> "Link":
-        """Connect and prepare the statements, text by name. Raises LinkLost when the database can't be reached."""
+        """Connect and prepare the statements, text by name. Raises LinkLost when that can't be done."""
         try:
             connection = await AsyncConnection.connect(
                 url, autocommit=True, connect_timeout=5, application_name="merchant-wallet writer"
             )
-            await connection.execute(SESSION)
         except OperationalError as error:
             raise LinkLost(str(error)) from error
         link = cls(connection, timeout_s)
-        link._pgconn.nonblocking = 1
-        link._pgconn.enter_pipeline_mode()
-        link._loop.add_reader(link._fd, link._read)
-        await link._guard(link._prepare({**statements, **_CONTROL}))
+        try:
+            await link._guard(link._begin({**statements, **_CONTROL}))
+        except BaseException:
+            await link.close()
+            raise
         return link
+
+    async def _begin(self, statements: Mapping[bytes, bytes]) -> None:
+        await self._connection.execute(SESSION)
+        self._pgconn.nonblocking = 1
+        self._pgconn.enter_pipeline_mode()
+        self._loop.add_reader(self._fd, self._read)
+        await self._prepare(statements)
 
     async def close(self) -> None:
         """Close the connection; the database rolls back what it had open."""
+        self._unwatch()
+        await self._connection.close()
+
+    def _unwatch(self) -> None:
+        """Give the link up: the socket's number, once libpq has closed it, may be another link's."""
+        self.broken = True
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
+            self._loop.remove_writer(self._fd)
             self._fd = -1
-        self.broken = True
-        await self._connection.close()
 
     async def run(self, calls: Sequence[Call]) -> list[PGresult]:
         """Send the statements, in order, and wait for their results.
 
-        Raises StatementFailed for the first that failed (those after it were not run), LinkLost when the connection
-        went away or the time ran out.
+        Raises StatementFailed for the first that failed (those after it were not run), LinkLost when the
+        connection went away or the time ran out.
         """
         return await self._guard(self._exchange(calls))
 
@@ -93,10 +105,10 @@ class Link:
             async with asyncio.timeout(self._timeout_s):
                 return await work
         except (OperationalError, TimeoutError, OSError) as error:
-            self.broken = True
+            self._unwatch()
             raise LinkLost(str(error) or "no answer in time") from error
         except asyncio.CancelledError:
-            self.broken = True
+            self._unwatch()
             raise
 
     async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
@@ -119,16 +131,20 @@ class Link:
 
     async def _results(self) -> list[PGresult]:
         pgconn = self._pgconn
-        results = []
+        results: list[PGresult] = []
+        ended = False
         while True:
             while pgconn.is_busy():
-                if self._lost is not None:
-                    raise OperationalError(str(self._lost))
-                self._readable = self._loop.create_future()
-                await self._readable
+                await self._wait_readable()
             result = pgconn.get_result()
             if result is None:
+                # Once, it ends a statement's results. Twice, nothing more is coming although no sync was
+                # answered: the database's last word was that it ends the session.
+                if ended:
+                    raise OperationalError(_last_words(results))
+                ended = True
                 continue
+            ended = False
             if result.status == ExecStatus.PIPELINE_SYNC:
                 return results
             results.append(result)
@@ -138,22 +154,33 @@ class Link:
             self._pgconn.consume_input()
         except OperationalError as error:
             self._lost = error
-            self._loop.remove_reader(self._fd)
-        if self._readable is not None:
-            _finish(self._readable)
+            self._unwatch()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def _wait_readable(self) -> None:
+        """Wait for anything to have come in. Raises OperationalError once the connection is lost."""
+        if self._lost is not None:
+            raise OperationalError(str(self._lost))
+        self._waiting = self._loop.create_future()
+        await self._waiting
 
     async def _wait_writable(self) -> None:
-        writable: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_writer(self._fd, _finish, writable)
+        """Wait until more can be sent; what comes in meanwhile is read, lest both sides wait for ever."""
+        self._loop.add_writer(self._fd, self._wake)
         try:
-            await writable
+            await self._wait_readable()
         finally:
-            self._loop.remove_writer(self._fd)
+            if self._fd >= 0:
+                self._loop.remove_writer(self._fd)
 
 
-def _finish(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _last_words(results: Sequence[PGresult]) -> str:
+    said = results[-1].error_message.decode(errors="replace").strip() if results else ""
+    return said or "the connection ended"
 
 
 def _check(results: list[PGresult]) -> list[PGresult]:

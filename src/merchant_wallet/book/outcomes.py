@@ -1,7 +1,7 @@
 """What a book answers: values for each kind of success, and the refusals' sentences. Nothing here raises.
 
-Rules: an outcome is what the database holds after the commit that it is given out for; a repeat of a known order
-id gives the first outcome again. A refusal names the rule and, where it helps, the field.
+Rules: an outcome is what the database holds after the commit that it is given out for; a repeat of a known
+order id gives the first outcome again. A refusal names the rule and, where it helps, the field.
 """
 
 from typing import Final
@@ -103,28 +103,38 @@ class Stale(msgspec.Struct, frozen=True, gc=False):
 
 STALE: Final = Stale()
 
-Outcome = (
-    Transferred | Exchanged | Withdrawal | Quoted | Balances | SubUserFound | Adjusted | Stale | Refusal
-)
+Outcome = Transferred | Exchanged | Withdrawal | Quoted | Balances | SubUserFound | Adjusted | Stale | Refusal
 
 NONCE_USED: Final = Refusal(40103, "nonceStr: already used; every request needs a new one")
 SUB_USER_UNKNOWN: Final = Refusal(40400, "extUserId: no such sub-user")
 ORDER_UNKNOWN: Final = Refusal(40401, "orderId, mcOrderId: no such order")
 ADDRESS_UNKNOWN: Final = Refusal(40402, "address: no sub-user of this merchant has this wallet address")
 ADDRESS_NOT_ALLOWED: Final = Refusal(40403, "address: not on the merchant's withdrawal allow-list")
-PIN_REQUIRED: Final = Refusal(40302, "extUserId: the sub-user must set a payment PIN on the wallet page before debits are allowed")
+PIN_REQUIRED: Final = Refusal(
+    40302, "extUserId: the sub-user must set a payment PIN on the wallet page before debits are allowed"
+)
 DEBITS_PAUSED: Final = Refusal(40302, "extUserId: the sub-user has paused debits by the merchant")
 ORDER_ID_TAKEN: Final = Refusal(40900, "mcOrderId: used before with other values")
 INSUFFICIENT: Final = Refusal(42200, "amount: more than the available balance")
 NOT_ABOVE_FEE: Final = Refusal(42201, "amount: does not exceed the fee")
 DEBIT_LIMIT: Final = Refusal(42202, "amount: above the limit per debit that the sub-user has set")
 DEBIT_DAY_LIMIT: Final = Refusal(42202, "amount: above what is left of the sub-user's limit per day")
-WITHDRAW_DAY_LIMIT: Final = Refusal(42202, "amount: above what is left of the merchant's daily withdrawal limit")
-POSITION_LIMIT: Final = Refusal(42202, "amount: above what is left of the exchange desk's position limit for this merchant")
-BALANCE_LIMIT: Final = Refusal(42202, "amount: the receiving balance would pass the largest that a book can hold")
+WITHDRAW_DAY_LIMIT: Final = Refusal(
+    42202, "amount: above what is left of the merchant's daily withdrawal limit"
+)
+POSITION_LIMIT: Final = Refusal(
+    42202, "amount: above what is left of the exchange desk's position limit for this merchant"
+)
+BALANCE_LIMIT: Final = Refusal(
+    42202, "amount: the receiving balance would pass the largest that a book can hold"
+)
 ARRIVES_AS_ZERO: Final = Refusal(40002, "amount: nothing would arrive after the exchange at the present rate")
 NO_RATE: Final = Refusal(42203, "sendCurrency, receiveCurrency: no exchange rate is set for this pair")
 RATE_PAUSED: Final = Refusal(42203, "sendCurrency, receiveCurrency: exchange of this pair is paused")
-RATE_TOO_OLD: Final = Refusal(42203, "sendCurrency, receiveCurrency: the exchange rate of this pair is too old")
-RATE_PUMPS: Final = Refusal(42203, "sendCurrency, receiveCurrency: the rates of the two directions contradict each other")
+RATE_TOO_OLD: Final = Refusal(
+    42203, "sendCurrency, receiveCurrency: the exchange rate of this pair is too old"
+)
+RATE_PUMPS: Final = Refusal(
+    42203, "sendCurrency, receiveCurrency: the rates of the two directions contradict each other"
+)
 BELOW_MINIMUM_ARRIVAL: Final = Refusal(42203, "minAmountArrival: less would arrive at the present rate")

@@ -135,7 +135,7 @@ def parse_account(text: str) -> tuple[int, str | None]:
 
 
 async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> AccountShown:
-    """The account of that name. Raises ValueError for a name of no form, LookupError for one not in the book."""
+    """The account of that name. Raises ValueError for no name at all, LookupError for one not in it."""
     account_id, currency = parse_account(name)
     rows = await _fetch(conn, "read_account", merchant_id=merchant_id, account_id=account_id)
     if not rows or currency not in (None, rows[0][2]):

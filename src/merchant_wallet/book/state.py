@@ -1,7 +1,8 @@
-"""What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values, read and written by `store`.
+"""What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values, read and written by
+`store`.
 
-Rules: a draft holds everything its commands name, read under the book's lock, and nothing else; the rules change
-it as they go, so that each command sees the one before.
+Rules: a draft holds everything its commands name, read under the book's lock, and nothing else; the rules
+change it as they go, so that each command sees the one before.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ DAY_MS = 86_400_000
 
 
 class Posting(msgspec.Struct, frozen=True, gc=False):
-    """An amount of one currency moved from a source account to a target account, and both balances after it."""
+    """An amount of one currency moved from a source to a target account, and both balances after it."""
 
     source_id: int
     target_id: int
@@ -112,8 +113,8 @@ class Changes:
 class Draft:
     """A book as far as one batch needs it, and the changes the batch makes.
 
-    `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids that
-    follows when `range_no` is used up.
+    `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids
+    that follows when `range_no` is used up.
     """
 
     merchant_id: int

@@ -1,8 +1,8 @@
 """The book's SQL: reads what a batch needs under the book's lock, writes what the rules decided.
 
-Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first; two
-flushes, one to lock and read, one to write and commit; the number of rows changed is compared with the number
-decided. Statements are in `book.sql`.
+Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first;
+two flushes, one to lock and read, one to write and commit; the number of rows changed is compared with the
+number decided. Statements are in `book.sql`.
 """
 
 from collections import Counter
@@ -106,25 +106,26 @@ def _read_accounts(draft: Draft, result: PGresult) -> None:
 
 
 def _read_sub_users(draft: Draft, result: PGresult) -> None:
+    optional = arrays.read_optional_int
     for row in _rows(result):
-        user_id, ext, username, currency, evm, tron, paused, limit, day_limit, has_pin, day, debited, balance = row
-        if int(user_id) in draft.sub_users:
+        user_id = int(row[0])
+        if user_id in draft.sub_users:
             continue
         sub_user = SubUser(
-            int(user_id),
-            ext.decode(),
-            username.decode(),
-            currency.decode(),
-            arrays.read_bytes(evm),
-            arrays.read_bytes(tron),
-            paused == b"t",
-            arrays.read_optional_int(limit),
-            arrays.read_optional_int(day_limit),
-            has_pin == b"t",
-            int(day),
-            int(debited),
+            user_id,
+            ext_user_id=row[1].decode(),
+            username=row[2].decode(),
+            currency=row[3].decode(),
+            evm_address=arrays.read_bytes(row[4]),
+            tron_address=arrays.read_bytes(row[5]),
+            paused=row[6] == b"t",
+            limit_debit_units=optional(row[7]),
+            limit_day_units=optional(row[8]),
+            has_pin=row[9] == b"t",
+            day=int(row[10]),
+            day_debited=int(row[11]),
         )
-        draft.add_sub_user(sub_user, int(balance))
+        draft.add_sub_user(sub_user, int(row[12]))
 
 
 async def _read_known_orders(link: Link, draft: Draft, found: list[list[Any]]) -> None:
@@ -135,10 +136,14 @@ async def _read_known_orders(link: Link, draft: Draft, found: list[list[Any]]) -
     for row in _rows(result):
         postings.setdefault(row[0], []).append(row)
     for entry_id, kind, mc_order_id, rate_e8 in found:
-        _know_order(draft, int(entry_id), kind.decode(), mc_order_id.decode(), int(rate_e8), postings[entry_id])
+        _know_order(
+            draft, int(entry_id), kind.decode(), mc_order_id.decode(), int(rate_e8), postings[entry_id]
+        )
 
 
-def _know_order(draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[list[Any]]) -> None:
+def _know_order(
+    draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[list[Any]]
+) -> None:
     _, source, target, first_currency, first_amount = postings[0]
     currency, first = first_currency.decode(), int(first_amount)
     second = int(postings[1][4]) if len(postings) > 1 else 0
@@ -154,30 +159,29 @@ def _know_order(draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e
 def _read_withdrawals(draft: Draft, result: PGresult) -> None:
     optional = arrays.read_optional_int
     for row in _rows(result):
-        order_id, mc, amount, fee, rate, chain, address, url, status, step, approved, deadline, created, finished, notified, tx = row
         withdrawal = Withdrawal(
-            int(order_id),
-            mc.decode(),
-            int(amount),
-            int(fee),
-            int(rate),
-            chain.decode(),
-            address.decode(),
-            url.decode(),
-            int(status),
-            int(step),
-            optional(approved),
-            int(deadline),
-            int(created),
-            optional(finished),
-            optional(notified),
-            arrays.read_optional_text(tx),
+            order_id=int(row[0]),
+            mc_order_id=row[1].decode(),
+            amount_units=int(row[2]),
+            fee_units=int(row[3]),
+            rate_e8=int(row[4]),
+            chain=row[5].decode(),
+            address=row[6].decode(),
+            notify_url=row[7].decode(),
+            status=int(row[8]),
+            step_no=int(row[9]),
+            approved_ms=optional(row[10]),
+            deadline_ms=int(row[11]),
+            created_ms=int(row[12]),
+            finished_ms=optional(row[13]),
+            notified_ms=optional(row[14]),
+            tx_hash=arrays.read_optional_text(row[15]),
         )
         draft.put_withdrawal(withdrawal)
 
 
 def _read_rates(draft: Draft, result: PGresult) -> None:
-    """The platform's row comes first; a merchant's own overrides it direction by direction, and may pause it."""
+    """The platform's row comes first; a merchant's own overrides it by direction, and may pause it."""
     optional = arrays.read_optional_int
     for row in _rows(result):
         for pair, (rate, paused, set_ms, age) in (((USDT, KFB), row[1:5]), ((KFB, USDT), row[5:9])):
@@ -191,10 +195,15 @@ def _read_rates(draft: Draft, result: PGresult) -> None:
 async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int) -> None:
     """Write what the batch changed and commit; `seen_count` is the entry count that the draft began with.
 
-    A statement that changes another number of rows than the rules decided fails, and with it the batch. Raises
-    StatementFailed, and LinkLost when the answer to COMMIT did not come.
+    A statement that changes another number of rows than the rules decided fails, and with it the batch.
+    Raises StatementFailed, and LinkLost when the answer to COMMIT did not come.
     """
-    calls = [*_write_claims(draft, batch_id), *_write_entries(draft), *_write_accounts(draft), *_write_sub_users(draft)]
+    calls = [
+        *_write_claims(draft, batch_id),
+        *_write_entries(draft),
+        *_write_accounts(draft),
+        *_write_sub_users(draft),
+    ]
     calls += [*_write_withdrawals(draft), *_write_callbacks(draft), _advance(draft, seen_count)]
     merchant = b"%d" % draft.merchant_id
     await link.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
@@ -262,14 +271,16 @@ def _write_accounts(draft: Draft) -> Iterator[Write]:
     opened = {sub_user.user_id for sub_user in changes.registered}
     touched = [account_id for account_id in changes.touched if account_id not in opened]
     if touched:
-        debited = [draft.sub_users[account_id] if account_id in changes.debited else None for account_id in touched]
+        debited = [
+            draft.sub_users[account_id] if account_id in changes.debited else None for account_id in touched
+        ]
         yield (
             b"update_accounts",
             (
                 arrays.of_ints(touched),
                 arrays.of_ints([draft.balances[account_id] for account_id in touched]),
-                arrays.of_ints([sub_user and sub_user.day for sub_user in debited]),
-                arrays.of_ints([sub_user and sub_user.day_debited for sub_user in debited]),
+                arrays.of_ints([None if user is None else user.day for user in debited]),
+                arrays.of_ints([None if user is None else user.day_debited for user in debited]),
                 b"%d" % len(touched),
             ),
         )
@@ -292,8 +303,9 @@ def _write_sub_users(draft: Draft) -> Iterator[Write]:
             arrays.of_ints([sub_user.day_debited for sub_user in opened]),
         ),
     )
-    exts, indexes = arrays.of_texts([sub_user.ext_user_id for sub_user in opened]), arrays.of_ints(draft.changes.address_indexes)
-    yield b"insert_sub_users", (ids, exts, indexes, arrays.of_bytes(evm), arrays.of_bytes(tron), b"%d" % draft.now_ms)
+    exts = arrays.of_texts([sub_user.ext_user_id for sub_user in opened])
+    names = ids, exts, arrays.of_ints(draft.changes.address_indexes)
+    yield b"insert_sub_users", (*names, arrays.of_bytes(evm), arrays.of_bytes(tron), b"%d" % draft.now_ms)
     both = arrays.of_bytes(evm + tron)
     yield b"insert_wallet_addresses", (both, arrays.of_ints([sub_user.user_id for sub_user in opened] * 2))
     yield b"insert_given_addresses", (both,)

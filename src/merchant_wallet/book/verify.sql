@@ -6,9 +6,10 @@
 set transaction isolation level repeatable read, read only;
 
 -- name: read_book
--- The book's row and the ranges of ids that belong to it.
+-- The book's row and the ranges of ids that belong to it, as plain integers: an array of a domain has a type of its own,
+-- which the driver would hand over as raw bytes.
 select b.id_range, b.id_counter, b.next_range, b.entry_count, b.head_hash, b.last_ms, b.withdrawn_day, b.withdrawn_units,
-       array(select r.range_no from id_range r where r.merchant_id = b.merchant_id order by r.range_no)
+       array(select r.range_no::int from id_range r where r.merchant_id = b.merchant_id order by r.range_no)
   from book b where b.merchant_id = %(merchant_id)s;
 
 -- name: page_entries

@@ -1,7 +1,7 @@
 """The writer: commands gather per book and are committed batch by batch.
 
-One lane per book: while the book's last database transaction runs, commands wait; then up to a batch's worth are
-judged and committed together. Rules:
+One lane per book: while the book's last database transaction runs, commands wait; then up to a batch's worth
+are judged and committed together. Rules:
 - an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
 - a lane is bounded: a full one refuses at once (`Unavailable`);
 - connections go round between lanes in the order in which the lanes asked;
@@ -12,7 +12,6 @@ Correct with any number of processes, since the book's row is the lock; fast wit
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ import structlog
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.journal import RangeExhausted
+from merchant_wallet.book.lane import Job, Lane
 from merchant_wallet.book.link import ROLLBACK, Link, LinkLost, StatementFailed
 from merchant_wallet.book.needs import gather
 from merchant_wallet.book.outcomes import Outcome, Stale
@@ -30,25 +30,18 @@ from merchant_wallet.clock import now_ms
 log = structlog.get_logger("writer")
 
 PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
-"""SQLSTATE classes of what passes by itself: connection, serialization, resources, locks, operator, system."""
+"""SQLSTATE classes of what passes: connection, serialization, resources, locks, operator, system."""
 
 
 class Unavailable(Exception):
-    """Not now: the queue is full, the database away or the service stopping. Nothing was done (code 50300)."""
+    """Not now: queue full, database away or service stopping (code 50300).
+
+    Nothing was done; only where a COMMIT got no answer and the database stayed away, nobody knows.
+    """
 
 
 class Fault(Exception):
     """A fault of ours in judging or writing this one command (code 50000). Nothing was done."""
-
-
-class Job:
-    """A submission and who waits for its outcome."""
-
-    __slots__ = ("answer", "submission")
-
-    def __init__(self, submission: Submission, answer: asyncio.Future[Outcome]) -> None:
-        self.submission = submission
-        self.answer = answer
 
 
 class Writer:
@@ -69,7 +62,7 @@ class Writer:
         self._clock = clock
         self._turns = asyncio.Semaphore(connections)
         self._idle: list[Link] = []
-        self._lanes: dict[int, deque[Job]] = {}
+        self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
 
@@ -94,7 +87,7 @@ class Writer:
         return sum(len(lane) for lane in self._lanes.values())
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
-        """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer is closing.
+        """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer closing.
 
         The future gives the outcome, or raises Unavailable or Fault.
         """
@@ -103,30 +96,38 @@ class Writer:
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         lane = self._lanes.get(merchant_id)
         if lane is None:
-            self._lanes[merchant_id] = deque((Job(submission, answer),))
+            lane = self._lanes[merchant_id] = Lane()
             task = asyncio.create_task(self._drain(merchant_id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif len(lane) >= self._queue_limit:
             raise Unavailable("queue full")
-        else:
-            lane.append(Job(submission, answer))
+        lane.put(Job(submission, answer))
         return answer
 
     async def _drain(self, merchant_id: int) -> None:
         lane = self._lanes[merchant_id]
-        while lane:
-            async with self._turns:
-                jobs = [lane.popleft() for _ in range(min(len(lane), self._batch_limit))]
-                await self._commit(merchant_id, jobs)
-        del self._lanes[merchant_id]
+        jobs: Sequence[Job] = ()
+        try:
+            while lane:
+                async with self._turns:
+                    jobs = lane.take(self._batch_limit)
+                    await self._commit(merchant_id, jobs)
+        finally:
+            # Even when something breaks that no batch can answer for, nobody waits for ever and the next
+            # submission finds a new lane.
+            del self._lanes[merchant_id]
+            left = lane.take(len(lane))
+            _answer_all((*jobs, *left), Unavailable("the writer broke off"))
 
     async def _commit(self, merchant_id: int, jobs: Sequence[Job]) -> None:
         """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
         try:
             outcomes = await self._try_batch(merchant_id, [job.submission for job in jobs])
         except Unavailable as refusal:
-            log.warning("batch not available", merchant_id=merchant_id, commands=len(jobs), reason=str(refusal))
+            log.warning(
+                "batch not available", merchant_id=merchant_id, commands=len(jobs), reason=str(refusal)
+            )
             _answer_all(jobs, refusal)
         except Exception as error:
             if len(jobs) > 1:
@@ -150,7 +151,7 @@ class Writer:
                     job.answer.set_result(outcome)
 
     async def _try_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Run the batch, once more if the connection was lost before COMMIT was sent; raises what spoiled it."""
+        """Run the batch, once more if the connection was lost before COMMIT; raises what spoiled it."""
         batch_id = f"!{uuid.uuid4().hex}"
         for last_try in (False, True):
             try:
@@ -167,7 +168,9 @@ class Writer:
                 raise Unavailable(str(exhausted)) from exhausted
         raise AssertionError("unreachable")
 
-    async def _run_batch(self, merchant_id: int, submissions: Sequence[Submission], batch_id: str) -> list[Outcome]:
+    async def _run_batch(
+        self, merchant_id: int, submissions: Sequence[Submission], batch_id: str
+    ) -> list[Outcome]:
         link = await self._take_link()
         try:
             draft = await store.open_draft(link, merchant_id, gather(submissions), self._clock())
@@ -179,6 +182,8 @@ class Writer:
             try:
                 await store.commit_draft(link, draft, batch_id, seen_count)
             except LinkLost as lost:
+                # Closed first: a session that still waits for its COMMIT would hold the book's lock.
+                await link.close()
                 if not await self._find_out(merchant_id, batch_id, lost):
                     raise
             return outcomes
@@ -191,20 +196,21 @@ class Writer:
             await self._give_back(link)
 
     async def _find_out(self, merchant_id: int, batch_id: str, lost: LinkLost) -> bool:
-        """Whether the batch was committed although its COMMIT got no answer. Raises Unavailable when nobody knows."""
+        """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
         log.warning("commit unanswered", merchant_id=merchant_id, batch=batch_id, reason=str(lost))
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
             await asyncio.sleep(delay_s)
             try:
                 link = await Link.open(self._url, store.STATEMENTS)
-            except LinkLost:
-                continue
-            try:
-                return await store.was_committed(link, merchant_id, batch_id, self._clock())
+                try:
+                    return await store.was_committed(link, merchant_id, batch_id, self._clock())
+                finally:
+                    await link.close()
             except (LinkLost, StatementFailed) as failure:
-                log.warning("commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure))
-            finally:
-                await link.close()
+                # Neither is an answer: a retry of the batch now could find its own nonces used.
+                log.warning(
+                    "commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure)
+                )
         raise Unavailable("the database went away while it committed")
 
     async def _take_link(self) -> Link:

@@ -1,7 +1,7 @@
 """Merchants by appKey, kept in memory.
 
-Rules: a kept merchant may be out of date; whoever relies on it says so to the book with its settings' version, or
-asks `refresh` before refusing for its sake. A key that is unknown is looked up every time.
+Rules: a kept merchant may be out of date; whoever relies on it says so to the book with its settings'
+version, or asks `refresh` before refusing for its sake. A key that is unknown is looked up every time.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from merchant_wallet import db
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
+
+Reading = asyncio.Task[Merchant | None]
 
 MAX_KEPT = 100_000
 
@@ -30,6 +32,8 @@ class Directory:
         self._url = url
         self._keyring = keyring
         self._kept: OrderedDict[str, Merchant] = OrderedDict()
+        self._reading: dict[str, Reading] = {}
+        self._following: dict[str, Reading] = {}
         self._idle: list[store.Connection] = []
         self._turns = asyncio.Semaphore(connections)
 
@@ -38,14 +42,35 @@ class Directory:
         return self._kept.get(app_key)
 
     async def load(self, app_key: str) -> Merchant | None:
-        """Read a merchant anew. None when there is none. Raises DirectoryAway."""
-        async with self._connection() as connection:
-            return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
+        """Read a merchant anew. None when there is none. Raises DirectoryAway.
+
+        A reading that had begun before the call might miss a change, so the caller waits for the next one,
+        together with all others who ask for it: a flood of refused requests costs one reading at a time.
+        """
+        following = self._following.get(app_key)
+        if following is None:
+            reading = self._reading.get(app_key)
+            following = asyncio.create_task(self._read_after(app_key, reading))
+            self._following[app_key] = following
+        return await asyncio.shield(following)
+
+    async def _read_after(self, app_key: str, reading: Reading | None) -> Merchant | None:
+        if reading is not None:
+            await asyncio.wait((reading,))
+        mine = self._reading[app_key] = self._following.pop(app_key)
+        try:
+            async with self._connection() as connection:
+                return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
+        finally:
+            if self._reading.get(app_key) is mine:
+                del self._reading[app_key]
 
     async def refresh(self, merchant: Merchant) -> Merchant | None:
         """The merchant as it is now: the same object when nothing changed. Raises DirectoryAway."""
         fresh = await self.load(merchant.app_key)
-        return merchant if fresh is not None and fresh.settings_version == merchant.settings_version else fresh
+        return (
+            merchant if fresh is not None and fresh.settings_version == merchant.settings_version else fresh
+        )
 
     async def close(self) -> None:
         """Close the connections."""

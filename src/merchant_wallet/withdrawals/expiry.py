@@ -41,7 +41,11 @@ class Expiry:
         try:
             await repeat("expiry", self.expire_overdue, stop=stop, interval_s=interval_s)
         finally:
-            await self._line.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
 
     async def expire_overdue(self) -> int:
         """Give up every order that is overdue now; gives how many expired. Raises NotExpired at the end."""

@@ -1,7 +1,7 @@
 """Whether a `notifyUrl` can be called back, judged by its form alone. Pure (interface 4.3; RFC 3986).
 
-Rules: https, in the sandbox http too; a host; no user info; nothing that a client could read in two ways. Where it
-leads is judged at each delivery, not here.
+Rules: https, in the sandbox http too; a host; no user info; nothing that a client could read in two ways.
+Where it leads is judged at each delivery, not here.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The rules of a book: commands in, outcomes out, changes in the draft. Pure.
 
-Rules: commands are judged in order, each on what the one before left; the settings' version is looked at first,
-then the nonce, then a known order id, then limits and balances. A refusal leaves nothing behind but the claimed
-nonce. A rule decides everything before it changes anything.
+Rules: commands are judged in order, each on what the one before left; the settings' version is looked at
+first, then the nonce, then a known order id, then limits and balances. A refusal leaves nothing behind but
+the claimed nonce. A rule decides everything before it changes anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
 
 
 def apply_batch(draft: Draft, submissions: Iterable[Submission]) -> list[Outcome]:
-    """Judge each submission in turn; the draft's changes are what must be written for the outcomes to be true."""
+    """Judge each submission in turn; the draft's changes must be written for the outcomes to be true."""
     return [apply_one(draft, submission) for submission in submissions]
 
 

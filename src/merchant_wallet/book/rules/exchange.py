@@ -1,7 +1,7 @@
 """The exchange of a merchant's one currency for the other. Pure (interface 4.7).
 
-Rules: what arrives is rounded down, so no loop of exchanges can gain; two directions whose rates multiply to more
-than one are refused here too, although setting such a pair is refused already.
+Rules: what arrives is rounded down, so no loop of exchanges can gain; two directions whose rates multiply to
+more than one are refused here too, although setting such a pair is refused already.
 """
 
 from merchant_wallet.book.chart import EXCHANGE_ID_OF, MERCHANT_ID_OF
@@ -78,7 +78,11 @@ def _refuse(draft: Draft, command: Exchange, arrival: int) -> Refusal | None:
         return INSUFFICIENT
     takes = can_take(draft, MERCHANT_ID_OF[command.receive_currency], arrival)
     takes = takes and can_take(draft, EXCHANGE_ID_OF[command.send_currency], command.amount_units)
-    return None if takes and can_take(draft, EXCHANGE_ID_OF[command.receive_currency], -arrival) else BALANCE_LIMIT
+    return (
+        None
+        if takes and can_take(draft, EXCHANGE_ID_OF[command.receive_currency], -arrival)
+        else BALANCE_LIMIT
+    )
 
 
 def _record(draft: Draft, command: Exchange, arrival: int, rate_e8: int) -> Exchanged:

@@ -35,7 +35,9 @@ def adjust(draft: Draft, command: Adjust) -> Outcome:
         account_id = user_id
     outside = ADJUSTMENT_ID_OF[currency]
     source, target = (outside, account_id) if command.signed_units > 0 else (account_id, outside)
-    return _move(draft, "adjust", source, target, currency, abs(command.signed_units), command.reason, command.actor)
+    return _move(
+        draft, "adjust", source, target, currency, abs(command.signed_units), command.reason, command.actor
+    )
 
 
 def withdraw_fees(draft: Draft, command: WithdrawFees) -> Outcome:
@@ -45,7 +47,9 @@ def withdraw_fees(draft: Draft, command: WithdrawFees) -> Outcome:
     source = FEES_ID_OF[command.currency]
     amount = draft.balances[source] if command.amount_units is None else command.amount_units
     target = ADJUSTMENT_ID_OF[command.currency]
-    return _move(draft, "fee_withdraw", source, target, command.currency, amount, command.reason, command.actor)
+    return _move(
+        draft, "fee_withdraw", source, target, command.currency, amount, command.reason, command.actor
+    )
 
 
 def _move(

@@ -43,7 +43,7 @@ def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
     if refusal is not None:
         return refusal
     currency = command.currency
-    postings = (post(draft, user_id, MERCHANT_ID_OF[currency], currency, amount - fee),)
+    postings: tuple[Posting, ...] = (post(draft, user_id, MERCHANT_ID_OF[currency], currency, amount - fee),)
     if fee:
         postings += (post(draft, user_id, FEES_ID_OF[currency], currency, fee),)
     _count_debit(draft, sub_user, amount)
@@ -105,10 +105,18 @@ def _count_debit(draft: Draft, sub_user: SubUser, amount_units: int) -> None:
 
 
 def _record(
-    draft: Draft, kind: str, mc_order_id: str, user_id: int, postings: tuple[Posting, ...], fee: int, rate_e8: int
+    draft: Draft,
+    kind: str,
+    mc_order_id: str,
+    user_id: int,
+    postings: tuple[Posting, ...],
+    fee: int,
+    rate_e8: int,
 ) -> Outcome:
     entry = record(draft, kind, postings, mc_order_id=mc_order_id, rate_e8=rate_e8)
     arrival = postings[0].amount_units
-    outcome = Transferred(entry.entry_id, mc_order_id, postings[0].currency, arrival + fee, arrival, fee, rate_e8)
+    outcome = Transferred(
+        entry.entry_id, mc_order_id, postings[0].currency, arrival + fee, arrival, fee, rate_e8
+    )
     draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
     return outcome

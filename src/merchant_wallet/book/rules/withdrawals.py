@@ -1,8 +1,8 @@
 """A withdrawal order's money and life. Pure (interface 4.3, 4.4, 4.8 and 3).
 
-Rules: money leaves the merchant's balance for a hold in the entry that creates the order; it leaves the hold in
-exactly one entry, when the order is paid, refunded, cancelled or has expired. Each step of status is recorded with
-its cause, and a status that the merchant is told of brings its callback along.
+Rules: money leaves the merchant's balance for a hold in the entry that creates the order; it leaves the hold
+in exactly one entry, when the order is paid, refunded, cancelled or has expired. Each step of status is
+recorded with its cause, and a status that the merchant is told of brings its callback along.
 """
 
 from typing import Final
@@ -139,7 +139,9 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
     draft.changes.created.append(withdrawal.order_id)
     if at_once:
         draft.changes.approvals[withdrawal.order_id] = "limit"
-    draft.changes.steps.append(Step(withdrawal.order_id, 0, None, PENDING, draft.now_ms, "created by the merchant"))
+    draft.changes.steps.append(
+        Step(withdrawal.order_id, 0, None, PENDING, draft.now_ms, "created by the merchant")
+    )
     return withdrawal
 
 
@@ -177,7 +179,7 @@ def read(draft: Draft, command: ReadWithdrawal) -> Outcome:
 
 
 def approve(draft: Draft, command: Approve) -> Outcome:
-    """Let an order above the limit be paid. Refuses one that is unknown, no longer pending or past its deadline."""
+    """Let an order above the limit be paid. Refuses one unknown, no longer pending or past its deadline."""
     withdrawal = draft.withdrawals.get(command.order_id)
     if withdrawal is None:
         return ORDER_UNKNOWN
@@ -210,9 +212,11 @@ def cancel(draft: Draft, command: Cancel) -> Outcome:
 def expire(draft: Draft, command: Expire) -> Outcome:
     """Release the hold of an order that was not approved in time. An approved order never expires."""
     withdrawal = draft.withdrawals.get(command.order_id)
-    if withdrawal is not None and withdrawal.status == PENDING:
-        if withdrawal.approved_ms is not None or draft.now_ms <= withdrawal.deadline_ms:
-            return illegal(withdrawal, "expired")
+    if withdrawal is None:
+        return ORDER_UNKNOWN
+    in_time = withdrawal.approved_ms is not None or draft.now_ms <= withdrawal.deadline_ms
+    if withdrawal.status == PENDING and in_time:
+        return illegal(withdrawal, "expired")
     return _step(draft, command.order_id, EXPIRED, "not approved before the deadline", release="expire")
 
 
@@ -262,7 +266,9 @@ def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | N
     return _move(draft, withdrawal, status, cause)
 
 
-def _move(draft: Draft, withdrawal: Withdrawal, status: int, cause: str, tx_hash: str | None = None) -> Withdrawal:
+def _move(
+    draft: Draft, withdrawal: Withdrawal, status: int, cause: str, tx_hash: str | None = None
+) -> Withdrawal:
     moved = msgspec.structs.replace(
         withdrawal,
         status=status,

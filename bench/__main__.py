@@ -1,0 +1,168 @@
+"""The command line of the bench: `python -m bench`, or `make bench ARGS="…"`."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import typer
+from rich.console import Console
+
+from bench.cast import Cast, CastingFailed, Progress, prepare_cast, write_cast
+from bench.goals import figures_of, judge_all
+from bench.house import CONSOLE_SCRIPT, House, HouseFailed, open_service
+from bench.meters import Disk, try_disk
+from bench.plans import Choice
+from bench.report import Report, print_report, read_machine, tell_row, write_report
+from bench.rows import LIFE_S, Gunner, Row
+from bench.stages import Figures, Show
+from bench.supply import Supplier
+from bench.wrk import WrkFailed, find_wrk
+from merchant_wallet.config import load_or_create_master_key
+from merchant_wallet.merchants.keys import Keyring
+
+QUICK_S: Final = 5
+FULL_S: Final = 8
+RESULTS: Final = Path(__file__).with_name("results") / "latest.json"
+SHARED_MEMORY: Final = Path("/dev/shm")
+SIGNERS: Final = 2
+STEPS: Final = 10
+"""How often progress is told, from nothing to everything."""
+
+console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def main(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The goals' rows alone, in one to two minutes.")
+    ] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="A book of 5,000,000 entries too (some 10 minutes and 6 GB more).")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Rows whose name has this in it, or matches it with *.")
+    ] = None,
+    seconds: Annotated[
+        int | None, typer.Option(min=1, max=LIFE_S, help="How long each row lasts (5 with --quick, else 8).")
+    ] = None,
+    json: Annotated[Path, typer.Option(metavar="FILE", help="Where the figures are written.")] = RESULTS,
+    work: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A folder on the disk to measure; else the temporary one."),
+    ] = None,
+    program: Annotated[
+        Path, typer.Option(metavar="FILE", help="The service's console script.")
+    ] = CONSOLE_SCRIPT,
+) -> None:
+    """Measure requests a second on this machine, with the service and everything it needs started for it.
+
+    Row names are group/operation/connections; the groups are hot (one merchant), thousand, ceiling, flood,
+    memory and large.
+
+    Examples: --quick · --only hot/exchange · --only 'thousand/*/256' · --large --only large
+    """
+    chosen = Choice(quick=quick, large=large, only=only, seconds=seconds or (QUICK_S if quick else FULL_S))
+    if not chosen.populations:
+        _give_up(
+            f"No row is called {only!r}. The large rows need --large; --quick has the goals' rows alone."
+        )
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        report = _measure(chosen, program, work)
+    except (WrkFailed, HouseFailed, CastingFailed) as error:
+        _give_up(str(error))
+    write_report(report, json)
+    print_report(report, Console(highlight=False, width=None if sys.stdout.isatty() else 150))
+    failed = [row.name for row in report.rows if row.failures]
+    console.print(f"written to {json}")
+    if failed:
+        _give_up(
+            f"Not every answer was a success, so these rows measured something else: {', '.join(failed)}."
+        )
+
+
+def _measure(choice: Choice, program: Path, work: Path | None) -> Report:
+    wrk = find_wrk(console.print)
+    if not program.exists():
+        raise HouseFailed(f"There is no {program}. Type: make setup")
+    rows: list[Row] = []
+
+    def said(row: Row) -> None:
+        rows.append(row)
+        console.print(tell_row(row))
+
+    with _folder(work) as folder, _folder(_memory_folder()) as slices:
+        disk = _try_disk(folder)
+        console.print("starting the service")
+        with open_service(program, folder / "data", folder / "service.log") as house:
+            cast = _prepare(house, folder, choice.populations)
+            supplier = Supplier(folder / "cast.json", slices, SIGNERS)
+            try:
+                show = Show(house, cast, Gunner(wrk, supplier, said), console.print, _progress())
+                figures = show.run(choice, folder / "cast.json", folder / "ceiling.log")
+            finally:
+                supplier.close()
+    return _report(disk, rows, figures)
+
+
+def _report(disk: Disk, rows: list[Row], figures: Figures) -> Report:
+    return Report(read_machine(), disk, rows, figures, judge_all(figures_of(rows) | figures))
+
+
+def _try_disk(folder: Path) -> Disk:
+    disk = try_disk(folder)
+    console.print(
+        f"disk: fdatasync takes {disk.fdatasync_p50_ms:.2f} ms (p50), {disk.fdatasync_p99_ms:.2f} ms (p99)"
+    )
+    return disk
+
+
+def _prepare(house: House, folder: Path, populations: list[str]) -> Cast:
+    assert house.database_url is not None
+    keyring = Keyring(load_or_create_master_key(folder / "data"))
+    cast = asyncio.run(prepare_cast(house.database_url, keyring, populations, _progress()))
+    write_cast(cast, folder / "cast.json")
+    return cast
+
+
+def _progress() -> Progress:
+    """Tells how far a long piece of work is, ten times from beginning to end."""
+    told: dict[str, int] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        step = STEPS * done // max(1, total)
+        if step != told.get(what, 0):
+            told[what] = step
+            console.print(f"  {what}: {done:,} of {total:,}")
+
+    return tell
+
+
+def _memory_folder() -> Path | None:
+    """Where signed requests do not go to the disk that is measured, on machines that have such a place."""
+    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+
+
+@contextmanager
+def _folder(inside: Path | None) -> Iterator[Path]:
+    """A folder of the bench's own, deleted at the end."""
+    made = Path(tempfile.mkdtemp(prefix="merchant-wallet-bench-", dir=inside))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def _give_up(reason: str) -> NoReturn:
+    console.print(reason, style="red", markup=False)
+    raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

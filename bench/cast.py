@@ -1,0 +1,216 @@
+"""The merchants that call: opened, funded and given sub-users and orders before anything is measured.
+
+Rules: everything goes through the service's own code, merchants by `merchants.store` and the rest by the
+book's writer, so every book verifies. A population is a named group of merchants. The cast is kept in a file
+that only its owner may read, since it holds the merchants' secrets.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from merchant_wallet import db
+from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register, Submission
+from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.chains.addresses import to_eip55
+from merchant_wallet.clock import now_ms
+from merchant_wallet.codes import Refusal
+from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.money import KFB, USDT
+from merchant_wallet.subusers.wallets import derive_wallets
+
+HOT: Final = "hot"
+THOUSAND: Final = "thousand"
+LARGE: Final = "large"
+
+SETTINGS: Final = {"rate-limit": "0", "approval-limit": "0"}
+"""No limit on requests; every order waits for an approval that never comes, so that no payout runs beside."""
+USDT_KFB_E8: Final = 7_10000000
+KFB_USDT_E8: Final = 14000000
+MERCHANT_UNITS: Final = 50_000_000 * 1_000_000
+SUB_USER_UNITS: Final = 1_000_000 * 1_000_000
+ORDER_UNITS: Final = 1_000_000
+PAYOUT_ADDRESS: Final = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+NOTIFY_URL: Final = "http://127.0.0.1:9/notify"
+ACTOR: Final = "bench"
+CREATORS: Final = 4
+DAY_MS: Final = 86_400_000
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much is done and how much there is."""
+
+
+class SubUser(msgspec.Struct, frozen=True):
+    """A sub-user; `address` is its EVM address as text, the others its two addresses in hexadecimal."""
+
+    user_id: int
+    ext_user_id: str
+    address: str
+    evm_hex: str
+    tron_hex: str
+
+
+class KnownOrder(msgspec.Struct, frozen=True):
+    """An order that can be queried."""
+
+    order_id: int
+    mc_order_id: str
+
+
+class Player(msgspec.Struct, frozen=True):
+    """A merchant with what its requests may name."""
+
+    merchant_id: int
+    app_key: str
+    secret: str
+    account_xpubs: dict[str, str]
+    sub_users: list[SubUser]
+    orders: list[KnownOrder]
+
+    def __repr__(self) -> str:
+        return f"Player({self.merchant_id})"
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """All merchants by population."""
+
+    players: dict[str, list[Player]]
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How many merchants a population has, and how many sub-users and orders each of them."""
+
+    merchants: int
+    sub_users: int
+    orders: int
+
+
+SIZES: Final = {HOT: Size(1, 500, 200), THOUSAND: Size(1000, 2, 1), LARGE: Size(1, 500, 1)}
+
+
+class CastingFailed(Exception):
+    """The service refused something that the bench needs; the text says what."""
+
+
+def write_cast(cast: Cast, path: Path) -> None:
+    """Keep the cast for the processes that sign and for the ceiling."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(cast))
+
+
+def read_cast(path: Path) -> Cast:
+    """The cast from its file."""
+    return msgspec.json.decode(path.read_bytes(), type=Cast)
+
+
+async def prepare_cast(url: str, keyring: Keyring, populations: Sequence[str], progress: Progress) -> Cast:
+    """Set rates, open the populations' merchants and give them what they need. Raises CastingFailed."""
+    async with AsyncExitStack() as stack:
+        connections = [await db.connect(url) for _ in range(CREATORS)]
+        for connection in connections:
+            stack.push_async_callback(connection.close)
+        await set_rate(connections[0], USDT_TO_KFB, USDT_KFB_E8, at_ms=now_ms())
+        await set_rate(connections[0], KFB_TO_USDT, KFB_USDT_E8, at_ms=now_ms())
+        writer = Writer(url)
+        await writer.open()
+        stack.push_async_callback(writer.close)
+        players = {}
+        for name in populations:
+            maker = _Maker(keyring, writer, name, SIZES[name], progress)
+            players[name] = await maker.make(connections)
+    return Cast(players)
+
+
+class _Maker:
+    """Makes one population, with as many merchants at a time as there are connections."""
+
+    def __init__(self, keyring: Keyring, writer: Writer, name: str, size: Size, progress: Progress) -> None:
+        self._keyring = keyring
+        self._writer = writer
+        self._name = name
+        self._size = size
+        self._progress = progress
+        self._players: list[Player] = []
+
+    async def make(self, connections: Sequence[store.Connection]) -> list[Player]:
+        """The population's merchants, in no particular order."""
+        numbers = iter(range(1, self._size.merchants + 1))
+
+        async def work(connection: store.Connection) -> None:
+            for number in numbers:
+                self._players.append(await self._make_one(connection, f"{self._name} {number}"))
+                self._progress(f"merchants: {self._name}", len(self._players), self._size.merchants)
+
+        await asyncio.gather(*[work(connection) for connection in connections])
+        return self._players
+
+    async def _make_one(self, connection: store.Connection, name: str) -> Player:
+        seed = self._keyring.sandbox_seed()
+        new = await store.create(
+            connection, self._keyring, f"bench {name}", seed=seed, at_ms=now_ms(), settings=SETTINGS
+        )
+        merchant = new.merchant
+        merchant_id = merchant.merchant_id
+        registrations: list[Command] = []
+        for number in range(self._size.sub_users):
+            index = await store.take_address_index(connection, merchant_id)
+            evm, tron = derive_wallets(merchant.account_xpubs, index)
+            registrations.append(Register(f"u{number}", KFB, index, evm, tron))
+        found = await self._ask(merchant_id, registrations)
+        sub_users = [_to_sub_user(outcome) for outcome in found]
+        credits: list[Command] = [_credit(USDT, MERCHANT_UNITS), _credit(KFB, MERCHANT_UNITS)]
+        credits += [_credit(KFB, SUB_USER_UNITS, sub_user.ext_user_id) for sub_user in sub_users]
+        await self._ask(merchant_id, credits)
+        opened = await self._ask(merchant_id, [_order(number) for number in range(self._size.orders)])
+        orders = [_to_order(outcome) for outcome in opened]
+        return Player(
+            merchant_id, merchant.app_key, new.app_secret, merchant.account_xpubs, sub_users, orders
+        )
+
+    async def _ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:
+        futures = [self._writer.submit(merchant_id, Submission(command)) for command in commands]
+        outcomes = await asyncio.gather(*futures)
+        for outcome in outcomes:
+            if isinstance(outcome, Refusal):
+                raise CastingFailed(f"merchant {merchant_id}: {outcome.msg}")
+        return list(outcomes)
+
+
+def _credit(currency: str, amount_units: int, ext_user_id: str | None = None) -> Adjust:
+    return Adjust(currency, amount_units, "funds for a measurement", ACTOR, ext_user_id)
+
+
+def _order(number: int) -> CreateWithdrawal:
+    return CreateWithdrawal(
+        mc_order_id=f"q{number}",
+        amount_units=ORDER_UNITS,
+        chain="TRC20",
+        address=PAYOUT_ADDRESS,
+        notify_url=NOTIFY_URL,
+        fee_rate_e8=0,
+        fee_minimum_units=0,
+        approval_limit_units=0,
+        daily_limit_units=None,
+        allowed=True,
+        deadline_after_ms=DAY_MS,
+    )
+
+
+def _to_sub_user(outcome: Outcome) -> SubUser:
+    assert isinstance(outcome, SubUserFound)
+    evm, tron = outcome.evm_address, outcome.tron_address
+    return SubUser(outcome.user_id, outcome.ext_user_id, to_eip55(evm), evm.hex(), tron.hex())
+
+
+def _to_order(outcome: Outcome) -> KnownOrder:
+    assert isinstance(outcome, Withdrawal)
+    return KnownOrder(outcome.order_id, outcome.mc_order_id)

@@ -1,0 +1,204 @@
+"""The ceiling: the service's own HTTP path, signatures and rules included, with memory in place of a
+database.
+
+What it takes to reach this many requests a second is no longer the database's affair. `python -m
+bench.ceiling CAST` serves until SIGTERM. Rules: routes, gate, endpoints and rules are the service's; only
+what stores and finds is replaced. An answer is given at once, from a book that forgets orders and nonces so
+that it does not grow.
+"""
+
+import asyncio
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final, cast
+
+import uvloop
+
+from bench.cast import (
+    KFB_USDT_E8,
+    MERCHANT_UNITS,
+    NOTIFY_URL,
+    ORDER_UNITS,
+    PAYOUT_ADDRESS,
+    SUB_USER_UNITS,
+    USDT_KFB_E8,
+    Player,
+    read_cast,
+)
+from merchant_wallet import logs, parent
+from merchant_wallet.app import Base, make_terms
+from merchant_wallet.book.chart import FIXED, MERCHANT_ID_OF
+from merchant_wallet.book.commands import Submission
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.outcomes import Outcome, Withdrawal
+from merchant_wallet.book.rules import apply_one
+from merchant_wallet.book.state import Changes, Draft, Rate, SubUser
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.clock import now_ms
+from merchant_wallet.config import load_settings
+from merchant_wallet.endpoint import Joints
+from merchant_wallet.gate import Gate
+from merchant_wallet.logs import AccessLog
+from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import ACTIVE, Merchant
+from merchant_wallet.money import KFB, USDT
+from merchant_wallet.routes import build_routes
+from merchant_wallet.server import choose_port, serve_application
+from merchant_wallet.signing import HMAC
+
+HOST: Final = "127.0.0.1"
+VERSION: Final = 1
+DAY_MS: Final = 86_400_000
+
+
+class MemoryDirectory:
+    """Stands in for the directory: every merchant is known from the start and never changes."""
+
+    def __init__(self, merchants: list[Merchant]) -> None:
+        self._merchants = {merchant.app_key: merchant for merchant in merchants}
+
+    def kept(self, app_key: str) -> Merchant | None:
+        """The merchant of a key."""
+        return self._merchants.get(app_key)
+
+    async def load(self, app_key: str) -> Merchant | None:
+        """The same."""
+        return self._merchants.get(app_key)
+
+    async def refresh(self, merchant: Merchant) -> Merchant | None:
+        """The same merchant."""
+        return merchant
+
+
+class MemoryWriter:
+    """Stands in for the writer: judges each command at once on a draft that stays."""
+
+    def __init__(self, players: list[Player]) -> None:
+        self._drafts = {player.merchant_id: make_draft(player) for player in players}
+
+    def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
+        """The outcome, ready already."""
+        draft = self._drafts[merchant_id]
+        draft.now_ms = now_ms()
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        answer.set_result(apply_one(draft, submission))
+        _forget(draft)
+        return answer
+
+
+def _forget(draft: Draft) -> None:
+    for order_id in draft.changes.created:
+        del draft.order_id_by_mc[draft.withdrawals.pop(order_id).mc_order_id]
+    draft.changes = Changes()
+    draft.known_transfers.clear()
+    draft.known_exchanges.clear()
+    draft.used_nonces.clear()
+
+
+def make_draft(player: Player) -> Draft:
+    """A book in memory as the cast has it: fixed accounts, sub-users, rates and orders."""
+    draft = Draft(player.merchant_id, now_ms(), 1, 0, None, 0, FIRST_HASH, VERSION, 0, 0)
+    draft.balances.update((account.account_id, 0) for account in FIXED)
+    draft.balances.update((MERCHANT_ID_OF[currency], MERCHANT_UNITS) for currency in (USDT, KFB))
+    for known in player.sub_users:
+        evm, tron = bytes.fromhex(known.evm_hex), bytes.fromhex(known.tron_hex)
+        name = known.ext_user_id
+        sub_user = SubUser(known.user_id, name, name, KFB, evm, tron, False, None, None, False, 0, 0)
+        draft.add_sub_user(sub_user, SUB_USER_UNITS)
+    for order in player.orders:
+        draft.put_withdrawal(_make_order(order.order_id, order.mc_order_id))
+    draft.rates[USDT, KFB] = Rate(USDT_KFB_E8, False, now_ms(), None)
+    draft.rates[KFB, USDT] = Rate(KFB_USDT_E8, False, now_ms(), None)
+    return draft
+
+
+def _make_order(order_id: int, mc_order_id: str) -> Withdrawal:
+    at_ms = now_ms()
+    return Withdrawal(
+        order_id=order_id,
+        mc_order_id=mc_order_id,
+        amount_units=ORDER_UNITS,
+        fee_units=0,
+        rate_e8=0,
+        chain="TRC20",
+        address=PAYOUT_ADDRESS,
+        notify_url=NOTIFY_URL,
+        status=0,
+        step_no=0,
+        approved_ms=None,
+        deadline_ms=at_ms + DAY_MS,
+        created_ms=at_ms,
+        finished_ms=None,
+        notified_ms=None,
+        tx_hash=None,
+    )
+
+
+def make_merchant(player: Player) -> Merchant:
+    """The merchant as the directory of a service would have read it."""
+    return Merchant(
+        merchant_id=player.merchant_id,
+        name=f"bench {player.merchant_id}",
+        app_key=player.app_key,
+        status=ACTIVE,
+        currency_mode=KFB,
+        sign_method=HMAC,
+        secrets=(player.secret,),
+        callback_secret="",
+        networks=(),
+        disabled_operations=frozenset(),
+        transfer_fee_rate_e8=0,
+        withdraw_fee_rate_e8=0,
+        withdraw_fee_min_units=0,
+        approval_limit_units=0,
+        daily_limit_units=None,
+        allowed_addresses=frozenset(),
+        auto_register=True,
+        require_pin=False,
+        rate_limit=0,
+        account_xpubs=player.account_xpubs,
+        settings_version=VERSION,
+        created_ms=now_ms(),
+    )
+
+
+def make_joints(players: list[Player], access_log: AccessLog, url: str) -> Joints:
+    """The service's own joints, with memory where the database would be."""
+    settings = load_settings({})
+    base = Base(settings, "", Keyring(bytes(32)))
+    gate = Gate(
+        tolerance_s=settings.timestamp_tolerance_s,
+        rate_limit=settings.rate_limit,
+        failed_auth_limit=0,
+        sandbox=True,
+        monotonic=time.monotonic,
+    )
+    return Joints(
+        gate=gate,
+        directory=cast(Directory, MemoryDirectory([make_merchant(player) for player in players])),
+        writer=cast(Writer, MemoryWriter(players)),
+        terms=make_terms(base, url),
+        access_log=access_log,
+    )
+
+
+async def serve(players: list[Player]) -> None:
+    """Serve with the service's own server settings until SIGTERM or SIGINT."""
+    stop = parent.stop_event()
+    port = await choose_port(HOST, 0)
+    address = f"http://{HOST}:{port}"
+    access_log = AccessLog(sys.stderr, enabled=True)
+    access_log.start()
+    application = build_routes(make_joints(players, access_log, address))
+    ready = partial(print, f"ready: {address}", flush=True)
+    await serve_application(application, HOST, port, ready, stop, partial(asyncio.sleep, 0))
+    await access_log.stop()
+
+
+if __name__ == "__main__":
+    logs.set_up("info", "json")
+    players = [player for players in read_cast(Path(sys.argv[1])).players.values() for player in players]
+    uvloop.run(serve(players))

@@ -1,0 +1,89 @@
+"""What the figures are held against: the goals, for two cores shared with the load generator, fsync on. Pure.
+
+Rules: a figure has a name, `row:column` or one that a stage made; a goal without its figure was not measured,
+which is neither met nor missed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from bench.rows import Row
+
+FLOOD_SHARE: Final = "flood:share of the speed alone"
+FLOOD_FAIRNESS: Final = "flood:share of the speed beside transfers"
+MILLION_MIB: Final = "memory:web process after a million transfers"
+LARGE_SHARE: Final = "large:share of the small book's speed"
+
+Verdict = Literal["met", "missed", "not measured"]
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """A figure and its bound: at least `bound`, or below it where `below` is true."""
+
+    text: str
+    figure: str
+    bound: float
+    below: bool = False
+
+    @property
+    def wanted(self) -> str:
+        """The bound as people read it."""
+        return f"{'<' if self.below else '≥'} {self.bound:,g}"
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A goal, what was measured and the verdict."""
+
+    goal: str
+    wanted: str
+    measured: float | None
+    verdict: Verdict
+
+
+GOALS: Final = (
+    Goal(
+        "one merchant, transfers, 256 connections, per second",
+        "hot/transferFromUserToMerchant/256:rate",
+        8000,
+    ),
+    Goal(
+        "one merchant, transfers, 64 connections, per second", "hot/transferFromUserToMerchant/64:rate", 6000
+    ),
+    Goal("the same, p99 in ms", "hot/transferFromUserToMerchant/64:p99_ms", 40, below=True),
+    Goal("one merchant, transfers, 1 connection, per second", "hot/transferFromUserToMerchant/1:rate", 600),
+    Goal(
+        "1,000 merchants, transfers, 256 connections, per second",
+        "thousand/transferFromUserToMerchant/256:rate",
+        2500,
+    ),
+    Goal("reads (balance), 256 connections, per second", "hot/getMerchantBalance/256:rate", 8000),
+    Goal("transfers beside a flood of reads, share of their speed alone", FLOOD_SHARE, 0.5),
+    Goal("web process after a million transfers, MiB", MILLION_MIB, 150, below=True),
+    Goal("transfers at 5,000,000 entries, share of the speed at 10,000", LARGE_SHARE, 0.85),
+)
+
+
+def figures_of(rows: Iterable[Row]) -> dict[str, float]:
+    """The figures that rows hold by themselves."""
+    figures = {}
+    for row in rows:
+        figures[f"{row.name}:rate"] = row.rate
+        figures[f"{row.name}:p50_ms"] = row.p50_ms
+        figures[f"{row.name}:p99_ms"] = row.p99_ms
+    return figures
+
+
+def judge(goal: Goal, figures: Mapping[str, float]) -> Judgement:
+    """Hold one goal against the figures."""
+    measured = figures.get(goal.figure)
+    if measured is None:
+        return Judgement(goal.text, goal.wanted, None, "not measured")
+    met = measured < goal.bound if goal.below else measured >= goal.bound
+    return Judgement(goal.text, goal.wanted, measured, "met" if met else "missed")
+
+
+def judge_all(figures: Mapping[str, float]) -> list[Judgement]:
+    """Hold every goal against the figures."""
+    return [judge(goal, figures) for goal in GOALS]

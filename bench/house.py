@@ -1,0 +1,118 @@
+"""The service under load: `merchant-wallet up` on a data folder of its own, or the ceiling, started and
+ended.
+
+Rules: a user's own WALLET_ settings do not reach the service that is measured; what the bench sets is listed
+here. A service writes its log to a file, which is shown when it does not start.
+"""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.meters import find_process
+from merchant_wallet import postgres
+
+READY_PREFIX: Final = "ready: "
+READY_TIMEOUT_S: Final = 120.0
+STOP_TIMEOUT_S: Final = 90.0
+LOG_TAIL: Final = 3000
+CONSOLE_SCRIPT: Final = Path(sys.executable).with_name("merchant-wallet")
+SETTINGS: Final = {"WALLET_FAILED_AUTH_LIMIT": "0"}
+"""Everything else is as a user gets it, the request log and fsync included."""
+
+
+class HouseFailed(Exception):
+    """A service did not start or stop as it should; the text holds the end of its log."""
+
+
+class House(msgspec.Struct, frozen=True):
+    """A running service. `postgres_pid` and `database_url` are None where there is no database."""
+
+    address: str
+    web_pid: int
+    postgres_pid: int | None = None
+    database_url: str | None = None
+
+
+@contextmanager
+def open_service(program: Path, data: Path, log: Path) -> Iterator[House]:
+    """`up` on this data folder, until the block ends. Raises HouseFailed."""
+    command = [str(program), "up", "--data", str(data), "--port", "0"]
+    with _run(command, log) as (process, address):
+        url = postgres.locate(data)
+        pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
+        yield House(address, find_process(process.pid, ("merchant_wallet.child", "serve")), pid, url)
+
+
+@contextmanager
+def open_ceiling(cast_path: Path, log: Path) -> Iterator[House]:
+    """The HTTP path without a database, until the block ends. Raises HouseFailed."""
+    with _run([sys.executable, "-m", "bench.ceiling", str(cast_path)], log) as (process, address):
+        yield House(address, process.pid)
+
+
+@contextmanager
+def _run(command: Sequence[str], log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process that says `ready: ADDRESS` on standard output, ended with SIGTERM."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
+    with log.open("ab") as log_file:
+        process = subprocess.Popen(
+            command,
+            env={**environment, **SETTINGS},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log_file,
+            text=True,
+            # Ctrl-C is for the bench alone, which then ends the service in its own order.
+            start_new_session=True,
+        )
+        try:
+            yield process, _wait_ready(process, log)
+        finally:
+            _stop(process, log)
+
+
+def _wait_ready(process: subprocess.Popen[str], log: Path) -> str:
+    said: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(READY_PREFIX):
+                said.put(line.removeprefix(READY_PREFIX).strip())
+        said.put("")
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        address = said.get(timeout=READY_TIMEOUT_S)
+    except queue.Empty:
+        address = ""
+    if not address:
+        raise HouseFailed(f"The service did not become ready. The end of its log:\n{_tail(log)}")
+    return address
+
+
+def _stop(process: subprocess.Popen[str], log: Path) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise HouseFailed(
+            f"The service did not stop and was killed. The end of its log:\n{_tail(log)}"
+        ) from None
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-LOG_TAIL:]

@@ -1,0 +1,84 @@
+"""A large book: filled through the book's own writer in batches far above what it gathers from requests, then
+verified and tidied up.
+
+Rules: the rules and the store's statements write every entry, so the chain is the service's own; half of the
+transfers go each way, so no balance runs dry. Nonces are left out: no book keeps those of more than two days.
+"""
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import Final
+
+from bench.cast import CastingFailed, Player, Progress
+from merchant_wallet import db
+from merchant_wallet.book.commands import Command, MerchantToUser, Submission, UserToMerchant
+from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import KFB
+
+QUERIES: Final = db.Queries(Path(__file__).with_name("large.sql"))
+BATCH: Final = 20_000
+AMOUNT_UNITS: Final = 10_000
+
+
+async def fill_book(url: str, player: Player, upto: int, progress: Progress) -> int:
+    """Add transfers until the book has `upto` entries, and give how many it has. Raises CastingFailed."""
+    writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
+    await writer.open()
+    prefix = secrets.token_hex(4)
+    try:
+        count = await read_entry_count(url, player.merchant_id)
+        while count < upto:
+            size = min(2 * BATCH, upto - count)
+            await _add(writer, player, [_transfer(player, prefix, count + i) for i in range(size)])
+            count += size
+            progress("entries written", count, upto)
+        return await read_entry_count(url, player.merchant_id)
+    finally:
+        await writer.close()
+
+
+async def read_entry_count(url: str, merchant_id: int) -> int:
+    """How many entries a book has."""
+    async with await db.connect(url) as connection:
+        found = await connection.execute(
+            QUERIES["read_entry_count"].text.encode(), {"merchant_id": merchant_id}
+        )
+        row = await found.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def check_book(url: str, player: Player, progress: Progress) -> None:
+    """Verify the book from its first entry to its last. Raises CastingFailed, naming the first fault."""
+
+    def verified(merchant_id: int, done: int, total: int) -> None:
+        progress("entries verified", done, total)
+
+    async with await db.connect(url) as connection:
+        report = await verify_book(connection, player.merchant_id, verified)
+    if report.fault is not None:
+        raise CastingFailed(f"the filled book does not verify: {report.fault}")
+
+
+async def tidy(url: str) -> None:
+    """Vacuum, statistics and a checkpoint."""
+    async with await db.connect(url) as connection:
+        await connection.execute(QUERIES["tidy"].text.encode())
+        await connection.execute(QUERIES["checkpoint"].text.encode())
+
+
+def _transfer(player: Player, prefix: str, number: int) -> Command:
+    name, sub_user = f"{prefix}{number:x}", player.sub_users[number // 2 % len(player.sub_users)]
+    if number % 2:
+        return MerchantToUser(name, bytes.fromhex(sub_user.evm_hex), KFB, AMOUNT_UNITS)
+    return UserToMerchant(name, sub_user.ext_user_id, KFB, AMOUNT_UNITS, 0, False)
+
+
+async def _add(writer: Writer, player: Player, commands: list[Command]) -> None:
+    futures = [writer.submit(player.merchant_id, Submission(command)) for command in commands]
+    for outcome in await asyncio.gather(*futures):
+        if isinstance(outcome, Refusal):
+            raise CastingFailed(f"filling the book: {outcome.msg}")

@@ -1,0 +1,130 @@
+"""What a run costs: processor time and memory from /proc (Linux), the disk's own latency by trying it.
+
+Rules: processor time of a family is that of its living members and of those its head has buried, so a
+database session that ended is still counted; memory is what is resident.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+PROC: Final = Path("/proc")
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+MIB: Final = 1024 * 1024
+SYNCS: Final = 300
+SYNC_BYTES: Final = 8192
+
+
+class Stat(NamedTuple):
+    """One process: its parent, and its processor seconds without and with its buried children's."""
+
+    parent: int
+    own_s: float
+    buried_s: float
+
+
+class Busy(NamedTuple):
+    """Processor seconds of the whole machine: worked, and withheld by the host it is a guest of."""
+
+    worked_s: float
+    stolen_s: float
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """How long this disk takes to keep 8 KiB for good, in milliseconds."""
+
+    fdatasync_p50_ms: float
+    fdatasync_p99_ms: float
+
+
+def read_stat(text: str) -> Stat:
+    """A process from the text of its /proc/PID/stat; its name may hold blanks and brackets (proc(5))."""
+    fields = text[text.rindex(")") + 2 :].split()
+    user, system, child_user, child_system = (int(field) for field in fields[11:15])
+    return Stat(int(fields[1]), (user + system) / TICKS_PER_S, (child_user + child_system) / TICKS_PER_S)
+
+
+def list_processes() -> dict[int, Stat]:
+    """Every process there is."""
+    found = {}
+    for folder in PROC.iterdir():
+        if folder.name.isdecimal():
+            try:
+                found[int(folder.name)] = read_stat((folder / "stat").read_text())
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # It ended between the two looks.
+    return found
+
+
+def family_of(head: int, processes: dict[int, Stat]) -> set[int]:
+    """A process and all that descend from it."""
+    family = {head}
+    while more := {pid for pid, stat in processes.items() if stat.parent in family and pid not in family}:
+        family |= more
+    return family
+
+
+def processor_s(head: int) -> float:
+    """The processor seconds of a process and all that descend from it, so far."""
+    processes = list_processes()
+    family = family_of(head, processes) & processes.keys()
+    return sum(processes[pid].own_s + processes[pid].buried_s for pid in family)
+
+
+def read_busy(text: str) -> Busy:
+    """The machine's seconds from the text of /proc/stat (proc(5)); waiting for a disk is not work."""
+    user, nice, system, _, _, interrupts, soft, stolen = (int(field) for field in text.split()[1:9])
+    return Busy((user + nice + system + interrupts + soft) / TICKS_PER_S, stolen / TICKS_PER_S)
+
+
+def machine_busy() -> Busy:
+    """What the whole machine has worked so far."""
+    return read_busy((PROC / "stat").read_text())
+
+
+def resident_mib(pid: int) -> float:
+    """The memory of one process that is in RAM."""
+    return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES / MIB
+
+
+def find_process(head: int, words: Iterable[str]) -> int:
+    """The descendant of a process whose command line has all the words. Raises LookupError."""
+    wanted = {word.encode() for word in words}
+    for pid in sorted(family_of(head, list_processes())):
+        try:
+            line = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # It ended between the two looks.
+        if wanted <= set(line):
+            return pid
+    raise LookupError(f"no process below {head} has {' '.join(words)} in its command line")
+
+
+def percentile(values: Iterable[float], hundredths: int) -> float:
+    """The smallest of the values that at least so many hundredths of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * hundredths // 100) - 1)]
+
+
+def try_disk(folder: Path) -> Disk:
+    """Write and fdatasync 8 KiB again and again, as a database's log does, in a file deleted after."""
+    path = folder / "fdatasync"
+    block, took_ms = os.urandom(SYNC_BYTES), []
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(descriptor, bytes(SYNC_BYTES * SYNCS), 0)
+        os.fsync(descriptor)
+        for number in range(SYNCS):
+            began = time.perf_counter()
+            os.pwrite(descriptor, block, number * SYNC_BYTES)
+            os.fdatasync(descriptor)
+            took_ms.append((time.perf_counter() - began) * 1000)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return Disk(percentile(took_ms, 50), percentile(took_ms, 99))

@@ -1,0 +1,123 @@
+"""Which measurements there are, by name, and how a word on the command line picks among them. Pure.
+
+Rules: a name is `group/operation/connections`; withdrawals come last in a group, because the orders they
+leave behind are the one thing here that other rows could feel.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+from bench.cast import HOT, LARGE, THOUSAND
+from bench.rows import LIFE_S, Plan
+from bench.supply import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
+
+CONNECTIONS: Final = (1, 16, 64, 256)
+OPERATIONS: Final = (*[name for name in FIELDS if name != WITHDRAW], MIX, WITHDRAW)
+CEILING: Final = "ceiling"
+FLOOD: Final = "flood"
+MEMORY: Final = "memory"
+FLOODED_CONNECTIONS: Final = 64
+FLOODING_CONNECTIONS: Final = 256
+LARGE_CONNECTIONS: Final = (64, 256)
+SMALL_BOOK: Final = 10_000
+LARGE_BOOK: Final = 5_000_000
+
+QUICK: Final = (
+    (HOT, DEBIT, 256),
+    (HOT, DEBIT, 64),
+    (HOT, DEBIT, 1),
+    (THOUSAND, DEBIT, 256),
+    (HOT, BALANCE, 256),
+)
+"""The rows that a goal is set for."""
+
+
+def matrix_plans(seconds: int, *, quick: bool) -> list[Plan]:
+    """The rows of operations, merchants and connections."""
+    picked = (
+        QUICK
+        if quick
+        else tuple(
+            (group, operation, connections)
+            for group in (HOT, THOUSAND)
+            for operation in OPERATIONS
+            for connections in CONNECTIONS
+        )
+    )
+    return [_plan(group, group, operation, connections, seconds) for group, operation, connections in picked]
+
+
+def ceiling_plans(seconds: int, *, quick: bool) -> list[Plan]:
+    """The rows of the HTTP path without a database."""
+    picked = [(DEBIT, connections) for connections in ((64, 256) if quick else CONNECTIONS)]
+    if not quick:
+        picked += [(operation, 256) for operation in OPERATIONS if operation != DEBIT]
+    return [_plan(CEILING, HOT, operation, connections, seconds) for operation, connections in picked]
+
+
+def flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
+    """Transfers alone, beside others that transfer too, and beside a flood of reads: what, beside what."""
+
+    def transfers(name: str) -> Plan:
+        return Plan(f"{FLOOD}/{name}", HOT, DEBIT, FLOODED_CONNECTIONS, seconds)
+
+    others = Plan(f"{FLOOD}/other transfers", HOT, DEBIT, FLOODING_CONNECTIONS, seconds)
+    reads = Plan(f"{FLOOD}/reads", HOT, BALANCE, FLOODING_CONNECTIONS, seconds)
+    return [
+        (transfers("transfers alone"), None),
+        (transfers("transfers beside transfers"), others),
+        (transfers("transfers beside reads"), reads),
+    ]
+
+
+def memory_plan() -> Plan:
+    """Transfers until a million were made."""
+    return Plan(f"{MEMORY}/transfers", HOT, DEBIT, 256, LIFE_S)
+
+
+def large_plans(book: str, seconds: int) -> list[Plan]:
+    """Transfers in a book of a certain size."""
+    return [
+        Plan(f"{LARGE}/{book}/{connections}", LARGE, DEBIT, connections, seconds)
+        for connections in LARGE_CONNECTIONS
+    ]
+
+
+def is_picked(name: str, only: str | None) -> bool:
+    """Whether a row of this name is wanted: `only` is a part of it or a pattern with `*`; None wants all."""
+    return only is None or only in name or fnmatchcase(name, only)
+
+
+def pick(plans: list[Plan], only: str | None) -> list[Plan]:
+    """The plans that are wanted."""
+    return [plan for plan in plans if is_picked(plan.name, only)]
+
+
+def _plan(group: str, population: str, operation: str, connections: int, seconds: int) -> Plan:
+    return Plan(f"{group}/{operation}/{connections}", population, operation, connections, seconds)
+
+
+class Choice:
+    """Which rows are wanted. `seconds` is how long each lasts."""
+
+    def __init__(self, *, quick: bool, large: bool, only: str | None, seconds: int) -> None:
+        memory = memory_plan()
+        self.seconds = seconds
+        self.matrix = pick(matrix_plans(seconds, quick=quick), only)
+        self.ceiling = pick(ceiling_plans(seconds, quick=quick), only)
+        # The flood's figures are shares of each other, so its rows are wanted all or none.
+        flood = flood_plans(seconds)
+        self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
+        self.memory = memory if not quick and is_picked(memory.name, only) else None
+        books = large_plans("small", seconds) + large_plans("full", seconds)
+        self.large = large and bool(pick(books, only))
+
+    @property
+    def populations(self) -> list[str]:
+        """The merchants that the wanted rows need; none when no row is wanted."""
+        names = {plan.population for plan in self.matrix}
+        if self.ceiling or self.flood or self.memory:
+            names.add(HOT)
+        if self.large:
+            names.add(LARGE)
+        return [name for name in (HOT, THOUSAND, LARGE) if name in names]

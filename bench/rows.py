@@ -1,0 +1,187 @@
+"""One measurement: slices signed, wrk let loose on a service, processor time and memory read before and
+after.
+
+Rules: slices are in memory where the machine allows it (their writing to disk would compete with the
+database's); signing is over before the clock starts; a row says how many answers were no success, and it is
+for the reader of the row to mind that.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bench.house import House
+from bench.meters import Busy, machine_busy, processor_s, resident_mib
+from bench.supply import Supplier
+from bench.wrk import Result, Shooting, threads_for
+
+MOST_RATE: Final = 20_000
+"""Signed for each second of a run; a service that is faster ends its run early, its rate still right."""
+RATE_PER_CONNECTION: Final = 3_000
+FLOOD_LEAD_S: Final = 1
+WARM_UP_S: Final = 20
+LIFE_S: Final = 240
+"""No run is longer: a request is good for 300 seconds and is signed before the run."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a row is to measure. `name` is how it is picked and found again."""
+
+    name: str
+    population: str
+    operation: str
+    connections: int
+    seconds: int
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What a run took, processor time in hundredths of one core; None where there is no such process.
+
+    `other_cpu` is everybody else on the machine, the rest of the service among them; `stolen_cpu` is what the
+    machine's own host withheld. Where these are high, the figures beside them are too low.
+    """
+
+    web_cpu: float
+    postgres_cpu: float | None
+    wrk_cpu: float
+    other_cpu: float
+    stolen_cpu: float
+    web_mib: float
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What a run measured, under the name of its plan."""
+
+    name: str
+    merchants: str
+    operation: str
+    connections: int
+    answers: int
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    refusals: dict[str, int]
+    errors: dict[str, int]
+    used_up: bool
+    cost: Cost
+
+    @property
+    def failures(self) -> int:
+        """Answers that were no success, and requests without an answer."""
+        return sum(self.refusals.values()) + sum(self.errors.values())
+
+
+class Use(NamedTuple):
+    """Processor seconds used so far: by the web process, PostgreSQL, ended load generators, the machine."""
+
+    web_s: float
+    postgres_s: float
+    wrk_s: float
+    machine: Busy
+
+
+class Meter:
+    """Processor time since it was made."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._began_s = time.monotonic()
+        self._before = self._read()
+
+    def _read(self) -> Use:
+        pid = self._house.postgres_pid
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return Use(
+            processor_s(self._house.web_pid),
+            0.0 if pid is None else processor_s(pid),
+            children.ru_utime + children.ru_stime,
+            machine_busy(),
+        )
+
+    def read(self) -> Cost:
+        """What was used, in hundredths of one core."""
+        now, before = self._read(), self._before
+        share = 100 / (time.monotonic() - self._began_s)
+        web = (now.web_s - before.web_s) * share
+        base = (now.postgres_s - before.postgres_s) * share
+        wrk = (now.wrk_s - before.wrk_s) * share
+        all_of_it = (now.machine.worked_s - before.machine.worked_s) * share
+        return Cost(
+            web_cpu=web,
+            postgres_cpu=None if self._house.postgres_pid is None else base,
+            wrk_cpu=wrk,
+            other_cpu=max(0.0, all_of_it - web - base - wrk),
+            stolen_cpu=(now.machine.stolen_s - before.machine.stolen_s) * share,
+            web_mib=resident_mib(self._house.web_pid),
+        )
+
+
+class Gunner:
+    """Carries plans out. `said` is told each row as it is measured."""
+
+    def __init__(self, wrk: str, supplier: Supplier, said: Callable[[Row], None]) -> None:
+        self._wrk = wrk
+        self._supplier = supplier
+        self._said = said
+        self._count = 0
+
+    def measure(self, house: House, plan: Plan, requests: int | None = None) -> Row:
+        """Run one plan; with `requests`, exactly so many are signed. Raises WrkFailed."""
+        slices = self._sign(plan, plan.seconds, requests)
+        meter = Meter(house)
+        result = self._shoot(house, plan, slices, plan.seconds).wait()
+        return self._note(house, plan, result, meter, slices)
+
+    def measure_beside(self, house: House, plan: Plan, flood: Plan) -> Row:
+        """Run one plan within another one, which begins before it and ends after it. Raises WrkFailed."""
+        flood_s = plan.seconds + 2 * FLOOD_LEAD_S
+        flood_slices, slices = self._sign(flood, flood_s, None), self._sign(plan, plan.seconds, None)
+        flooding = self._shoot(house, flood, flood_slices, flood_s)
+        time.sleep(FLOOD_LEAD_S)
+        meter = Meter(house)
+        result = self._shoot(house, plan, slices, plan.seconds).wait()
+        row = self._note(house, plan, result, meter, slices)
+        self._note(house, flood, flooding.wait(), meter, flood_slices)
+        return row
+
+    def warm_up(self, house: House, population: str, operation: str, requests: int) -> None:
+        """Send some requests that are not reported, so that merchants are known and code has run."""
+        plan = Plan("warm-up", population, operation, 16, WARM_UP_S)
+        slices = self._sign(plan, WARM_UP_S, requests)
+        self._shoot(house, plan, slices, WARM_UP_S).wait()
+        self._supplier.discard(slices)
+
+    def _sign(self, plan: Plan, seconds: int, requests: int | None) -> Path:
+        self._count += 1
+        count = requests or min(MOST_RATE, RATE_PER_CONNECTION * plan.connections) * seconds
+        pieces = threads_for(plan.connections)
+        return self._supplier.supply(str(self._count), plan.population, plan.operation, count, pieces)
+
+    def _shoot(self, house: House, plan: Plan, slices: Path, seconds: int) -> Shooting:
+        return Shooting(self._wrk, house.address, slices, plan.connections, seconds)
+
+    def _note(self, house: House, plan: Plan, result: Result, meter: Meter, slices: Path) -> Row:
+        cost = meter.read()
+        self._supplier.discard(slices)
+        row = Row(
+            name=plan.name,
+            merchants=plan.population,
+            operation=plan.operation,
+            connections=plan.connections,
+            answers=result.answered,
+            rate=result.rate,
+            p50_ms=result.p50_us / 1000,
+            p99_ms=result.p99_us / 1000,
+            max_ms=result.max_us / 1000,
+            refusals=result.refusals,
+            errors=result.errors,
+            used_up=result.used_up,
+            cost=cost,
+        )
+        self._said(row)
+        return row

@@ -1,0 +1,192 @@
+"""Signed requests, ready to be sent: each written once, to a file that `walk.lua` walks through.
+
+Rules: a nonce and an order id are used once in the life of a machine's run (a random prefix and a count);
+amounts are small enough that no balance runs dry; what a run draws is settled by its seed. A request is good
+for 300 seconds, so slices are written right before they are sent.
+"""
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bench.cast import NOTIFY_URL, PAYOUT_ADDRESS, Cast, Player, read_cast
+from merchant_wallet.signing import HMAC, sign
+
+BLOCK: Final = 2000
+MIX: Final = "mix"
+
+Draw = random.Random
+Values = dict[str, str | int]
+
+
+def _debit(player: Player, draw: Draw, order: str) -> Values:
+    ext = draw.choice(player.sub_users).ext_user_id
+    return {"extUserId": ext, "currency": "KFB", "amount": "0.01", "mcOrderId": order}
+
+
+def _credit(player: Player, draw: Draw, order: str) -> Values:
+    address = draw.choice(player.sub_users).address
+    return {"currency": "KFB", "amount": "0.01", "mcOrderId": order, "address": address}
+
+
+def _withdraw(player: Player, draw: Draw, order: str) -> Values:
+    return {
+        "amount": "0.01",
+        "chainType": "TRC20",
+        "currency": "USDT",
+        "mcOrderId": order,
+        "address": PAYOUT_ADDRESS,
+        "notifyUrl": NOTIFY_URL,
+    }
+
+
+def _query(player: Player, draw: Draw, order: str) -> Values:
+    known = draw.choice(player.orders)
+    return {"orderId": known.order_id, "mcOrderId": known.mc_order_id}
+
+
+def _look_up(player: Player, draw: Draw, order: str) -> Values:
+    return {"extUserId": draw.choice(player.sub_users).ext_user_id}
+
+
+def _read_balance(player: Player, draw: Draw, order: str) -> Values:
+    return {}
+
+
+def _exchange(player: Player, draw: Draw, order: str) -> Values:
+    send, receive = ("USDT", "KFB") if draw.random() < 0.5 else ("KFB", "USDT")
+    return {"amount": "0.10", "sendCurrency": send, "receiveCurrency": receive, "mcOrderId": order}
+
+
+def _quote(player: Player, draw: Draw, order: str) -> Values:
+    return {"amount": "12.50", "currency": "USDT"}
+
+
+DEBIT: Final = "transferFromUserToMerchant"
+CREDIT: Final = "transferFromMerchantToUser"
+WITHDRAW: Final = "createMerchantWithdrawOrder"
+BALANCE: Final = "getMerchantBalance"
+
+FIELDS: Final[dict[str, Callable[[Player, Draw, str], Values]]] = {
+    BALANCE: _read_balance,
+    "getWithdrawFee": _quote,
+    "getMerchantCustomer": _look_up,
+    "queryOrder": _query,
+    DEBIT: _debit,
+    CREDIT: _credit,
+    "exchange": _exchange,
+    WITHDRAW: _withdraw,
+}
+"""The eight operations, each with what it asks for beside the common fields."""
+
+SHARES: Final = {
+    DEBIT: 30,
+    CREDIT: 20,
+    BALANCE: 15,
+    "getMerchantCustomer": 10,
+    "queryOrder": 8,
+    "getWithdrawFee": 7,
+    "exchange": 7,
+    WITHDRAW: 3,
+}
+"""What the mix consists of, in hundredths."""
+
+
+class Order(NamedTuple):
+    """What a slice holds: `size` requests of an operation (or the mix) by the merchants of a population."""
+
+    population: str
+    operation: str
+    size: int
+    prefix: str
+
+
+def make_request(player: Player, operation: str, draw: Draw, name: str, at_ms: int) -> bytes:
+    """One signed HTTP request; `name`, unique and at most 20 characters, is its nonce and its order id."""
+    path = f"/merchant/{operation}"
+    values: Values = {
+        "appKey": player.app_key,
+        "timestamp": at_ms,
+        "nonceStr": name,
+        **FIELDS[operation](player, draw, name),
+    }
+    values["sign"] = sign(HMAC, player.secret, path, {key: str(value) for key, value in values.items()})
+    body = msgspec.json.encode(values)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def make_requests(cast: Cast, order: Order, at_ms: int, first: int, count: int) -> list[bytes]:
+    """A stretch of a slice's requests, numbered from `first`."""
+    draw = random.Random(f"{order.prefix}{first}")
+    players = cast.players[order.population]
+    operations = (
+        draw.choices(list(SHARES), list(SHARES.values()), k=count)
+        if order.operation == MIX
+        else [order.operation] * count
+    )
+    return [
+        make_request(draw.choice(players), operation, draw, f"{order.prefix}{number:x}", at_ms)
+        for number, operation in enumerate(operations, first)
+    ]
+
+
+def write_slice(cast_path: str, path: str, order: Order) -> None:
+    """Write one slice; runs in a process of its own."""
+    cast = _cast(cast_path)
+    with open(path, "wb") as file:
+        for first in range(0, order.size, BLOCK):
+            at_ms = time.time_ns() // 1_000_000
+            block = make_requests(cast, order, at_ms, first, min(BLOCK, order.size - first))
+            file.write(b"".join([b"%05d%b" % (len(request), request) for request in block]))
+
+
+@lru_cache(maxsize=1)
+def _cast(path: str) -> Cast:
+    return read_cast(Path(path))
+
+
+class Supplier:
+    """Writes slices with several processes. Each slice is `folder/name.N`, N from 0."""
+
+    def __init__(self, cast_path: Path, folder: Path, processes: int) -> None:
+        self._cast_path = cast_path
+        self._folder = folder
+        self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+
+    def supply(self, name: str, population: str, operation: str, count: int, slices: int) -> Path:
+        """Write `count` requests in all and give the slices' common path."""
+        path = self._folder / name
+        each = -(-count // slices)
+        written = [
+            self._pool.submit(
+                write_slice,
+                str(self._cast_path),
+                f"{path}.{number}",
+                Order(population, operation, each, secrets.token_hex(5)),
+            )
+            for number in range(slices)
+        ]
+        for future in written:
+            future.result()
+        return path
+
+    def discard(self, path: Path) -> None:
+        """Delete the slices."""
+        for piece in path.parent.glob(f"{path.name}.*"):
+            piece.unlink()
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,125 @@
+"""The generated blocks, by name: examples from the story, and tables made from the code's own tables."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import typer
+from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Example, Story
+
+from merchant_wallet.book.faults import RULES
+from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
+from merchant_wallet.cli.program import app as command_line
+from merchant_wallet.codes import CODES
+from merchant_wallet.config import describe_settings
+from merchant_wallet.merchants.records import SETTINGS
+from merchant_wallet.signing import HMAC, MD5, md5_string_to_sign, sign, string_to_sign
+
+PROGRAM: Final = "merchant-wallet"
+NAME_WIDTH: Final = 34
+
+
+def make_blocks(story: Story) -> dict[str, str]:
+    """Every generated block's text, without its markers."""
+    examples = {f"example {name}": _show_example(example) for name, example in story.operations.items()}
+    return {
+        **examples,
+        "vector": _show_vector(),
+        "signed answer": _show_signed_answer(story.operations[VECTOR_OPERATION]),
+        "refusals": "\n\n".join(_fence("json", example.answer) for example in story.refusals),
+        "codes": _show_codes(),
+        "sandbox addresses": _show_sandbox_addresses(),
+        "settings": _show_settings(),
+        "merchant settings": _show_merchant_settings(story.fresh_settings),
+        "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
+        "verification": _table(("Rule", "What must hold"), RULES.items()),
+    }
+
+
+def _show_example(example: Example) -> str:
+    return "\n\n".join(
+        (
+            "Request body:",
+            _fence("json", example.body),
+            "String to sign:",
+            _fence("text", example.string_to_sign),
+            "Answer:",
+            _fence("json", example.answer),
+        )
+    )
+
+
+def _show_vector() -> str:
+    texts = {name: str(value) for name, value in VECTOR.items()}
+    path = f"/merchant/{VECTOR_OPERATION}"
+    signed = string_to_sign(path, texts)
+    return "\n\n".join(
+        (
+            f"Secret: `{SECRET}`. The string to sign has {len(signed.splitlines())} lines:",
+            _fence("text", signed),
+            f"`sign` is `{sign(HMAC, SECRET, path, texts)}`.",
+            "The legacy method signs, for the same request, this text followed by `&key=` and the secret:",
+            _fence("text", md5_string_to_sign(texts)),
+            f"and its `sign` is `{sign(MD5, SECRET, path, texts)}`.",
+        )
+    )
+
+
+def _show_signed_answer(example: Example) -> str:
+    answer = json.loads(example.answer, parse_float=str, parse_int=str)
+    texts = {name: text for name, text in answer["data"].items() if text and name != "sign"}
+    bound = {**texts, "code": answer["code"], "nonceStr": example.nonce}
+    signed = string_to_sign(f"/merchant/{example.operation}", bound)
+    return f"{_fence('text', signed)}\n\nIts `sign` has 20 characters: `{answer['data']['sign']}`."
+
+
+def _show_codes() -> str:
+    rows = [
+        (str(code.code), code.meaning, code.retry, str(code.http_status) if code.http_status != 200 else "")
+        for code in CODES.values()
+    ]
+    return _table(("Code", "Meaning", "Ask again", "HTTP status, when not 200"), rows)
+
+
+def _show_sandbox_addresses() -> str:
+    rows = []
+    for address, effect in (
+        (SANDBOX_FAILING, "the transfer fails for good: the order goes 1, 3, 6 and the money is back"),
+        (SANDBOX_SLOW, "the transfer takes a minute to become final"),
+    ):
+        rows.append((f"`{to_eip55(address)}`", f"`{to_tron(address)}`", effect))
+    return _table(("On ERC20", "On TRC20", "What happens"), rows)
+
+
+def _show_settings() -> str:
+    rows = [(f"`{name}`", f"`{default}`", text) for name, default, text in describe_settings()]
+    return _table(("Setting", "Default", "Meaning"), rows)
+
+
+def _show_merchant_settings(fresh: dict[str, str]) -> str:
+    rows = [
+        (f"`{name}`", "" if name == "name" else f"`{fresh[name]}`", setting.rule)
+        for name, setting in SETTINGS.items()
+    ]
+    return _table(("Setting", "When new", "Value"), rows)
+
+
+# `Any`, since the library's command classes are not public.
+def _list_commands(command: Any, name: str) -> Iterator[str]:
+    """One line per command: as it is typed, and the first sentence of its own help."""
+    children = getattr(command, "commands", None)
+    if children is None:
+        sentence = " ".join((command.help or "").split("\n\n")[0].split())
+        yield f"{name:{NAME_WIDTH}}  {sentence}"
+        return
+    for word, child in children.items():
+        yield from _list_commands(child, f"{name} {word}")
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def _fence(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"

@@ -1,0 +1,233 @@
+"""A day at one merchant: the run of the real service that every printed example comes from.
+
+Rules: the application, the book, the database and the payer are the service's own. Only what would differ
+from run to run is fixed: the clock, the master key, the merchant's appKey and secret, and the nonces. So the
+same code gives the same text, to the byte.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from merchant_wallet import db
+from merchant_wallet.app import WALLET_LINK_KEY, Base, Web, make_base, make_writer, open_web
+from merchant_wallet.book.commands import Adjust, Submission
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.sandbox import SandboxChain
+from merchant_wallet.config import Settings
+from merchant_wallet.exchange import rates
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import APP
+from merchant_wallet.merchants.records import Merchant, show_settings
+from merchant_wallet.signing import HMAC, sign, string_to_sign
+from merchant_wallet.subusers.wallets import make_link_token
+from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.withdrawals.payer import Payer
+from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
+from merchant_wallet.workers import Line
+
+START_MS: Final = 1_763_712_000_000
+"""2025-11-21 08:00:00 UTC: the moment of the withdrawal that the signature's vector is made of."""
+APP_KEY: Final = "demo"
+SECRET: Final = "0123456789abcdef0123456789abcdef"
+MASTER_KEY: Final = bytes(range(32))
+PUBLIC_URL: Final = "https://wallet.example"
+CONFIRM_MS: Final = 1500
+COIN: Final = 1_000_000
+VECTOR_OPERATION: Final = "createMerchantWithdrawOrder"
+VECTOR: Final[dict[str, Any]] = {
+    "appKey": APP_KEY,
+    "timestamp": START_MS,
+    "nonceStr": "a1B2c3D4e5F6g7H8",
+    "amount": "12.50",
+    "chainType": "TRC20",
+    "currency": "USDT",
+    "mcOrderId": "10001",
+    "address": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+    "notifyUrl": "https://example.com/n?a=1&b=2",
+}
+
+
+class Example(NamedTuple):
+    """One request and its answer, as they went over the wire."""
+
+    operation: str
+    body: str
+    string_to_sign: str
+    nonce: str
+    answer: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The answer's `data`, read in the usual way."""
+        data: dict[str, Any] = json.loads(self.answer)["data"]
+        return data
+
+
+@dataclass
+class Story:
+    """What happened: the eight operations, some refusals, and a merchant's settings when it was new."""
+
+    operations: dict[str, Example]
+    refusals: list[Example]
+    fresh_settings: dict[str, str]
+
+
+@dataclass
+class Clock:
+    """The story's clock; it moves only when the story says so."""
+
+    now_ms: int
+
+    def __call__(self) -> int:
+        """This moment in milliseconds."""
+        return self.now_ms
+
+
+class Shop:
+    """The merchant's side: signs requests and sends them."""
+
+    def __init__(self, web: Web, clock: Clock) -> None:
+        self._clock = clock
+        self._http = httpx.AsyncClient(transport=httpx.ASGITransport(web.application), base_url=PUBLIC_URL)
+
+    async def call(
+        self, operation: str, *, spoil: str = "", skew_ms: int = 0, at_ms: int | None = None, **own: Any
+    ) -> Example:
+        """One request; `spoil` replaces the signature's last characters, `skew_ms` moves the timestamp."""
+        self._clock.now_ms = self._clock.now_ms + 1000 if at_ms is None else at_ms
+        common = {
+            "appKey": APP_KEY,
+            "timestamp": self._clock.now_ms + skew_ms,
+            "nonceStr": _draw_nonce(f"{operation} {self._clock.now_ms}"),
+        }
+        fields = {**common, **own}
+        path = f"/merchant/{operation}"
+        texts = {name: str(value) for name, value in fields.items()}
+        signature = sign(HMAC, SECRET, path, texts)
+        fields["sign"] = signature[: len(signature) - len(spoil)] + spoil
+        body = json.dumps(fields, indent=2, ensure_ascii=False)
+        headers = {"Content-Type": "application/json"}
+        answered = await self._http.post(path, content=body.encode(), headers=headers)
+        return Example(operation, body, string_to_sign(path, texts), texts["nonceStr"], answered.text)
+
+
+async def tell_story(url: str, folder: Path) -> Story:
+    """Live through the day on a fresh, migrated database."""
+    clock = Clock(START_MS - 10_000)
+    settings = Settings(master_key=MASTER_KEY, data=folder, connections=2, log_level="warning")
+    base = make_base(settings, url)
+    merchant, fresh_settings = await _open_shop(base, clock)
+    await _fund(base, merchant, clock)
+    async with _open(base, clock) as web:
+        shop = Shop(web, clock)
+        operations = {example.operation: example for example in await _do_business(base, shop, clock)}
+        return Story(operations, await _go_wrong(shop), fresh_settings)
+
+
+async def _do_business(base: Base, shop: Shop, clock: Clock) -> list[Example]:
+    customer = await shop.call("getMerchantCustomer", extUserId="alice")
+    address = customer.data["address"]
+    examples = [
+        customer,
+        await shop.call(
+            "transferFromMerchantToUser", currency="KFB", amount="100", mcOrderId="topup-1", address=address
+        ),
+        await shop.call(
+            "transferFromUserToMerchant", extUserId="alice", currency="KFB", amount="40.5", mcOrderId="cart-7"
+        ),
+        await shop.call(
+            "exchange", amount="71.00", sendCurrency="KFB", receiveCurrency="USDT", mcOrderId="fx-1"
+        ),
+        await shop.call("getWithdrawFee", amount="12.50", currency="USDT"),
+    ]
+    created = await shop.call(VECTOR_OPERATION, at_ms=START_MS, **VECTOR)
+    await _pay(base, clock)
+    examples += [
+        created,
+        await shop.call("queryOrder", orderId=created.data["orderId"], mcOrderId="10001"),
+        await shop.call("getMerchantBalance"),
+    ]
+    return examples
+
+
+async def _go_wrong(shop: Shop) -> list[Example]:
+    return [
+        await shop.call("getWithdrawFee", amount="12.505", currency="USDT"),
+        await shop.call(
+            "transferFromUserToMerchant", extUserId="alice", currency="KFB", amount="500", mcOrderId="cart-8"
+        ),
+        await shop.call("getMerchantBalance", skew_ms=-600_000),
+        await shop.call("getMerchantBalance", spoil="0000"),
+    ]
+
+
+@asynccontextmanager
+async def _open(base: Base, clock: Clock) -> AsyncIterator[Web]:
+    """The web side, with links that the story's clock dates."""
+    link_key = base.keyring.derive(WALLET_LINK_KEY)
+
+    def make_link(merchant_id: int, user_id: int) -> str:
+        return f"{PUBLIC_URL}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"
+
+    async with open_web(base, PUBLIC_URL, clock) as web:
+        web.joints.terms = web.joints.terms._replace(make_link=make_link)
+        yield web
+
+
+async def _open_shop(base: Base, clock: Clock) -> tuple[Merchant, dict[str, str]]:
+    """A new merchant, given the appKey and the secret of the vector; its settings as they were when new."""
+    async with await db.connect(base.url) as connection:
+        await ensure_nonce_partitions(connection, clock() // DAY_MS)
+        made = await store.create(
+            connection, base.keyring, "Shop", seed=base.keyring.sandbox_seed(), at_ms=clock()
+        )
+        merchant_id = made.merchant.merchant_id
+        sealed = base.keyring.seal(SECRET, merchant_id, APP, 1)
+        await connection.execute("update merchant set app_key = %s", (APP_KEY,))
+        await connection.execute("update merchant_secret set sealed = %s where purpose = 'app'", (sealed,))
+        fees = {"transfer-fee-rate": "0.005", "withdraw-fee-rate": "0.001", "withdraw-fee-min": "1"}
+        await store.change_settings(connection, base.keyring, merchant_id, fees)
+        for direction, rate_e8 in ((rates.USDT_TO_KFB, 710_000_000), (rates.KFB_TO_USDT, 14_000_000)):
+            await rates.set_rate(connection, direction, rate_e8, at_ms=clock())
+    return made.merchant, show_settings(made.merchant)
+
+
+async def _fund(base: Base, merchant: Merchant, clock: Clock) -> None:
+    writer = make_writer(base, connections=1, clock=clock)
+    for currency in ("USDT", "KFB"):
+        credit = Adjust(currency, 1000 * COIN, "opening balance", "cli:operator", None)
+        await writer.submit(merchant.merchant_id, Submission(credit))
+    await writer.close()
+
+
+async def _pay(base: Base, clock: Clock) -> None:
+    """Have the payer look at its queue twice: once to send, and once after the sandbox has confirmed."""
+    connect = partial(db.connect, base.url)
+    line = Line(connect)
+    writer = make_writer(base, connections=1, clock=clock)
+    seed, ledger = base.keyring.sandbox_seed(), SandboxLedger(line)
+    chains = {
+        name: SandboxChain(name, ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=clock)
+        for name in (ERC20, TRC20)
+    }
+    payer = Payer(connect, writer, chains, clock=clock)
+    for _ in range(2):
+        await payer.start_due()
+        await payer.finish()
+        clock.now_ms += CONFIRM_MS
+    await payer.close()
+    await writer.close()
+    await line.close()
+
+
+def _draw_nonce(what: str) -> str:
+    return hashlib.sha256(what.encode()).hexdigest()[:16]

@@ -1,0 +1,39 @@
+"""Write the generated parts of the documents anew: `make docs` runs this as `python -m scripts.write_docs`.
+
+The tests in `tests/docs/` compare the pages with the same parts made on their own database.
+"""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from scripts.documents.blocks import make_blocks
+from scripts.documents.pages import PAGES, renew
+from scripts.documents.story import Story, tell_story
+
+from merchant_wallet import logs, postgres
+from merchant_wallet.migrate import migrate
+
+
+def main() -> None:
+    """Run the story on a PostgreSQL of its own in a temporary folder, then renew each page."""
+    logs.set_up("warning", None)
+    blocks = make_blocks(_tell())
+    for page in PAGES:
+        page.write_text(renew(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+        print(f"wrote {page.name}")
+
+
+def _tell() -> Story:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        running = postgres.start(folder, print)
+        try:
+            migrate(running.url, print)
+            return asyncio.run(tell_story(running.url, folder))
+        finally:
+            running.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The merchant's own two balances."""

@@ -1,0 +1,147 @@
+"""`book`: an operator's own entries, and a book's accounts; `journals` adds what reads a whole journal."""
+
+from typing import Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.options import (
+    AmountArgument,
+    CurrencyArgument,
+    DataOption,
+    JsonOption,
+    MerchantArgument,
+    ReasonOption,
+    read_amount,
+)
+from merchant_wallet.cli.session import Session, name_actor, run
+
+app = typer.Typer(help="Credit and debit, read balances and statements, verify.", no_args_is_help=True)
+
+ACCOUNT_COLUMNS = ("account", "currency", "balance")
+
+SubUserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sub-user", metavar="EXT", help="That sub-user's wallet instead of the merchant's balance."
+    ),
+]
+
+
+@app.command()
+def credit(
+    merchant: MerchantArgument,
+    currency: CurrencyArgument,
+    amount: AmountArgument,
+    reason: ReasonOption,
+    sub_user: SubUserOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add an amount to a merchant's balance or a sub-user's wallet, with a reason.
+
+    \b
+    Examples:
+      merchant-wallet book credit Shop USDT 1000 --reason "deposit 2025-11-21, bank ref 4711"
+      merchant-wallet book credit Shop KFB 50 --sub-user player-7 --reason "goodwill, ticket 12"
+    """
+    document = _adjust(merchant, currency, read_amount(amount), reason, sub_user, data)
+    terminal.print_answer(document, as_json)
+
+
+@app.command()
+def debit(
+    merchant: MerchantArgument,
+    currency: CurrencyArgument,
+    amount: AmountArgument,
+    reason: ReasonOption,
+    sub_user: SubUserOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take an amount from a merchant's balance or a sub-user's wallet, with a reason.
+
+    \b
+    Example:
+      merchant-wallet book debit Shop USDT 250 --reason "entered twice, see entry 8589934594"
+    """
+    document = _adjust(merchant, currency, -read_amount(amount), reason, sub_user, data)
+    terminal.print_answer(document, as_json)
+
+
+def _adjust(
+    merchant: str, currency: str, signed_units: int, reason: str, sub_user: str | None, data: DataOption
+) -> dict[str, Any]:
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book.commands import Adjust
+        from merchant_wallet.book.outcomes import Adjusted
+        from merchant_wallet.money import format_units
+
+        found = await session.find(merchant)
+        if signed_units > 0 and found.currency_mode == "USDT" != currency:
+            raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
+        command = Adjust(currency, signed_units, reason, name_actor(), sub_user)
+        adjusted = await session.ask(found.merchant_id, command)
+        assert isinstance(adjusted, Adjusted)
+        return {
+            "merchantId": found.merchant_id,
+            "entryId": adjusted.entry_id,
+            "extUserId": sub_user,
+            "currency": adjusted.currency,
+            "amount": format_units(signed_units),
+            "balance": format_units(adjusted.balance_units),
+        }
+
+    return run(data, act)
+
+
+@app.command()
+def show(
+    merchant: MerchantArgument,
+    after: Annotated[int, typer.Option(metavar="ACCOUNT_ID", min=0, help="Go on after this account.")] = 0,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many accounts.")
+    ] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a book's accounts and balances, and where its journal stands.
+
+    \b
+    Example:
+      merchant-wallet book show Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book import reads
+        from merchant_wallet.money import format_units
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        book = await reads.show_book(session.conn, merchant_id, after_id=after, limit=limit)
+        if book is None:
+            raise Failure(f"Merchant {merchant_id} has no book.")
+        return {
+            "merchantId": merchant_id,
+            "entryCount": book.entry_count,
+            "lastEntryId": book.last_entry_id,
+            "headHash": book.head_hash.hex(),
+            "lastMs": book.last_ms,
+            "accounts": [
+                {
+                    "accountId": account.account_id,
+                    "account": account.name,
+                    "currency": account.currency,
+                    "balance": format_units(account.balance_units),
+                }
+                for account in book.accounts
+            ],
+            "nextAfter": book.next_after,
+        }
+
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+    if not as_json:
+        terminal.print_table(ACCOUNT_COLUMNS, document["accounts"])
+    if document["nextAfter"] is not None:
+        terminal.note(f"There are more accounts: --after {document['nextAfter']}")

@@ -1,0 +1,201 @@
+"""`doctor`: is everything in place, and if not, what to do.
+
+Rules: each check says in one line what it saw, and when that is wrong what to do about it; nothing is
+changed. A check that can't be made because one before it failed is left out.
+"""
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from merchant_wallet.cli.failures import REFUSED, Failure, explain
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import find_database, has_master_key, read_settings
+from merchant_wallet.cli.terminal import print_document, show_value
+from merchant_wallet.config import Settings
+
+app = typer.Typer()
+
+LEAST_VERSION: Final = 150_000
+MAX_SKEW_MS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check saw; `advice` is what to do, None when nothing is wrong."""
+
+    name: str
+    text: str
+    advice: str | None = None
+
+
+@app.command()
+def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Check configuration, database, migrations, clock, master key, nonces and payouts.
+
+    Exit status 1 when something is wrong; each such line says what to do.
+
+    \b
+    Example:
+      merchant-wallet doctor --data /srv/wallet
+    """
+    findings = asyncio.run(_examine(data))
+    sound = all(finding.advice is None for finding in findings)
+    if as_json:
+        checks = [
+            {"name": each.name, "ok": each.advice is None, "text": each.text, "advice": each.advice}
+            for each in findings
+        ]
+        print_document({"ok": sound, "checks": checks})
+    else:
+        _print_findings(findings)
+    if not sound:
+        raise typer.Exit(REFUSED)
+
+
+def _print_findings(findings: list[Finding]) -> None:
+    for finding in findings:
+        word = "ok   " if finding.advice is None else "wrong"
+        typer.echo(f"{word}  {finding.name}: {show_value('', finding.text)}")
+        if finding.advice is not None:
+            typer.echo(f"       -> {show_value('', finding.advice)}")
+
+
+async def _examine(data: Path | None) -> list[Finding]:
+    """Every check that can be made, in order; one that fails in a way that can be told is the last."""
+    findings: list[Finding] = []
+    checks = _check_all(data)
+    stage = "configuration"
+    try:
+        async for finding in checks:
+            findings.append(finding)
+            stage = _NEXT.get(finding.name, finding.name)
+    except Exception as error:
+        failure = explain(error)
+        if failure is None:
+            raise
+        findings.append(
+            Finding(stage, failure.text, _ADVICE.get(stage, "see whether the database still answers"))
+        )
+    return findings
+
+
+_ORDER: Final = ("configuration", "database", "migrations", "clock", "master key", "nonces", "payouts")
+_NEXT: Final = dict(pairwise(_ORDER))
+_ADVICE: Final = {
+    "configuration": "correct that setting, then run doctor again",
+    "database": "start the service, or correct WALLET_DATABASE_URL or --data",
+    "migrations": "run `merchant-wallet migrate` with the version that the database belongs to",
+    "master key": "set WALLET_MASTER_KEY, or give the data folder with the master.key of this database",
+}
+
+
+async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
+    from merchant_wallet import db
+
+    settings = read_settings(data)
+    yield _check_configuration(settings)
+    url = find_database(settings)
+    async with await db.connect(url) as conn:
+        yield _check_version(conn.info.server_version)
+        migrations = await _check_migrations(url)
+        yield migrations
+        yield await _check_clock(conn)
+        if migrations.advice is None:
+            yield await _check_master_key(conn, settings)
+            yield await _check_nonces(conn)
+            yield await _check_payouts(conn)
+
+
+def _check_configuration(settings: Settings) -> Finding:
+    folder = shlex.quote(str(settings.data))
+    if not settings.sandbox:
+        text = "WALLET_SANDBOX is false, and this version pays on the sandbox chain alone"
+        return Finding("configuration", text, "set WALLET_SANDBOX=true, or leave it out")
+    return Finding("configuration", f"data folder {folder}, sandbox")
+
+
+def _check_version(version: int) -> Finding:
+    text = f"PostgreSQL {version // 10_000}.{version % 10_000} answers"
+    advice = None if version >= LEAST_VERSION else "move the database to PostgreSQL 15 or newer"
+    return Finding("database", text, advice)
+
+
+async def _check_migrations(url: str) -> Finding:
+    from merchant_wallet.migrate import pending, read_migrations
+
+    missing = await asyncio.to_thread(pending, url)
+    if missing:
+        return Finding("migrations", f"missing: {', '.join(missing)}", "run `merchant-wallet migrate`")
+    return Finding("migrations", f"all {len(read_migrations())} applied")
+
+
+async def _check_clock(conn: Any) -> Finding:
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.db import Queries
+
+    queries = Queries(Path(__file__).with_name("doctor.sql"))
+    before_ms = now_ms()
+    row = await (await conn.execute(queries["read_clock"].text)).fetchone()
+    after_ms = now_ms()
+    return judge_skew(before_ms, row[0], after_ms)
+
+
+def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
+    """What the database's clock, read between two looks at ours, says of either."""
+    # It was read at some moment between the two: only what lies outside them is skew.
+    skew_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
+    text = f"{skew_ms} ms away from the database's"
+    advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
+    return Finding("clock", text, advice)
+
+
+async def _check_master_key(conn: Any, settings: Settings) -> Finding:
+    from merchant_wallet.config import load_or_create_master_key
+    from merchant_wallet.merchants import store
+    from merchant_wallet.merchants.keys import Keyring
+
+    merchants = await store.list_merchants(conn)
+    if not has_master_key(settings):
+        if merchants:
+            raise Failure(f"there is none in {settings.data}, and WALLET_MASTER_KEY is not set")
+        return Finding("master key", "none yet; it is made at the first start")
+    keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
+    # The oldest tells of a key that was replaced, the newest of one that was made in a wrong folder.
+    for merchant in {*merchants[:1], *merchants[-1:]}:
+        await store.load(conn, keyring, merchant.merchant_id)
+    return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")
+
+
+async def _check_nonces(conn: Any) -> Finding:
+    from merchant_wallet.book.state import DAY_MS
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.upkeep import list_nonce_days
+
+    today = now_ms() // DAY_MS
+    missing = {today, today + 1} - set(await list_nonce_days(conn))
+    if missing:
+        days = "today's" if today in missing else "tomorrow's"
+        return Finding(
+            "nonces", f"no place for {days} nonces", "start `merchant-wallet up`, `serve` or `work`"
+        )
+    return Finding("nonces", "there is a place for today's and tomorrow's")
+
+
+async def _check_payouts(conn: Any) -> Finding:
+    from merchant_wallet.withdrawals import payouts
+
+    frozen = await payouts.list_frozen(conn)
+    if not frozen:
+        return Finding("payouts", "none is frozen")
+    first = frozen[0]
+    order = f"{first.merchant_id} {first.order_id}"
+    text = f"{len(frozen)} frozen, the first is merchant and order {order}: {first.cause}"
+    look = f"`merchant-wallet withdrawals show {order}`"
+    return Finding("payouts", text, f"compare the order with its journal entry: {look}, then `book verify`")

@@ -1,0 +1,76 @@
+"""Which errors a user can act on, as a sentence and an exit status.
+
+Rules: 1 is a refusal of what was asked, 2 that nothing could be asked: configuration, database, usage.
+"""
+
+from typing import Final
+
+REFUSED: Final = 1
+UNREACHABLE: Final = 2
+
+
+class Failure(Exception):
+    """Ends a command with a sentence on standard error and an exit status."""
+
+    def __init__(self, text: str, status: int = REFUSED) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+
+
+def explain(error: Exception) -> Failure | None:
+    """The failure that an error stands for; None for one that is our own fault."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the output has had enough; the caller knows how to end quietly.
+        return None
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{place}{error.strerror or error}.", UNREACHABLE)
+    if isinstance(error, UnicodeEncodeError):
+        return Failure("An argument is not valid UTF-8 text.", UNREACHABLE)
+    return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)
+
+
+def _explain_database(error: Exception) -> Failure | None:
+    # Imported only now that something failed: a command that works needs few of these.
+    import psycopg
+
+    from merchant_wallet.book.writer import Fault, Unavailable
+
+    if isinstance(error, psycopg.errors.UndefinedTable):
+        return Failure(
+            "The database lacks tables that this version needs: run `merchant-wallet migrate`.", UNREACHABLE
+        )
+    if isinstance(error, psycopg.OperationalError):
+        return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
+    if isinstance(error, Unavailable):
+        return Failure(f"Not available now, nothing was done: {error}.", UNREACHABLE)
+    if isinstance(error, Fault):
+        return Failure("This failed by a fault of the service, nothing was done; the log above says more.")
+    return None
+
+
+def _explain_setup(error: Exception) -> Failure | None:
+    from merchant_wallet.config import ConfigError
+    from merchant_wallet.merchants.keys import WrongMasterKey
+    from merchant_wallet.migrate import MigrationError
+    from merchant_wallet.postgres import PostgresError
+
+    if isinstance(error, ConfigError | MigrationError | PostgresError | WrongMasterKey):
+        return Failure(str(error), UNREACHABLE)
+    return None
+
+
+def _explain_refusal(error: Exception) -> Failure | None:
+    from merchant_wallet.codes import Refused
+    from merchant_wallet.exchange.rates import RateRefused
+    from merchant_wallet.merchants.records import SettingRefused
+    from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
+    from merchant_wallet.subusers.controls import SubUserUnknown
+
+    if isinstance(error, Refused):
+        return Failure(f"Refused ({error.refusal.code}): {error.refusal.msg}.")
+    known = RateRefused | SettingRefused | MerchantUnknown | RangesExhausted | SecretRefused | SubUserUnknown
+    return Failure(str(error)) if isinstance(error, known) else None

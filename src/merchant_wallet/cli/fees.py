@@ -1,0 +1,89 @@
+"""`fees`: what the platform has earned, and taking it out of the books."""
+
+from typing import Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.options import (
+    CurrencyArgument,
+    DataOption,
+    JsonOption,
+    MerchantArgument,
+    ReasonOption,
+    read_amount,
+)
+from merchant_wallet.cli.session import Session, name_actor, run
+
+app = typer.Typer(help="The platform's earned fees.", no_args_is_help=True)
+
+LIST_COLUMNS = ("merchantId", "merchantName", "currency", "held", "withdrawn", "earned")
+
+
+@app.command("list")
+def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the fees earned from each merchant: still held in its book, and taken out of it.
+
+    \b
+    Example:
+      merchant-wallet fees list
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book import reads
+        from merchant_wallet.money import format_units
+
+        return {
+            "fees": [
+                {
+                    "merchantId": fees.merchant_id,
+                    "merchantName": fees.merchant_name,
+                    "currency": fees.currency,
+                    "held": format_units(fees.held_units),
+                    "withdrawn": format_units(fees.withdrawn_units),
+                    "earned": format_units(fees.earned_units),
+                }
+                for fees in await reads.list_fees(session.conn)
+            ]
+        }
+
+    terminal.print_list(run(data, act), "fees", LIST_COLUMNS, as_json)
+
+
+@app.command()
+def withdraw(
+    merchant: MerchantArgument,
+    currency: CurrencyArgument,
+    reason: ReasonOption,
+    amount: Annotated[
+        str | None, typer.Argument(metavar="[AMOUNT]", help="Default: all that is held.", show_default=False)
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take earned fees out of a merchant's book, with a reason.
+
+    \b
+    Examples:
+      merchant-wallet fees withdraw Shop KFB --reason "November"
+      merchant-wallet fees withdraw Shop USDT 12.5 --reason "to treasury"
+    """
+    amount_units = None if amount is None else read_amount(amount)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book.commands import WithdrawFees
+        from merchant_wallet.book.outcomes import Adjusted
+        from merchant_wallet.money import format_units
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        command = WithdrawFees(currency, amount_units, reason, name_actor())
+        adjusted = await session.ask(merchant_id, command)
+        assert isinstance(adjusted, Adjusted)
+        return {
+            "merchantId": merchant_id,
+            "entryId": adjusted.entry_id,
+            "currency": currency,
+            "amount": format_units(adjusted.amount_units),
+        }
+
+    terminal.print_answer(run(data, act), as_json)

@@ -1,0 +1,210 @@
+"""`book statement` and `book verify`: what reads a journal from end to end."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.book.verify import BookReport
+
+app = typer.Typer()
+
+WRITE_ROWS: Final = 1000
+HIGHEST_MS: Final = 2**53
+SECONDS_DIGITS: Final = 10
+
+
+@app.command()
+def statement(
+    merchant: MerchantArgument,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="merchant:KFB, fees:USDT, subuser:USERID … Default: the whole book."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="2025-11-21, 2025-11-21T08:00:00Z or ms.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to before this moment; as --from, in UTC.")
+    ] = None,
+    form: Annotated[
+        Literal["csv", "jsonl"] | None, typer.Option("--format", help="Default: csv.", show_default=False)
+    ] = None,
+    data: DataOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+) -> None:
+    """Write every movement, oldest first, to standard output, however many there are.
+
+    Of a whole book each movement comes twice: as the account that pays sees it, and as the one that gets it.
+
+    \b
+    Examples:
+      merchant-wallet book statement Shop --account merchant:KFB > kfb.csv
+      merchant-wallet book statement Shop --from 2025-11-01 --to 2025-12-01 --format jsonl
+    """
+    if as_json and form == "csv":
+        raise Failure("--json and --format csv contradict each other.", UNREACHABLE)
+    from_ms, to_ms = read_moment(since, "--from"), read_moment(until, "--to")
+    jsonl = as_json or form == "jsonl"
+
+    async def act(session: Session) -> None:
+        merchant_id = (await session.find(merchant)).merchant_id
+        await _write_statement(session, merchant_id, account, from_ms, to_ms, jsonl)
+
+    run(data, act)
+
+
+def read_moment(text: str | None, option: str) -> int | None:
+    """Milliseconds of a typed moment: a date or time of ISO 8601 (UTC unless it says otherwise), or a number.
+
+    A number of 10 digits or fewer is seconds, as in requests. Raises Failure.
+    """
+    if text is None:
+        return None
+    try:
+        if text.isascii() and text.isdecimal():
+            at_ms = int(text) * (1000 if len(text) <= SECONDS_DIGITS else 1)
+        else:
+            moment = datetime.fromisoformat(text)
+            zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            at_ms = int(zoned.timestamp()) * 1000 + zoned.microsecond // 1000
+        if not 0 <= at_ms <= HIGHEST_MS:
+            raise ValueError(text)
+    except ValueError:
+        raise Failure(
+            f"{option}: {text!r} is no moment; give 2025-11-21, 2025-11-21T08:00:00Z or milliseconds.",
+            UNREACHABLE,
+        ) from None
+    return at_ms
+
+
+async def _write_statement(
+    session: Session,
+    merchant_id: int,
+    account: str | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    jsonl: bool,
+) -> None:
+    from merchant_wallet.book import reads
+
+    render = reads.render_jsonl if jsonl else reads.render_csv
+    lines = [] if jsonl else [reads.render_csv_header()]
+    progress, count = terminal.Progress(), 0
+    output = typer.get_binary_stream("stdout")
+    try:
+        async for row in reads.statement(session.conn, merchant_id, account, from_ms, to_ms):
+            lines.append(render(row))
+            count += 1
+            if len(lines) >= WRITE_ROWS:
+                output.write("".join(lines).encode())
+                lines = []
+                progress.tell(f"{count} lines")
+    except (ValueError, LookupError) as error:
+        # Only the account's name is judged there, before the first row.
+        raise Failure(f"--account: {error}.") from None
+    output.write("".join(lines).encode())
+    output.flush()
+    progress.end()
+
+
+@app.command()
+def verify(
+    merchant: Annotated[
+        str | None,
+        typer.Argument(metavar="[MERCHANT]", help="One book. Default: every book.", show_default=False),
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay journals and compare everything with them, the signed checkpoints too.
+
+    Exit status 1 when something is wrong; the first entry that is wrong is named. Books may be in use.
+
+    \b
+    Examples:
+      merchant-wallet book verify
+      merchant-wallet book verify Shop --json
+    """
+    reports = run(data, lambda session: _verify(session, merchant))
+    sound = all(report.ok for report in reports)
+    books = [describe(report) for report in reports]
+    if as_json:
+        terminal.print_document({"ok": sound, "books": books})
+    else:
+        terminal.print_table(("merchantId", "ok", "entries", "openOrders", "checkpoints", "headHash"), books)
+    for report in reports:
+        _note_fault(report)
+    if not sound:
+        raise typer.Exit(REFUSED)
+
+
+async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
+    from merchant_wallet.book.verify import verify_all, verify_book
+    from merchant_wallet.worker import CHECKPOINT_KEY
+
+    base = await session.open_base()
+    where: dict[str, Any] = {
+        "checkpoint_dir": base.checkpoint_dir,
+        "checkpoint_key": base.keyring.derive(CHECKPOINT_KEY),
+    }
+    progress = terminal.Progress()
+
+    def tell(merchant_id: int, done: int, total: int) -> None:
+        progress.tell(f"merchant {merchant_id}: {done} of {total} entries")
+
+    try:
+        if merchant is None:
+            return await verify_all(session.conn, tell, **where)
+        merchant_id = (await session.find(merchant)).merchant_id
+        return [await verify_book(session.conn, merchant_id, tell, **where)]
+    finally:
+        progress.end()
+
+
+def _note_fault(report: "BookReport") -> None:
+    if report.torn_checkpoint:
+        terminal.note(
+            f"Merchant {report.merchant_id}: the last checkpoint is half written, as after a crash."
+        )
+    fault = report.fault
+    if fault is not None:
+        places = {"entry": fault.entry_id, "order": fault.order_id, "account": fault.account}
+        where = ", ".join(f"{name} {value}" for name, value in places.items() if value is not None)
+        place = f" at {where}" if where else ""
+        terminal.note(f"WRONG: merchant {report.merchant_id}{place} ({fault.rule}): {fault.text}.")
+
+
+def describe(report: "BookReport") -> dict[str, Any]:
+    """What a verification found, as it is printed."""
+    from merchant_wallet.money import format_units
+
+    fault = report.fault
+    return {
+        "merchantId": report.merchant_id,
+        "ok": report.ok,
+        "entries": report.entries,
+        "lastEntryId": report.last_entry_id,
+        "headHash": report.head_hash.hex(),
+        "balances": {name: format_units(units) for name, units in report.balances.items()},
+        "openOrders": report.open_orders,
+        "checkpoints": report.checkpoints,
+        "tornCheckpoint": report.torn_checkpoint,
+        "fault": None
+        if fault is None
+        else {
+            "rule": fault.rule,
+            "text": fault.text,
+            "entryId": fault.entry_id,
+            "orderId": fault.order_id,
+            "account": fault.account,
+        },
+    }

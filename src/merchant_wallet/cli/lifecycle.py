@@ -1,0 +1,101 @@
+"""`up`, `serve`, `work` and `migrate`: running the service and bringing its database up to date."""
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import find_database, read_settings
+from merchant_wallet.cli.terminal import note, print_answer
+from merchant_wallet.config import Settings
+
+app = typer.Typer()
+
+
+@app.command()
+def up(
+    data: DataOption = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. Default: WALLET_HOST, else 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; 0 takes a free one. Default: WALLET_PORT, else 8080."),
+    ] = None,
+    sandbox: Annotated[
+        bool | None,
+        typer.Option("--sandbox/--no-sandbox", help="Pay on a chain of its own that moves no real money."),
+    ] = None,
+) -> None:
+    """Run everything: database, web side and workers, until Ctrl-C or SIGTERM.
+
+    Without WALLET_DATABASE_URL it starts a PostgreSQL of its own in the data folder. Prints
+    `ready: http://HOST:PORT` once requests are answered.
+
+    \b
+    Examples:
+      merchant-wallet up
+      merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080
+    """
+    settings = read_settings(data, host=host, port=port, sandbox=sandbox)
+    _refuse_unpayable(settings)
+    from merchant_wallet.up import run_up
+
+    raise typer.Exit(run_up(settings, typer.echo, note))
+
+
+def _refuse_unpayable(settings: Settings) -> None:
+    """Raise ConfigError here, once, for what the sides would say in their logs at each of their starts."""
+    if not settings.sandbox:
+        from merchant_wallet.app import make_base
+
+        make_base(settings, "")
+
+
+@app.command()
+def serve(data: DataOption = None) -> None:
+    """Run the web side alone, on a database that is there already.
+
+    Host, port and all else come from the WALLET_* settings.
+
+    \b
+    Example:
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet serve
+    """
+    settings = _with_database(read_settings(data))
+    from merchant_wallet.server import run_serve
+
+    raise typer.Exit(run_serve(settings, lambda address: typer.echo(f"ready: {address}")))
+
+
+@app.command()
+def work(data: DataOption = None) -> None:
+    """Run the workers alone: payouts, expiry, upkeep, checkpoints. Any number may run.
+
+    \b
+    Example:
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet work
+    """
+    settings = _with_database(read_settings(data))
+    from merchant_wallet.worker import run_work
+
+    raise typer.Exit(run_work(settings, lambda: typer.echo("ready: working")))
+
+
+@app.command()
+def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Bring the database's tables to what this version needs. `up` does it by itself.
+
+    \b
+    Example:
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet migrate
+    """
+    settings = _with_database(read_settings(data))
+    from merchant_wallet.migrate import migrate as apply_pending
+
+    print_answer({"applied": apply_pending(settings.database_url or "", note)}, as_json)
+
+
+def _with_database(settings: Settings) -> Settings:
+    return dataclasses.replace(settings, database_url=find_database(settings))

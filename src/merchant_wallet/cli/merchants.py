@@ -1,0 +1,363 @@
+"""`merchant`: opening merchants, their settings, status and secrets.
+
+Rules: an option is forwarded as text to `merchants.records`, which knows what is a value. Secrets are printed
+by the command that makes them, that once, and by no other.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.merchants.records import Merchant
+    from merchant_wallet.merchants.store import Change
+
+app = typer.Typer(help="Open merchants, change their settings, rotate their secrets.", no_args_is_help=True)
+
+KEPT_ONCE = "Keep the secrets now: they are shown this once."
+FROM_NOW_ON = "Holds from the next request on."
+LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")
+
+RateText = Annotated[str | None, typer.Option(metavar="SHARE", help="Share of the amount, such as 0.005.")]
+AmountText = Annotated[str | None, typer.Option(metavar="AMOUNT", help="In USDT, such as 1000 or 2.5.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What people call the merchant.")],
+    currency_mode: Annotated[
+        Literal["KFB", "USDT"],
+        typer.Option(help="KFB: both currencies. USDT: that one alone. It can't be changed later."),
+    ] = "KFB",
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a merchant with its book, and print its key and secrets, this once.
+
+    \b
+    Examples:
+      merchant-wallet merchant create Shop
+      merchant-wallet merchant create "Coin Shop" --currency-mode USDT --json
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.merchants import store
+
+        base = await session.open_base()
+        keyring = base.keyring
+        if others := await store.list_merchants(session.conn):
+            # Raises WrongMasterKey rather than seal secrets that the service could never open.
+            await store.load(session.conn, keyring, others[-1].merchant_id)
+        made = await store.create(
+            session.conn,
+            keyring,
+            name,
+            seed=keyring.sandbox_seed(),
+            at_ms=now_ms(),
+            settings={"currency-mode": currency_mode},
+        )
+        return {
+            "merchantId": made.merchant.merchant_id,
+            "appKey": made.merchant.app_key,
+            "appSecret": made.app_secret,
+            "callbackSecret": made.callback_secret,
+        }
+
+    terminal.print_answer(run(data, act), as_json)
+    terminal.note(KEPT_ONCE)
+
+
+@app.command("list")
+def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List every merchant, oldest first.
+
+    \b
+    Example:
+      merchant-wallet merchant list --json
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.merchants import store
+
+        found = await store.list_merchants(session.conn)
+        return {
+            "merchants": [
+                {
+                    "merchantId": ref.merchant_id,
+                    "name": ref.name,
+                    "appKey": ref.app_key,
+                    "status": ref.status,
+                    "currencyMode": ref.currency_mode,
+                    "createdMs": ref.created_ms,
+                }
+                for ref in found
+            ]
+        }
+
+    terminal.print_list(run(data, act), "merchants", LIST_COLUMNS, as_json)
+
+
+@app.command()
+def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show a merchant's settings; its secrets are never shown again.
+
+    \b
+    Example:
+      merchant-wallet merchant show Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.merchants import store
+
+        found = await session.find(merchant)
+        base = await session.open_base()
+        loaded = await store.load(session.conn, base.keyring, found.merchant_id)
+        if loaded is None:
+            raise Failure(f"Merchant {found.merchant_id} has no book or no secrets.", REFUSED)
+        return describe(loaded)
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("set")
+def set_(
+    merchant: MerchantArgument,
+    transfer_fee_rate: RateText = None,
+    withdraw_fee_rate: RateText = None,
+    withdraw_fee_min: AmountText = None,
+    approval_limit: Annotated[
+        str | None,
+        typer.Option(metavar="AMOUNT", help="Withdrawals above this wait for an operator's approval."),
+    ] = None,
+    daily_limit: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="Withdrawals per UTC day; none removes the limit.")
+    ] = None,
+    rate_limit: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Requests a second; 0 for no limit, none for the platform's."),
+    ] = None,
+    sign_method: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="HMAC, or MD5 for a client that can't do better.")
+    ] = None,
+    auto_register: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-register/--no-auto-register", help="Open a wallet when an unknown id is looked up."
+        ),
+    ] = None,
+    require_pin: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-pin/--no-require-pin", help="Refuse debits until the sub-user has set a PIN."
+        ),
+    ] = None,
+    allow_network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CIDR", help="Where requests may come from; repeat it. Replaces the list; none: anywhere."
+        ),
+    ] = None,
+    allow_address: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="Where withdrawals may go; repeat it. Replaces the list; none: anywhere."
+        ),
+    ] = None,
+    disable: Annotated[
+        list[str] | None, typer.Option(metavar="OPERATION", help="Switch an operation off; repeat it.")
+    ] = None,
+    enable: Annotated[
+        list[str] | None, typer.Option(metavar="OPERATION", help="Switch it on again; repeat it.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change settings, all or none, from the next request on.
+
+    \b
+    Examples:
+      merchant-wallet merchant set Shop --transfer-fee-rate 0.005 --approval-limit 500
+      merchant-wallet merchant set Shop --allow-network 192.0.2.0/24 --allow-network 198.51.100.7/32
+      merchant-wallet merchant set Shop --allow-network none
+      merchant-wallet merchant set Shop --disable exchange --enable getWithdrawFee
+    """
+    texts = {
+        "transfer-fee-rate": transfer_fee_rate,
+        "withdraw-fee-rate": withdraw_fee_rate,
+        "withdraw-fee-min": withdraw_fee_min,
+        "approval-limit": approval_limit,
+        "daily-limit": daily_limit,
+        "rate-limit": rate_limit,
+        "sign-method": sign_method,
+        "auto-register": _switch(auto_register),
+        "require-pin": _switch(require_pin),
+        "networks": " ".join(allow_network) if allow_network else None,
+        "allowed-addresses": " ".join(allow_address) if allow_address else None,
+    }
+    typed = {name: text for name, text in texts.items() if text is not None}
+    off, on = set(disable or ()), set(enable or ())
+    if both := sorted(off & on):
+        raise Failure(f"{both[0]} can't be both disabled and enabled.", UNREACHABLE)
+    if not (typed or off or on):
+        raise Failure("Nothing to change: name at least one setting (see --help).", UNREACHABLE)
+
+    async def act(session: Session) -> "Change":
+        found = await session.find(merchant)
+        return await _change(session, found.merchant_id, typed, off, on)
+
+    change = run(data, act)
+    if as_json:
+        terminal.print_document(describe(change.after))
+    else:
+        _print_change(change)
+
+
+def _switch(on: bool | None) -> str | None:
+    return None if on is None else "on" if on else "off"
+
+
+async def _change(
+    session: Session, merchant_id: int, typed: dict[str, str], off: set[str], on: set[str]
+) -> "Change":
+    from merchant_wallet.merchants import store
+    from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
+    from merchant_wallet.merchants.store import Change
+
+    if unknown := sorted((off | on) - set(OPERATIONS)):
+        raise SettingRefused(f"{unknown[0]!r} is no operation; there are {', '.join(OPERATIONS)}.")
+    keyring = (await session.open_base()).keyring
+    async with session.conn.transaction():
+        # Takes the book's lock, so that the list that is added to and taken from is the present one.
+        before = (await store.change_settings(session.conn, keyring, merchant_id, {})).before
+        if off or on:
+            disabled = (before.disabled_operations | off) - on
+            typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
+        after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
+    return Change(before, after)
+
+
+def _print_change(change: "Change") -> None:
+    from merchant_wallet.merchants.records import show_settings
+
+    before, after = show_settings(change.before), show_settings(change.after)
+    changed = [name for name in after if after[name] != before[name]]
+    for name in changed:
+        typer.echo(f"{name}: {before[name]} -> {after[name]}")
+    terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
+
+
+@app.command()
+def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Refuse a merchant's requests from the next one on; orders being paid go on.
+
+    \b
+    Example:
+      merchant-wallet merchant suspend Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.merchants import store
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        changed = await store.suspend(session.conn, merchant_id)
+        return {"merchantId": merchant_id, "status": "suspended", "changed": changed}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Take a suspended merchant's requests again.
+
+    \b
+    Example:
+      merchant-wallet merchant resume Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.merchants import store
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        changed = await store.resume(session.conn, merchant_id)
+        return {"merchantId": merchant_id, "status": "active", "changed": changed}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("rotate-secret")
+def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Make a second secret and print it, this once; the first stays good until it is retired.
+
+    \b
+    Examples:
+      merchant-wallet merchant rotate-secret Shop
+      merchant-wallet merchant retire-secret Shop     (once the merchant signs with the new one)
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.merchants import store
+
+        found = await session.find(merchant)
+        keyring = (await session.open_base()).keyring
+        # Raises WrongMasterKey rather than seal a secret that the service could never open.
+        await store.load(session.conn, keyring, found.merchant_id)
+        secret = await store.rotate_secret(session.conn, keyring, found.merchant_id, at_ms=now_ms())
+        return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
+
+    terminal.print_answer(run(data, act), as_json)
+    terminal.note(KEPT_ONCE)
+
+
+@app.command("retire-secret")
+def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Retire the older of two secrets: from the next request on it signs nothing.
+
+    \b
+    Example:
+      merchant-wallet merchant retire-secret Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.merchants import store
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        number = await store.retire_secret(session.conn, merchant_id, at_ms=now_ms())
+        return {"merchantId": merchant_id, "retiredSecretNo": number}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+def describe(merchant: "Merchant") -> dict[str, Any]:
+    """Everything about a merchant that may be seen."""
+    from merchant_wallet.money import format_rate, format_units
+
+    daily = merchant.daily_limit_units
+    return {
+        "merchantId": merchant.merchant_id,
+        "name": merchant.name,
+        "appKey": merchant.app_key,
+        "status": merchant.status,
+        "currencyMode": merchant.currency_mode,
+        "signMethod": merchant.sign_method,
+        "transferFeeRate": format_rate(merchant.transfer_fee_rate_e8),
+        "withdrawFeeRate": format_rate(merchant.withdraw_fee_rate_e8),
+        "withdrawFeeMin": format_units(merchant.withdraw_fee_min_units),
+        "approvalLimit": format_units(merchant.approval_limit_units),
+        "dailyLimit": None if daily is None else format_units(daily),
+        "rateLimit": merchant.rate_limit,
+        "autoRegister": merchant.auto_register,
+        "requirePin": merchant.require_pin,
+        "allowedNetworks": sorted(map(str, merchant.networks)),
+        "allowedAddresses": sorted(merchant.allowed_addresses),
+        "disabledOperations": sorted(merchant.disabled_operations),
+        "liveSecrets": len(merchant.secrets),
+        "createdMs": merchant.created_ms,
+    }

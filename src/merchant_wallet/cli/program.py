@@ -1,0 +1,71 @@
+"""The whole program: every group of commands, and the one place where errors become sentences.
+
+Rules: an error that the user can act on is told in one sentence without a traceback; any other is a fault of
+ours and keeps its traceback, without the values of variables, since those may be secrets.
+"""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from merchant_wallet.cli import (
+    books,
+    doctor,
+    fees,
+    journals,
+    lifecycle,
+    merchants,
+    rates,
+    signature,
+    subusers,
+    withdrawals,
+)
+from merchant_wallet.cli.failures import explain
+from merchant_wallet.cli.terminal import note
+
+
+class Program(TyperGroup):
+    """The top of the command tree."""
+
+    # `Any`, since the class that the library passes here is not public.
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what failed for a reason that can be told ends with a sentence and a status."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            failure = explain(error)
+            if failure is None:
+                raise
+            note(failure.text)
+            raise typer.Exit(failure.status) from error
+
+
+app = typer.Typer(
+    cls=Program,
+    help="""Merchant balances, sub-user wallets, withdrawals and exchange behind one signed interface.
+
+    \b
+    Start with:
+      merchant-wallet up --data ./wallet-data
+      merchant-wallet merchant create Shop --data ./wallet-data
+    """,
+    epilog="Commands talk to the `up` that runs in the same data folder, or to WALLET_DATABASE_URL.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+for commands in (lifecycle.app, signature.app, doctor.app):
+    app.add_typer(commands)
+for name, group in (
+    ("merchant", merchants.app),
+    ("sub-users", subusers.app),
+    ("rates", rates.app),
+    ("book", books.app),
+    ("fees", fees.app),
+    ("withdrawals", withdrawals.app),
+):
+    app.add_typer(group, name=name)
+books.app.add_typer(journals.app)

@@ -1,0 +1,147 @@
+"""`rates`: the exchange rates, the platform's and those of single merchants."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.session import Session, run
+from merchant_wallet.money import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from merchant_wallet.exchange.rates import RateLine
+
+app = typer.Typer(help="Set, pause and list exchange rates.", no_args_is_help=True)
+
+LIST_COLUMNS = ("merchantId", "direction", "rate", "paused", "setMs", "maxAgeMs")
+MAX_AGE_S = 3_153_600_000
+
+DirectionArgument = Annotated[
+    Literal["USDT:KFB", "KFB:USDT"],
+    typer.Argument(metavar="DIRECTION", help="USDT:KFB or KFB:USDT, sent currency first."),
+]
+
+
+@app.command("set")
+def set_(
+    direction: DirectionArgument,
+    rate: Annotated[str, typer.Argument(metavar="RATE", help="Units received per unit sent, such as 7.10.")],
+    merchant: MerchantOption = None,
+    max_age: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS", min=1, max=MAX_AGE_S, help="Refuse exchanges when the rate is older."
+        ),
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set a rate from the next exchange on; this also ends a pause.
+
+    Without --merchant it is the platform's. A rate that would let a loop of exchanges make money is refused.
+
+    \b
+    Examples:
+      merchant-wallet rates set USDT:KFB 7.10
+      merchant-wallet rates set KFB:USDT 0.14 --merchant Shop --max-age 3600
+    """
+    try:
+        rate_e8 = parse_rate(rate)
+    except ValueError as error:
+        raise Failure(f"RATE: {error}.") from None
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.exchange import rates
+
+        scope = await _find_scope(session, merchant)
+        max_age_ms = None if max_age is None else max_age * 1000
+        return describe(
+            await rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
+        )
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("list")
+def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the rates that are set or paused, the platform's first (merchantId none).
+
+    \b
+    Example:
+      merchant-wallet rates list
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.exchange import rates
+
+        return {"rates": [describe(line) for line in await rates.list_rates(session.conn)]}
+
+    terminal.print_list(run(data, act), "rates", LIST_COLUMNS, as_json)
+
+
+@app.command()
+def pause(
+    direction: DirectionArgument,
+    merchant: MerchantOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Refuse exchanges in a direction from the next one on; the rate stays.
+
+    The platform's pause leaves merchants that have a rate of their own alone.
+
+    \b
+    Example:
+      merchant-wallet rates pause USDT:KFB --merchant Shop
+    """
+    _print_paused(direction, merchant, True, data, as_json)
+
+
+@app.command()
+def resume(
+    direction: DirectionArgument,
+    merchant: MerchantOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a pause. A rate that grew too old meanwhile must be set again.
+
+    \b
+    Example:
+      merchant-wallet rates resume USDT:KFB --merchant Shop
+    """
+    _print_paused(direction, merchant, False, data, as_json)
+
+
+def _print_paused(
+    direction: str, merchant: str | None, paused: bool, data: DataOption, as_json: bool
+) -> None:
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.exchange import rates
+
+        scope = await _find_scope(session, merchant)
+        return describe(await rates.pause(session.conn, direction, scope, paused, at_ms=now_ms()))
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+async def _find_scope(session: Session, merchant: str | None) -> int:
+    from merchant_wallet.exchange.rates import PLATFORM
+
+    return PLATFORM if merchant is None else (await session.find(merchant)).merchant_id
+
+
+def describe(line: "RateLine") -> dict[str, Any]:
+    """One direction of one scope as it is printed; the platform has no merchantId."""
+    return {
+        "merchantId": line.merchant_id or None,
+        "direction": line.direction,
+        "rate": None if line.rate_e8 is None else format_rate(line.rate_e8),
+        "paused": line.paused,
+        "setMs": line.set_ms,
+        "maxAgeMs": line.max_age_ms,
+    }

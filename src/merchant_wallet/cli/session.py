@@ -1,0 +1,137 @@
+"""What a command works with: settings, the database that belongs to them, and a book's writer.
+
+Rules: WALLET_DATABASE_URL is used when it is set, as `up` does, else the database of the `up` that runs in
+the data folder. No command makes a new master key for a database that already has merchants: their secrets
+are sealed under another one. Imports are made where they are needed, to keep the start quick.
+"""
+
+import asyncio
+import dataclasses
+import os
+import pwd
+import shlex
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.config import MASTER_KEY_FILE, Settings, load_settings
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+    from merchant_wallet.app import Base
+    from merchant_wallet.book.commands import Command
+    from merchant_wallet.book.outcomes import Outcome
+    from merchant_wallet.merchants.store import MerchantRef
+
+T = TypeVar("T")
+
+
+def read_settings(data: Path | None, **typed: Any) -> Settings:
+    """The environment's settings with what was typed over them; None is "not typed". Raises ConfigError."""
+    changes = {name: value for name, value in {"data": data, **typed}.items() if value is not None}
+    return dataclasses.replace(load_settings(os.environ), **changes)
+
+
+def find_database(settings: Settings) -> str:
+    """The database's URL. Raises Failure when nothing runs in the data folder, PostgresError."""
+    from merchant_wallet import postgres
+
+    url = settings.database_url or postgres.locate(settings.data)
+    if url is None:
+        folder = shlex.quote(str(settings.data))
+        raise Failure(
+            f"No wallet is running in the folder {folder}. "
+            f"Start it with `merchant-wallet up --data {folder}`, or set WALLET_DATABASE_URL.",
+            UNREACHABLE,
+        )
+    return url
+
+
+def name_actor() -> str:
+    """Who is at the terminal, as the journal keeps it."""
+    uid = os.getuid()
+    try:
+        return f"cli:{pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        # A container may run under a uid that has no name.
+        return f"cli:{uid}"
+
+
+class Session:
+    """One command's connection, and what it needs beside it."""
+
+    def __init__(self, settings: Settings, url: str, conn: "AsyncConnection") -> None:
+        self.settings = settings
+        self.url = url
+        self.conn = conn
+
+    async def open_base(self) -> "Base":
+        """The settings, database and keys joined. Raises ConfigError, Failure."""
+        from merchant_wallet.app import make_base
+
+        if not has_master_key(self.settings):
+            await self._refuse_new_key()
+        return make_base(self.settings, self.url)
+
+    async def find(self, text: str) -> "MerchantRef":
+        """The merchant that was named. Raises MerchantUnknown."""
+        from merchant_wallet.merchants import store
+
+        return await store.find(self.conn, text)
+
+    async def ask(self, merchant_id: int, command: "Command") -> "Outcome":
+        """Have a book carry a command out, and give the outcome once it is committed.
+
+        Raises Refused for the book's refusal, Unavailable, Fault.
+        """
+        from merchant_wallet import logs
+        from merchant_wallet.app import make_writer
+        from merchant_wallet.book.commands import Submission
+        from merchant_wallet.book.state import DAY_MS
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.codes import Refusal, Refused
+        from merchant_wallet.upkeep import ensure_nonce_partitions
+
+        # The writer's warnings must not mix with the answer on standard output.
+        logs.set_up("warning", self.settings.log_format)
+        writer = make_writer(await self.open_base(), connections=1)
+        # Each batch notes its id there, and a database that nobody serves yet has no place for today's.
+        await ensure_nonce_partitions(self.conn, now_ms() // DAY_MS)
+        await writer.open()
+        try:
+            outcome = await writer.submit(merchant_id, Submission(command))
+        finally:
+            await writer.close()
+        if isinstance(outcome, Refusal):
+            raise Refused(outcome)
+        return outcome
+
+    async def _refuse_new_key(self) -> None:
+        from merchant_wallet.merchants import store
+
+        if await store.list_merchants(self.conn):
+            raise Failure(
+                f"The master key of this database's secrets is not in {self.settings.data}: "
+                "give the service's own folder with --data, or set WALLET_MASTER_KEY.",
+                UNREACHABLE,
+            )
+
+
+def has_master_key(settings: Settings) -> bool:
+    """Whether there is a master key already, set or in the data folder."""
+    return settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
+
+
+def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
+    """Connect to the database of a data folder, act, and disconnect; raises what `act` raises."""
+    settings = read_settings(data)
+    return asyncio.run(_run(settings, find_database(settings), act))
+
+
+async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[T]]) -> T:
+    from merchant_wallet import db
+
+    async with await db.connect(url) as conn:
+        return await act(Session(settings, url, conn))

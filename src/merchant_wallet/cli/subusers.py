@@ -1,0 +1,149 @@
+"""`sub-users`: finding a merchant's sub-users and changing what they let the merchant debit."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, read_limit
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.subusers.controls import SubUserLine
+
+app = typer.Typer(help="Find sub-users, pause or limit debits from them.", no_args_is_help=True)
+
+LIST_COLUMNS = ("userId", "extUserId", "currency", "balance", "paused", "limitDebit", "limitDay", "address")
+
+ExtArgument = Annotated[str, typer.Argument(metavar="EXT", help="The merchant's own id, extUserId.")]
+
+
+@app.command("list")
+def list_some(
+    merchant: MerchantArgument,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Begins the extUserId, or is a userId or a wallet address."),
+    ] = None,
+    after: Annotated[int, typer.Option(metavar="USER_ID", min=0, help="Go on after this userId.")] = 0,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=499, help="At most so many.")] = 50,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List a merchant's sub-users in the order in which they came.
+
+    \b
+    Examples:
+      merchant-wallet sub-users list Shop
+      merchant-wallet sub-users list Shop --search player-7
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.subusers import controls
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        found = await controls.list_sub_users(
+            session.conn, merchant_id, after_user_id=after, search=search, limit=limit + 1
+        )
+        return {
+            "merchantId": merchant_id,
+            "subUsers": [describe(line) for line in found[:limit]],
+            "nextAfter": found[limit - 1].user_id if len(found) > limit else None,
+        }
+
+    document = run(data, act)
+    terminal.print_list(document, "subUsers", LIST_COLUMNS, as_json)
+    if document["nextAfter"] is not None:
+        terminal.note(f"There are more: --after {document['nextAfter']}")
+
+
+@app.command()
+def show(
+    merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Show one sub-user: wallet, balance, addresses, and what it lets the merchant debit.
+
+    \b
+    Example:
+      merchant-wallet sub-users show Shop player-7
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.subusers import controls
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        return describe(await controls.show(session.conn, merchant_id, ext))
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("set")
+def set_(
+    merchant: MerchantArgument,
+    ext: ExtArgument,
+    paused: Annotated[
+        bool | None, typer.Option("--pause/--resume", help="Refuse the merchant's debits, or allow them.")
+    ] = None,
+    limit_debit: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="Most per debit; none removes the limit.")
+    ] = None,
+    limit_day: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="Most per UTC day; none removes the limit.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change what a sub-user lets the merchant debit, from the next debit on.
+
+    \b
+    Examples:
+      merchant-wallet sub-users set Shop player-7 --pause
+      merchant-wallet sub-users set Shop player-7 --limit-debit 50 --limit-day none
+    """
+    if paused is None and limit_debit is None and limit_day is None:
+        raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.subusers.controls import UNCHANGED, set_controls
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        changed = await set_controls(
+            session.conn,
+            merchant_id,
+            ext,
+            paused=paused,
+            limit_debit_units=UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit"),
+            limit_day_units=UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day"),
+        )
+        return describe(changed)
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+def describe(line: "SubUserLine") -> dict[str, Any]:
+    """One sub-user as it is printed."""
+    from merchant_wallet.book.state import DAY_MS
+    from merchant_wallet.chains.addresses import to_eip55, to_tron
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.money import format_units
+
+    def limit(units: int | None) -> str | None:
+        return None if units is None else format_units(units)
+
+    is_today = line.day == now_ms() // DAY_MS
+    return {
+        "userId": line.user_id,
+        "extUserId": line.ext_user_id,
+        "username": line.username,
+        "currency": line.currency,
+        "balance": format_units(line.balance_units),
+        "address": to_eip55(line.evm_address),
+        "tronAddress": to_tron(line.tron_address),
+        "paused": line.paused,
+        "limitDebit": limit(line.limit_debit_units),
+        "limitDay": limit(line.limit_day_units),
+        "debitedToday": format_units(line.day_debited_units if is_today else 0),
+        "hasPin": line.has_pin,
+        "createdMs": line.created_ms,
+    }

@@ -1,0 +1,127 @@
+"""What is read from wrk and /proc, and how goals are judged."""
+
+import os
+
+import pytest
+from bench.goals import GOALS, LARGE_SHARE, MILLION_MIB, Goal, figures_of, judge, judge_all
+from bench.meters import TICKS_PER_S, family_of, find_process, percentile, processor_s, read_busy, read_stat
+from bench.plans import Choice, ceiling_plans, is_picked, matrix_plans
+from bench.report import tell_failures, tell_row
+from bench.rows import Cost, Row
+from bench.wrk import WrkFailed, read_output
+
+OUTPUT = """Running 3s test @ http://127.0.0.1:1
+result: {"threads":[{"answered":101,"seconds":0.5,"used_up":false,"refusals":{"42200":2}},\
+{"answered":51,"seconds":0.5,"used_up":true,"refusals":{"42200":1,"HTTP502":4}}],\
+"p50_us":11000,"p99_us":20000,"max_us":30000,"errors":{"connect":0,"read":1,"write":0,"timeout":0}}
+"""
+COST = Cost(90.0, 20.0, 10.0, 5.0, 0.0, 80.0)
+
+
+def make_row(name: str, rate: float, p99_ms: float = 1.0, refusals: dict[str, int] | None = None) -> Row:
+    """A row with these figures."""
+    errors = {"connect": 0, "read": 0, "write": 0, "timeout": 0}
+    return Row(name, "hot", "mix", 64, 1000, rate, 1.0, p99_ms, 2.0, refusals or {}, errors, False, COST)
+
+
+def test_a_result_adds_up_over_its_threads() -> None:
+    result = read_output(OUTPUT)
+    assert result.answered == 152
+    assert result.rate == pytest.approx(300)
+    assert result.refusals == {"42200": 3, "HTTP502": 4}
+    assert result.used_up
+
+
+def test_output_without_a_result_says_what_wrk_said() -> None:
+    with pytest.raises(WrkFailed, match="unable to connect"):
+        read_output("unable to connect to 127.0.0.1:1 Connection refused\n")
+
+
+def test_a_row_with_a_refusal_is_told_as_failed() -> None:
+    row = make_row("hot/mix/64", 10.0, refusals={"42200": 3})
+    assert row.failures == 3
+    assert tell_failures(row) == "42200×3"
+    assert "FAILED" in tell_row(row)
+    assert "FAILED" not in tell_row(make_row("hot/mix/64", 10.0))
+
+
+def test_a_goal_at_its_bound_is_met_and_one_to_stay_below_is_not() -> None:
+    at_least, below = Goal("a", "x", 8000), Goal("b", "x", 8000, below=True)
+    assert judge(at_least, {"x": 8000.0}).verdict == "met"
+    assert judge(at_least, {"x": 7999.9}).verdict == "missed"
+    assert judge(below, {"x": 8000.0}).verdict == "missed"
+    assert judge(below, {"x": 7999.9}).verdict == "met"
+
+
+def test_a_goal_without_its_figure_is_neither_met_nor_missed() -> None:
+    judgement = judge(GOALS[0], {})
+    assert (judgement.verdict, judgement.measured) == ("not measured", None)
+
+
+def test_every_goal_finds_its_figure_among_the_rows_of_a_full_run() -> None:
+    names = {plan.name for plan in matrix_plans(1, quick=False)}
+    figures = figures_of([make_row(name, 10_000.0) for name in names])
+    unmeasured = [goal.goal for goal in judge_all(figures) if goal.verdict == "not measured"]
+    assert len(unmeasured) == 3, unmeasured
+    assert MILLION_MIB not in figures
+    assert LARGE_SHARE not in figures
+
+
+def test_a_quick_run_has_every_row_that_a_goal_is_set_for() -> None:
+    full = figures_of([make_row(plan.name, 1.0) for plan in matrix_plans(1, quick=False)])
+    quick = figures_of([make_row(plan.name, 1.0) for plan in matrix_plans(1, quick=True)])
+    wanted = {goal.figure for goal in GOALS} & full.keys()
+    assert wanted <= quick.keys()
+
+
+def test_names_of_rows_are_their_own() -> None:
+    plans = matrix_plans(1, quick=False) + ceiling_plans(1, quick=False)
+    assert len(plans) == 2 * 9 * 4 + 12
+    assert len({plan.name for plan in plans}) == len(plans)
+
+
+@pytest.mark.parametrize(
+    ("only", "picked"),
+    [(None, True), ("hot/exchange", True), ("exch", True), ("*/exchange/64", True), ("exchange/6?", False)],
+)
+def test_a_row_is_picked_by_a_part_of_its_name_or_a_pattern(only: str | None, picked: bool) -> None:
+    assert is_picked("hot/exchange/64", only) is picked
+
+
+def test_only_the_merchants_that_rows_need_are_prepared() -> None:
+    assert Choice(quick=False, large=False, only="hot/exchange", seconds=1).populations == ["hot"]
+    assert Choice(quick=False, large=True, only="large", seconds=1).populations == ["large"]
+    assert Choice(quick=True, large=False, only=None, seconds=1).populations == ["hot", "thousand"]
+    assert Choice(quick=True, large=False, only="memory", seconds=1).populations == []
+
+
+def test_the_floods_rows_are_measured_together_or_not_at_all() -> None:
+    assert len(Choice(quick=True, large=False, only="beside reads", seconds=1).flood) == 3
+    assert Choice(quick=True, large=False, only="hot", seconds=1).flood == []
+
+
+def test_a_process_is_read_whatever_its_name_holds() -> None:
+    text = "7 (a) (b c) S 3 1 1 0 -1 4194560 1 2 3 4 100 50 200 25 20 0"
+    assert read_stat(text) == (3, 150 / TICKS_PER_S, 225 / TICKS_PER_S)
+
+
+def test_waiting_for_a_disk_is_no_work_of_the_machine() -> None:
+    assert read_busy("cpu 100 200 300 9999 8888 10 20 7 0 0\ncpu0 1") == (630 / TICKS_PER_S, 7 / TICKS_PER_S)
+
+
+def test_a_family_holds_grandchildren_and_no_strangers() -> None:
+    processes = {
+        pid: read_stat(f"{pid} (x) S {parent} " + "0 " * 13) for pid, parent in ((2, 1), (3, 2), (4, 9))
+    }
+    assert family_of(1, processes) == {1, 2, 3}
+
+
+def test_this_process_is_found_and_has_worked() -> None:
+    assert processor_s(os.getpid()) > 0
+    with pytest.raises(LookupError, match="no such word"):
+        find_process(os.getpid(), ("no such word",))
+
+
+def test_a_percentile_is_one_of_the_values() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert [percentile(values, hundredths) for hundredths in (0, 50, 99, 100)] == [1.0, 50.0, 99.0, 100.0]

@@ -1,0 +1,76 @@
+"""`wrk` with `walk.lua` against a small server: no prepared request is sent twice, codes are counted."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from bench.wrk import Shooting, threads_for
+
+pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is installed by `make bench` alone")
+
+CONNECTIONS = 4
+REQUESTS = 50
+SECONDS = 60
+"""Never reached: the run ends when its requests are used up."""
+
+
+class Ledger(BaseHTTPRequestHandler):
+    """Notes every body, and refuses one that it has seen."""
+
+    protocol_version = "HTTP/1.1"
+    seen: list[bytes]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        code = 40103 if body in self.seen else 40900 if body.endswith(b"7") else 200
+        self.seen.append(body)
+        answer = b'{"code":%d,"msg":"","data":null}' % code
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Nothing is logged."""
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    Ledger.seen = []
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Ledger)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def write_slices(path: Path) -> None:
+    for piece in range(threads_for(CONNECTIONS)):
+        bodies = [f"slice {piece} request {number}".encode() for number in range(REQUESTS)]
+        requests = [b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
+        Path(f"{path}.{piece}").write_bytes(b"".join(b"%05d%b" % (len(r), r) for r in requests))
+
+
+def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
+    server: ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    program = shutil.which("wrk")
+    assert program is not None
+    write_slices(tmp_path / "slice")
+    address = f"http://127.0.0.1:{server.server_port}"
+    result = Shooting(program, address, tmp_path / "slice", CONNECTIONS, SECONDS).wait()
+    assert result.used_up
+    assert len(set(Ledger.seen)) == len(Ledger.seen) >= result.answered >= REQUESTS - CONNECTIONS
+    # Requests under way when the run ends were seen by the server and not answered in time to be counted.
+    assert set(result.refusals) == {"40900"}
+    assert result.refusals["40900"] <= sum(body.endswith(b"7") for body in Ledger.seen)

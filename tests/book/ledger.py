@@ -1,0 +1,238 @@
+"""A book in memory: what the database keeps of one, read and written batch by batch as the store does.
+
+Rules: `open` gives a draft that knows only what the batch needs, so a rule that looks at more than it named fails;
+`commit` refuses what the schema's keys and checks refuse. What a rule must know about a known order is read back
+from its postings, not kept from the first time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.needs import Needs, gather
+from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
+from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.book.state import (
+    DAY_MS,
+    CallbackDue,
+    Changes,
+    Draft,
+    Entry,
+    KnownTransfer,
+    Rate,
+    Step,
+    SubUser,
+)
+from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
+
+START_MS = 20_000 * DAY_MS
+RANGE_NO = 7
+KFB_RATE = Rate(7 * 10**8, False, START_MS, None)
+USDT_RATE = Rate(14 * 10**6, False, START_MS, None)
+
+
+def submit(*commands: Command | Submission) -> list[Submission]:
+    """Submissions of the service's own, where a command stands alone."""
+    return [each if isinstance(each, Submission) else Submission(each) for each in commands]
+
+
+@dataclass
+class Ledger:
+    """One book as its rows stand after the last commit."""
+
+    merchant_id: int = 1001
+    range_no: int = RANGE_NO
+    counter: int = 0
+    next_range: int | None = None
+    head_hash: bytes = FIRST_HASH
+    last_ms: int = START_MS
+    settings_version: int = 1
+    withdrawn_day: int = 0
+    withdrawn_units: int = 0
+    balances: dict[int, int] = field(default_factory=lambda: {account.account_id: 0 for account in FIXED})
+    nonces: set[str] = field(default_factory=set)
+    sub_users: dict[int, SubUser] = field(default_factory=dict)
+    address_indexes: dict[int, int] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
+    approved_by: dict[int, str] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    callbacks: list[CallbackDue] = field(default_factory=list)
+    rates: dict[tuple[str, str], Rate] = field(
+        default_factory=lambda: {(USDT, KFB): KFB_RATE, (KFB, USDT): USDT_RATE}
+    )
+
+    def open(self, needs: Needs, now_ms: int) -> Draft:
+        """What a batch that needs this is judged on; nothing in it is shared with the ledger."""
+        draft = Draft(
+            self.merchant_id,
+            max(self.last_ms, now_ms),
+            self.range_no,
+            self.counter,
+            self.next_range,
+            len(self.entries),
+            self.head_hash,
+            self.settings_version,
+            self.withdrawn_day,
+            self.withdrawn_units,
+        )
+        draft.used_nonces = needs.nonces & self.nonces
+        draft.balances = {account_id: self.balances[account_id] for account_id in needs.accounts}
+        for user in self.sub_users.values():
+            if user.ext_user_id in needs.ext_user_ids or _addresses(user) & needs.addresses:
+                draft.add_sub_user(replace(user), self.balances[user.user_id])
+        for order in self.withdrawals.values():
+            if order.order_id in needs.withdrawal_ids or order.mc_order_id in needs.withdrawal_mc_ids:
+                draft.put_withdrawal(order)
+        for entry in self.entries:
+            if entry.mc_order_id in needs.order_ids_known and entry.kind in needs.order_kinds:
+                _know(draft, entry)
+        if needs.rates:
+            draft.rates = dict(self.rates)
+        return draft
+
+    def commit(self, draft: Draft) -> None:
+        """Write what a batch changed, all of it or an AssertionError."""
+        changes = draft.changes
+        assert draft.entry_count - len(changes.entries) == len(self.entries), "judged on another head"
+        self._claim(changes.nonces)
+        self._append(changes.entries)
+        self._write_accounts(draft)
+        self._write_orders(draft)
+        self.range_no, self.counter, self.next_range = draft.range_no, draft.counter, draft.next_range
+        self.head_hash, self.last_ms = draft.head_hash, draft.now_ms
+        self.withdrawn_day, self.withdrawn_units = draft.withdrawn_day, draft.withdrawn_units
+
+    def judge(self, submissions: Iterable[Submission], now_ms: int = START_MS) -> tuple[list[Outcome], Draft]:
+        """What a batch would answer and change."""
+        batch = list(submissions)
+        draft = self.open(gather(batch), now_ms)
+        return apply_batch(draft, batch), draft
+
+    def run(self, submissions: Iterable[Submission], now_ms: int = START_MS) -> list[Outcome]:
+        """Carry a batch out; one in which everything is stale is rolled back, as the writer does."""
+        outcomes, draft = self.judge(submissions, now_ms)
+        if not all(isinstance(outcome, Stale) for outcome in outcomes):
+            self.commit(draft)
+        return outcomes
+
+    def ask(self, command: Command | Submission, now_ms: int = START_MS) -> Outcome:
+        """Carry one command out."""
+        (outcome,) = self.run(submit(command), now_ms)
+        return outcome
+
+    def totals(self) -> dict[str, int]:
+        """The sum of all balances, by currency; 0 unless money was made or lost."""
+        sums: Counter[str] = Counter()
+        currencies = {account.account_id: account.currency for account in FIXED}
+        for account_id, balance in self.balances.items():
+            sums[currencies.get(account_id) or self.sub_users[account_id].currency] += balance
+        return dict(sums)
+
+    def _claim(self, nonces: list[str]) -> None:
+        assert len(set(nonces)) == len(nonces)
+        assert not self.nonces & set(nonces)
+        self.nonces.update(nonces)
+
+    def _append(self, entries: list[Entry]) -> None:
+        keys = {(entry.mc_order_id, entry.kind) for entry in self.entries}
+        for entry in entries:
+            key = entry.mc_order_id, entry.kind
+            assert entry.mc_order_id is None or key not in keys
+            keys.add(key)
+            assert all(entry.entry_id != other.entry_id for other in self.entries)
+            self.entries.append(entry)
+
+    def _write_accounts(self, draft: Draft) -> None:
+        changes = draft.changes
+        for user, index in zip(changes.registered, changes.address_indexes, strict=True):
+            others = self.sub_users.values()
+            assert all(user.ext_user_id != other.ext_user_id for other in others)
+            assert not any(_addresses(user) & _addresses(other) for other in others)
+            assert index not in self.address_indexes.values()
+            self.sub_users[user.user_id] = replace(user)
+            self.address_indexes[user.user_id] = index
+            self.balances[user.user_id] = draft.balances[user.user_id]
+        for account_id in changes.touched:
+            assert account_id in self.balances
+            balance = draft.balances[account_id]
+            floor = -MAX_BALANCE_UNITS if account_id in BELOW_ZERO_IDS else 0
+            assert floor <= balance <= MAX_BALANCE_UNITS
+            self.balances[account_id] = balance
+        for user_id in changes.debited:
+            counted = draft.sub_users[user_id]
+            self.sub_users[user_id] = replace(
+                self.sub_users[user_id], day=counted.day, day_debited=counted.day_debited
+            )
+
+    def _write_orders(self, draft: Draft) -> None:
+        changes = draft.changes
+        assert not {order_id for order_id in changes.created if order_id in self.withdrawals}
+        taken = Counter(step.order_id for step in changes.steps)
+        for order_id in changes.moved - set(changes.created):
+            order = draft.withdrawals[order_id]
+            assert self.withdrawals[order_id].step_no == order.step_no - taken[order_id]
+        for order_id in {*changes.created, *changes.moved}:
+            self.withdrawals[order_id] = draft.withdrawals[order_id]
+        self.steps += changes.steps
+        self.callbacks += changes.callbacks
+        told = [(callback.order_id, callback.status) for callback in self.callbacks]
+        assert len(set(told)) == len(told)
+        self.approved_by |= changes.approvals
+
+
+def _addresses(user: SubUser) -> set[bytes]:
+    return {user.evm_address, user.tron_address}
+
+
+def _know(draft: Draft, entry: Entry) -> None:
+    """Read an order's outcome back from its postings."""
+    assert entry.mc_order_id is not None
+    first, *rest = entry.postings
+    second = rest[0].amount_units if rest else 0
+    name, amount, rate_e8 = entry.mc_order_id, first.amount_units, entry.rate_e8
+    if entry.kind == "exchange":
+        got = rest[0].currency
+        draft.known_exchanges[name] = Exchanged(entry.entry_id, first.currency, got, amount, second, rate_e8)
+        return
+    done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)
+    user_id = first.source_id if entry.kind == "user_to_merchant" else first.target_id
+    draft.known_transfers[entry.kind, name] = KnownTransfer(done, user_id)
+
+
+def check_chain(ledger: Ledger) -> None:
+    """Every hash follows from the entry and the hash before it, and every balance from the postings."""
+    head, last_ms, balances = FIRST_HASH, START_MS, {account.account_id: 0 for account in FIXED}
+    for entry in ledger.entries:
+        balances.update({entry.entry_id: 0} if entry.kind == "register" else {})
+        for posting in entry.postings:
+            balances[posting.source_id] -= posting.amount_units
+            balances[posting.target_id] += posting.amount_units
+            assert (posting.source_balance, posting.target_balance) == (
+                balances[posting.source_id],
+                balances[posting.target_id],
+            )
+        form = canonical(
+            ledger.merchant_id,
+            entry.entry_id,
+            entry.kind,
+            entry.mc_order_id,
+            entry.at_ms,
+            entry.rate_e8,
+            entry.facts,
+            entry.postings,
+        )
+        head = chain_hash(head, form)
+        assert entry.hash == head
+        assert entry.at_ms >= last_ms
+        last_ms = entry.at_ms
+    assert head == ledger.head_hash
+    assert balances == ledger.balances
+
+
+def blank_changes(*nonces: str) -> Changes:
+    """What a batch changes that did nothing but claim nonces."""
+    return Changes(nonces=list(nonces))

@@ -1,0 +1,224 @@
+"""The writer's connection: what is asked is answered in order, and a loss is told at once."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import psycopg
+import pytest
+from tests.crash.shop import run
+
+from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Link, LinkLost, StatementFailed
+from merchant_wallet.db import connect
+
+STATEMENTS = {
+    b"one": b"select 1",
+    b"echo": b"select $1::text",
+    b"big": b"select length($1::text)",
+    b"pad": b"select repeat('x', $1::int)",
+    b"divide": b"select 1 / $1::int",
+    b"pid": b"select pg_backend_pid()",
+    b"make": b"create table kept (word text)",
+    b"keep": b"insert into kept values ($1::text)",
+    b"nap": b"select pg_sleep($1::float8)",
+}
+PATIENCE_S = 10.0
+"""How long a test waits for what should come at once; the link's own time is three times as long."""
+
+
+async def _soon(work: Coroutine[Any, Any, Any]) -> Any:
+    async with asyncio.timeout(PATIENCE_S):
+        return await work
+
+
+async def _open(url: str, timeout_s: float = 30.0) -> Link:
+    statements = {name: text for name, text in STATEMENTS.items() if name != b"keep"}
+    return await Link.open(url, statements, timeout_s)
+
+
+async def _pid(link: Link) -> int:
+    (result,) = await link.run([(b"pid", ())])
+    return int(result.get_value(0, 0) or 0)
+
+
+async def _terminate(url: str, *pids: int) -> None:
+    """End sessions, and wait until they are gone."""
+    async with await connect(url) as connection:
+        for pid in pids:
+            await connection.execute("select pg_terminate_backend(%s, 5000)", [pid])
+
+
+def test_statements_are_answered_in_their_order(database_url: str) -> None:
+    async def scenario() -> list[bytes | None]:
+        link = await _open(database_url)
+        words = [b"first", b"second", b"third"]
+        results = await link.run([(b"echo", (word,)) for word in words])
+        await link.close()
+        return [result.get_value(0, 0) for result in results]
+
+    assert run(scenario()) == [b"first", b"second", b"third"]
+
+
+def test_a_refused_statement_names_its_sqlstate_and_the_link_goes_on(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        with pytest.raises(StatementFailed) as failure:
+            await link.run([(BEGIN, ()), (b"one", ()), (b"divide", (b"0",)), (b"one", ())])
+        assert failure.value.sqlstate == "22012"
+        await link.run([(ROLLBACK, ())])
+        (result,) = await link.run([(b"divide", (b"1",))])
+        assert result.get_value(0, 0) == b"1"
+        await link.close()
+
+    run(scenario())
+
+
+def test_what_follows_a_refused_statement_is_not_done(database_url: str) -> None:
+    async def scenario() -> int:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table kept (word text)")
+            link = await Link.open(database_url, STATEMENTS)
+            with pytest.raises(StatementFailed):
+                await link.run([(BEGIN, ()), (b"divide", (b"0",)), (b"keep", (b"late",)), (COMMIT, ())])
+            await link.run([(ROLLBACK, ())])
+            await link.close()
+            cursor = await connection.execute("select count(*) from kept")
+            row = await cursor.fetchone()
+            return int(row[0]) if row else -1
+
+    assert run(scenario()) == 0
+
+
+def test_more_than_the_socket_holds_goes_through_in_both_directions_at_once(database_url: str) -> None:
+    async def scenario() -> list[int]:
+        link = await _open(database_url)
+        word = b"x" * 3_000_000
+        calls = [(b"pad", (b"3000000",)), (b"big", (word,)), (b"pad", (b"3000000",)), (b"big", (word,))]
+        results = await _soon(link.run(calls))
+        await link.close()
+        return [len(result.get_value(0, 0) or b"") for result in results]
+
+    assert run(scenario()) == [3_000_000, 7, 3_000_000, 7]
+
+
+def test_a_session_that_is_ended_while_it_works_is_lost(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        pid = await _pid(link)
+        working = asyncio.create_task(link.run([(b"nap", (b"60",)), (b"one", ())]))
+        await _until_asleep(database_url, pid)
+        await _terminate(database_url, pid)
+        with pytest.raises((LinkLost, StatementFailed)):
+            await _soon(working)
+        with pytest.raises(LinkLost):
+            await _soon(link.run([(b"one", ())]))
+        assert link.broken
+        await link.close()
+
+    run(scenario())
+
+
+async def _until_asleep(url: str, pid: int) -> None:
+    async with await connect(url) as connection:
+        query = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+        while await (await connection.execute(query, [pid])).fetchone() is None:
+            await asyncio.sleep(0.01)
+
+
+def test_a_session_that_ends_while_idle_is_known_to_be_broken_before_it_is_used(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        await _terminate(database_url, await _pid(link))
+        await _until_broken(link)
+        with pytest.raises(LinkLost):
+            await _soon(link.run([(b"one", ())]))
+        await link.close()
+
+    run(scenario())
+
+
+async def _until_broken(link: Link) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not link.broken:
+            await asyncio.sleep(0.01)
+
+
+def test_closing_a_lost_link_does_not_deafen_the_one_that_got_its_file_number(database_url: str) -> None:
+    async def scenario() -> None:
+        lost = await _open(database_url)
+        await _terminate(database_url, await _pid(lost))
+        await _until_broken(lost)
+        # The system gives out the lowest free number, so one of these has the lost one's.
+        links = [await _open(database_url) for _ in range(3)]
+        await lost.close()
+        for link in links:
+            await _soon(link.run([(b"one", ())]))
+            await link.close()
+
+    run(scenario())
+
+
+def test_a_statement_that_takes_too_long_loses_the_link(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url, timeout_s=0.2)
+        with pytest.raises(LinkLost, match="no answer in time"):
+            await link.run([(b"nap", (b"60",))])
+        assert link.broken
+        await link.close()
+
+    run(scenario())
+
+
+def test_a_caller_that_gives_up_leaves_a_broken_link(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        working = asyncio.create_task(link.run([(b"nap", (b"60",))]))
+        await asyncio.sleep(0)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert link.broken
+        await link.close()
+
+    run(scenario())
+
+
+def test_a_database_that_is_not_there_is_a_lost_link(database_url: str) -> None:
+    async def scenario() -> None:
+        with pytest.raises(LinkLost):
+            await Link.open(database_url.replace("host=", "host=%2Fnowhere"), STATEMENTS)
+
+    run(scenario())
+
+
+def test_a_link_that_cannot_be_prepared_is_closed(database_url: str) -> None:
+    async def scenario() -> int:
+        for _ in range(3):
+            with pytest.raises(StatementFailed):
+                await Link.open(database_url, {b"nothing": b"select * from no_such_table"})
+        async with await connect(database_url) as connection:
+            query = "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
+            query += " and datname = current_database()"
+            async with asyncio.timeout(PATIENCE_S):
+                while await _count(connection, query):
+                    await asyncio.sleep(0.02)
+            return await _count(connection, query)
+
+    assert run(scenario()) == 0
+
+
+async def _count(connection: psycopg.AsyncConnection, query: str) -> int:
+    row = await (await connection.execute(query.encode())).fetchone()
+    return int(row[0]) if row else 0
+
+
+def test_a_link_may_be_closed_twice(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        await link.close()
+        await link.close()
+        assert link.broken
+        with pytest.raises(LinkLost):
+            await link.run([(b"one", ())])
+
+    run(scenario())

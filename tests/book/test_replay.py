@@ -1,0 +1,42 @@
+"""What a replay finds by itself: ids, floors and holds that no database row can show alone."""
+
+import pytest
+from tests.book.scribe import MERCHANT_ID, RANGE_NO
+
+from merchant_wallet import ids
+from merchant_wallet.book.faults import FaultFound
+from merchant_wallet.book.replay import Replay, first_id_after, position_of
+from merchant_wallet.book.state import Entry, Posting
+from merchant_wallet.money import KFB
+
+
+def test_the_id_after_the_last_of_a_range_is_the_first_of_the_next() -> None:
+    last = ids.compose(RANGE_NO, ids.MAX_COUNTER)
+    assert first_id_after(None, [RANGE_NO, 40]) == ids.compose(RANGE_NO, 1)
+    assert first_id_after(last - 1, [RANGE_NO, 40]) == last
+    assert first_id_after(last, [RANGE_NO, 40, 41]) == ids.compose(40, 1)
+    assert first_id_after(last, [RANGE_NO]) is None
+    assert first_id_after(None, []) is None
+
+
+def test_the_place_of_an_id_counts_the_ranges_before_its_own() -> None:
+    assert position_of(ids.compose(RANGE_NO, 5), [RANGE_NO, 40]) == 5
+    assert position_of(ids.compose(40, 5), [RANGE_NO, 40]) == ids.MAX_COUNTER + 5
+    assert position_of(ids.compose(41, 5), [RANGE_NO, 40]) is None
+
+
+def test_a_balance_that_passes_its_floor_for_a_moment_is_named() -> None:
+    replay = Replay(MERCHANT_ID, (RANGE_NO,))
+    below = Posting(2, 11, KFB, 5, -5, 5)
+    entry = Entry(ids.compose(RANGE_NO, 1), "adjust", None, 1, 0, "", (below,), b"")
+    with pytest.raises(FaultFound) as found:
+        replay.take(entry)
+    assert (found.value.fault.rule, found.value.fault.account) == ("floor", "merchant:KFB")
+
+
+def test_a_hold_that_no_open_order_explains_is_named() -> None:
+    replay = Replay(MERCHANT_ID, (RANGE_NO,))
+    replay.balances[3] = 7
+    with pytest.raises(FaultFound) as found:
+        replay.close()
+    assert (found.value.fault.rule, found.value.fault.account) == ("hold", "hold:USDT")

@@ -1,0 +1,183 @@
+"""Every way of tampering with a book, and the fault that must be named for it."""
+
+from functools import partial
+
+import pytest
+from tests.book.scribe import COIN, Scribe, on
+
+from merchant_wallet.book.faults import RULES, Fault
+from merchant_wallet.book.verify import verify_book
+
+
+def find_fault(scribe: Scribe) -> Fault:
+    fault = on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id)).fault
+    assert fault is not None
+    return fault
+
+
+TAMPERINGS = [
+    # What is done to the row, the entry whose row it is, the rule that must be named.
+    ("update posting set amount = amount + 1 where entry_id = {}", "debit", "balance"),
+    ("update posting set source_balance = source_balance - 1 where entry_id = {}", "credit", "balance"),
+    ("update posting set target_balance = target_balance + 1 where entry_id = {}", "credit", "balance"),
+    ("update posting set target_id = 11 where entry_id = {} and posting_no = 2", "debit", "hash"),
+    ("update posting set source_id = 999 where entry_id = {}", "credit", "posting"),
+    ("update posting set posting_no = 3 where entry_id = {} and posting_no = 2", "debit", "posting"),
+    ("delete from posting where entry_id = {} and posting_no = 2", "debit", "hash"),
+    ("delete from posting where entry_id = {}", "exchange", "hash"),
+    ("delete from entry where entry_id = {}", "debit", "id"),
+    ("delete from entry where entry_id = {}", "fund", "id"),
+    ("update entry set hash = sha256(hash) where entry_id = {}", "exchange", "hash"),
+    ("update entry set at_ms = at_ms + 1 where entry_id = {}", "exchange", "hash"),
+    ("update entry set at_ms = 0 where entry_id = {}", "exchange", "time"),
+    ("update entry set rate_e8 = 0 where entry_id = {}", "debit", "hash"),
+    ("update entry set mc_order_id = 'other' where entry_id = {}", "debit", "hash"),
+    ("update entry set kind = 'merchant_to_user' where entry_id = {}", "debit", "hash"),
+    ("update entry set facts = '' where entry_id = {}", "adjust", "hash"),
+    ("update withdrawal set address = lower(address) where order_id = {}", "paid", "order"),
+    ("update withdrawal set chain = 'TRC20' where order_id = {}", "waiting", "order"),
+    ("update withdrawal set amount = amount + 1 where order_id = {}", "waiting", "order"),
+    ("update withdrawal set fee = fee - 1 where order_id = {}", "waiting", "order"),
+    ("update withdrawal set rate_e8 = 0 where order_id = {}", "waiting", "order"),
+    ("update withdrawal set mc_order_id = 'w9' where order_id = {}", "waiting", "order"),
+    ("update withdrawal set notify_url = 'https://a.example' where order_id = {}", "waiting", "order"),
+    ("update withdrawal set deadline_ms = deadline_ms + 1 where order_id = {}", "waiting", "order"),
+    ("update withdrawal set created_ms = created_ms - 1 where order_id = {}", "waiting", "order"),
+    ("delete from withdrawal where order_id = {}", "cancelled", "order"),
+    ("update withdrawal set status = 1, step_no = 1 where order_id = {}", "waiting", "step"),
+    ("update withdrawal set finished_ms = null where order_id = {}", "cancelled", "step"),
+    ("update withdrawal set approved_ms = null where order_id = {}", "running", "step"),
+    ("delete from withdrawal_step where order_id = {} and step_no = 1", "failed", "step"),
+    ("delete from withdrawal_step where order_id = {}", "waiting", "step"),
+    ("update withdrawal_step set at_ms = 0 where order_id = {} and step_no = 0", "paid", "step"),
+    ("update withdrawal set tx_hash = '0xbad' where order_id = {}", "paid", "release"),
+    ("delete from callback where order_id = {} and status = 3", "failed", "callback"),
+    ("update callback set status = 5 where order_id = {}", "cancelled", "callback"),
+    ("update callback set created_ms = 1 where order_id = {}", "cancelled", "callback"),
+    ("update sub_user set evm_address = sha256('x')::bytea where user_id = {}", "anna", "sub-user"),
+    ("update sub_user set ext_user_id = 'eve' where user_id = {}", "anna", "sub-user"),
+    ("update sub_user set address_index = 77 where user_id = {}", "anna", "sub-user"),
+    ("delete from sub_user where user_id = {}", "bert", "sub-user"),
+]
+
+
+@pytest.mark.parametrize(("statement", "name", "rule"), TAMPERINGS)
+def test_a_row_that_was_tampered_with_is_named(
+    scribe: Scribe, named: dict[str, int], statement: str, name: str, rule: str
+) -> None:
+    scribe.tamper(statement.format(named[name]))
+    fault = find_fault(scribe)
+    assert fault.rule == rule, fault
+    place = named["settle"] if rule == "release" else named[name]
+    assert place in (fault.entry_id, fault.order_id), fault
+
+
+BOOK_TAMPERINGS = [
+    ("update account set balance = balance + 1 where account_id = 1", "account"),
+    ("update account set balance = balance + 1 where kind = 'subuser' and balance > 0", "account"),
+    ("update account set day_debited = 0 where day_debited > 0", "account"),
+    ("update account set currency = 'USDT' where kind = 'subuser'", "account"),
+    ("delete from account where account_id = 9", "account"),
+    ("insert into account values (1001, 5000, 'subuser', 'KFB', 0)", "account"),
+    ("update book set entry_count = entry_count + 1", "book"),
+    ("update book set id_counter = id_counter + 1", "book"),
+    ("update book set head_hash = sha256(head_hash)", "book"),
+    ("update book set withdrawn_units = 0", "book"),
+    ("update book set withdrawn_day = withdrawn_day + 1", "book"),
+    ("update book set last_ms = 0", "book"),
+    ("update book set next_range = 8", "book"),
+    ("delete from book", "book"),
+    ("update id_range set merchant_id = 5", "id"),
+    ("delete from wallet_address where address < '\\x50'", "wallet"),
+    ("update wallet_address set user_id = (select max(user_id) from sub_user)", "wallet"),
+    ("insert into wallet_address select 1001, sha256('x')::bytea, min(user_id) from sub_user", "wallet"),
+    ("delete from given_address where address < '\\x50'", "wallet"),
+    ("insert into posting values (1001, 3, 1, 1, 2, 'USDT', 1, 0, 0)", "orphan"),
+    ("insert into posting values (1001, 9000000000000000, 1, 1, 2, 'USDT', 1, 0, 0)", "orphan"),
+    ("insert into withdrawal_step values (1001, 5, 0, default, null, 0, 1, 'x')", "orphan"),
+    ("insert into callback values (1001, 5, 2, 'e', 1)", "orphan"),
+    (
+        "insert into withdrawal values (1001, 5, 'o', 2, 1, 0, 'ERC20', 'a', 'u', 0, 0, null, null, 0, 0)",
+        "orphan",
+    ),
+    ("insert into sub_user values (1001, 5, 'e', 'e', 9, '\\x00', '\\x01', false, 0, 0, null, 0)", "orphan"),
+]
+
+
+@pytest.mark.parametrize(("statement", "rule"), BOOK_TAMPERINGS)
+def test_a_book_that_was_tampered_with_is_named(
+    scribe: Scribe, named: dict[str, int], statement: str, rule: str
+) -> None:
+    scribe.tamper(statement)
+    fault = find_fault(scribe)
+    assert fault.rule == rule, fault
+
+
+def test_every_rule_but_those_that_follow_from_others_has_its_tampering() -> None:
+    covered = {rule for _, _, rule in TAMPERINGS} | {rule for _, rule in BOOK_TAMPERINGS}
+    forged = {"shape", "facts", "floor", "hold", "checkpoint"}
+    # Postings move between two accounts, so with sound balances the sum can't be anything but 0.
+    assert set(RULES) - covered - forged == {"sum"}
+
+
+FORGERIES = [
+    # With all hashes made anew, so that only what the entries mean can give them away.
+    ("update entry set rate_e8 = 2 where entry_id = {}", "debit", "shape"),
+    ("update entry set rate_e8 = rate_e8 + 1000 where entry_id = {}", "exchange", "shape"),
+    ("update entry set mc_order_id = null where entry_id = {}", "credit", "shape"),
+    ("update entry set mc_order_id = 'm' where entry_id = {}", "fees", "shape"),
+    ("update entry set kind = 'exchange' where entry_id = {}", "free debit", "shape"),
+    ('update entry set facts = \'{{"actor":"ann"}}\' where entry_id = {}', "adjust", "facts"),
+    ("update entry set facts = replace(facts, 'a correction', ' ') where entry_id = {}", "adjust", "facts"),
+    ("update entry set facts = 'x' where entry_id = {}", "settle", "facts"),
+    ("update entry set facts = 'x' where entry_id = {}", "anna", "facts"),
+    ("update entry set facts = replace(facts, 'KFB', 'EUR') where entry_id = {}", "anna", "facts"),
+    ("update entry set facts = replace(facts, 'anna', 'evil') where entry_id = {}", "anna", "sub-user"),
+    ("update entry set facts = 'x' where entry_id = {}", "paid", "facts"),
+    ("update entry set facts = replace(facts, '0x', '0X') where entry_id = {}", "paid", "order"),
+    ("update entry set kind = 'refund' where entry_id = {}", "cancel", "release"),
+    ("update entry set kind = 'cancel' where entry_id = {}", "settle", "shape"),
+    ("update entry set facts = replace(facts, '0xfeed', '0xbad') where entry_id = {}", "settle", "release"),
+    ("update entry set at_ms = at_ms + 1 where entry_id = {}", "cancel", "release"),
+    ("update posting set source_id = 999 where entry_id = {}", "credit", "posting"),
+]
+
+
+@pytest.mark.parametrize(("statement", "name", "rule"), FORGERIES)
+def test_an_entry_forged_with_its_hash_is_named(
+    scribe: Scribe, named: dict[str, int], statement: str, name: str, rule: str
+) -> None:
+    scribe.tamper(statement.format(named[name]))
+    scribe.rechain()
+    fault = find_fault(scribe)
+    assert (fault.rule, fault.entry_id) == (rule, named[name]), fault
+
+
+def test_a_hold_that_is_released_twice_is_named(scribe: Scribe, named: dict[str, int]) -> None:
+    scribe.tamper(
+        "update entry set facts = (select facts from entry where entry_id = %s) where entry_id = %s",
+        (named["cancel"], named["refund"]),
+    )
+    scribe.rechain()
+    fault = find_fault(scribe)
+    assert (fault.rule, fault.entry_id, fault.order_id) == ("release", named["refund"], named["cancelled"])
+
+
+def test_an_order_that_ended_without_its_entry_is_named(scribe: Scribe) -> None:
+    scribe.fund(100 * COIN)
+    order_id = scribe.withdraw("w1", 10 * COIN)
+    last_ms = scribe.draft.now_ms
+    scribe.tamper(
+        "insert into withdrawal_step values (1001, %s, 1, default, 0, 4, %s, 'forged')", (order_id, last_ms)
+    )
+    scribe.tamper("insert into callback values (1001, %s, 4, 'e', %s)", (order_id, last_ms))
+    scribe.tamper("update withdrawal set status = 4, step_no = 1, finished_ms = %s", (last_ms,))
+    fault = find_fault(scribe)
+    assert (fault.rule, fault.order_id) == ("release", order_id)
+
+
+def test_a_second_fault_does_not_hide_the_first(scribe: Scribe, named: dict[str, int]) -> None:
+    for name in ("debit", "exchange", "adjust"):
+        scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
+    fault = find_fault(scribe)
+    assert fault.entry_id == min(named["debit"], named["exchange"])

@@ -1,0 +1,179 @@
+"""A wallet as an operator has it at the terminal: a database, a data folder, and the program itself."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from typer.testing import CliRunner, Result
+
+from merchant_wallet.app import make_base
+from merchant_wallet.book.commands import (
+    Command,
+    CreateWithdrawal,
+    MerchantToUser,
+    Register,
+    Submission,
+    UserToMerchant,
+)
+from merchant_wallet.book.outcomes import Outcome, SubUserFound, Transferred, Withdrawal
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.cli.program import app
+from merchant_wallet.config import load_settings
+from merchant_wallet.db import connect, connect_sync
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.money import parse_units
+from merchant_wallet.subusers.wallets import derive_wallets
+
+COMMAND = Path(sys.executable).with_name("merchant-wallet")
+ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Wallet:
+    """One database with its data folder. `run` calls the program here, `start` as a process of its own."""
+
+    url: str
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    orders: int = 0
+
+    def __post_init__(self) -> None:
+        self.variables = {"WALLET_DATABASE_URL": self.url, "WALLET_DATA": str(self.folder), **self.variables}
+
+    def run(self, *arguments: object, status: int = 0, stdin: str | None = None) -> Result:
+        """Run a command, expecting this exit status."""
+        result = CliRunner().invoke(app, list(map(str, arguments)), env=self.variables, input=stdin)
+        assert result.exit_code == status, f"{arguments}: {result.output}"
+        return result
+
+    def ask(self, *arguments: object, status: int = 0) -> dict[str, Any]:
+        """Run a command with `--json` and give its one document."""
+        document = json.loads(self.run(*arguments, "--json", status=status).stdout)
+        assert isinstance(document, dict)
+        return document
+
+    def refuse(self, *arguments: object, status: int = 1) -> str:
+        """Run a command that must print nothing and say why on standard error; gives the sentence."""
+        result = self.run(*arguments, status=status)
+        assert result.stdout == ""
+        return result.stderr.strip()
+
+    def start(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        """Run a command in a process of its own, to its end."""
+        return subprocess.run(
+            [str(COMMAND), *map(str, arguments)],
+            env={**clean_environment(), **self.variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def open_merchant(self, name: str = "Shop", *options: object) -> int:
+        """A merchant by the command that opens one; gives its id."""
+        merchant_id = self.ask("merchant", "create", name, *options)["merchantId"]
+        assert isinstance(merchant_id, int)
+        return merchant_id
+
+    def credit(self, merchant: object, currency: str, amount: str, *options: object) -> dict[str, Any]:
+        """Money from outside."""
+        return self.ask("book", "credit", merchant, currency, amount, "--reason", "opening", *options)
+
+    def balance(self, merchant: object, account: str) -> str:
+        """What an account of a book holds, as `book show` says."""
+        accounts = self.ask("book", "show", merchant)["accounts"]
+        balances: dict[str, str] = {line["account"]: line["balance"] for line in accounts}
+        return balances[account]
+
+    def submit(self, merchant_id: int, command: Command, settings_version: int | None = None) -> Outcome:
+        """Have the book do what a merchant's request would."""
+        return asyncio.run(self._submit(merchant_id, command, settings_version))
+
+    async def _submit(self, merchant_id: int, command: Command, settings_version: int | None) -> Outcome:
+        writer = Writer(self.url, connections=1)
+        await writer.open()
+        try:
+            submission = Submission(command, settings_version=settings_version)
+            return await writer.submit(merchant_id, submission)
+        finally:
+            await writer.close()
+
+    def register(self, merchant_id: int, ext_user_id: str) -> SubUserFound:
+        """A sub-user with a wallet."""
+        merchant, index = asyncio.run(self._take_index(merchant_id))
+        evm, tron = derive_wallets(merchant.account_xpubs, index)
+        command = Register(ext_user_id, merchant.wallet_currency, index, evm, tron)
+        found = self.submit(merchant_id, command)
+        assert isinstance(found, SubUserFound)
+        return found
+
+    async def _take_index(self, merchant_id: int) -> tuple[Merchant, int]:
+        keyring = make_base(load_settings(self.variables), self.url).keyring
+        async with await connect(self.url) as conn:
+            merchant = await store.load(conn, keyring, merchant_id)
+            assert merchant is not None
+            return merchant, await store.take_address_index(conn, merchant_id)
+
+    def pay_user(self, merchant_id: int, user: SubUserFound, amount: str) -> None:
+        """A transfer from the merchant to a sub-user."""
+        command = MerchantToUser(self._order_id(), user.evm_address, "KFB", parse_units(amount))
+        assert isinstance(self.submit(merchant_id, command), Transferred)
+
+    def collect(self, merchant_id: int, ext_user_id: str, amount: str, fee_rate_e8: int = 0) -> Outcome:
+        """A transfer from a sub-user to the merchant."""
+        units = parse_units(amount)
+        command = UserToMerchant(self._order_id(), ext_user_id, "KFB", units, fee_rate_e8, False)
+        return self.submit(merchant_id, command)
+
+    def order(self, merchant_id: int, amount: str, approval_limit: str = "0") -> int:
+        """A withdrawal order; by default it waits for approval. Gives its orderId."""
+        command = CreateWithdrawal(
+            mc_order_id=self._order_id(),
+            amount_units=parse_units(amount),
+            chain="ERC20",
+            address=ADDRESS,
+            notify_url="https://example.com/n",
+            fee_rate_e8=0,
+            fee_minimum_units=parse_units("1"),
+            approval_limit_units=parse_units(approval_limit),
+            daily_limit_units=None,
+            allowed=True,
+            deadline_after_ms=HOUR_MS,
+        )
+        made = self.submit(merchant_id, command)
+        assert isinstance(made, Withdrawal)
+        return made.order_id
+
+    def _order_id(self) -> str:
+        self.orders += 1
+        return str(self.orders)
+
+    def tamper(self, statement: str, **values: object) -> None:
+        """Change the database behind the program's back."""
+        with connect_sync(self.url) as connection:
+            connection.execute(statement.encode(), values)
+
+
+def clean_environment() -> Mapping[str, str]:
+    """This process's environment without settings of the service."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("WALLET_")}
+
+
+@pytest.fixture
+def wallet(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wallet]:
+    """A migrated database and an empty data folder; no setting of the tester's own environment is seen."""
+    for name in set(os.environ) - set(clean_environment()):
+        monkeypatch.delenv(name)
+    yield Wallet(database_url, tmp_path / "wallet data")
+    # A command points the log at the standard error of its own run, which is closed by now.
+    structlog.reset_defaults()

@@ -1,0 +1,100 @@
+"""`doctor`: each thing that can be out of place is seen, named, and comes with what to do."""
+
+from typing import Any
+
+from tests.cli.conftest import Wallet
+
+from merchant_wallet.cli.doctor import MAX_SKEW_MS, judge_skew
+
+ALL = ["configuration", "database", "migrations", "clock", "master key", "nonces", "payouts"]
+
+
+def examine(wallet: Wallet, status: int) -> dict[str, dict[str, Any]]:
+    found = wallet.ask("doctor", status=status)
+    assert found["ok"] is (status == 0)
+    return {check["name"]: check for check in found["checks"]}
+
+
+def wrong(checks: dict[str, dict[str, Any]]) -> list[str]:
+    for check in checks.values():
+        assert check["ok"] == (check["advice"] is None)
+    return [name for name, check in checks.items() if not check["ok"]]
+
+
+def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "1")
+    assert list(examine(wallet, 0)) == ALL
+    assert wallet.run("doctor").stdout.count("ok ") == len(ALL)
+
+
+def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) -> None:
+    checks = examine(wallet, 1)
+    assert wrong(checks) == ["nonces"]
+    assert "merchant-wallet up" in checks["nonces"]["advice"]
+    assert not wallet.folder.exists()
+
+
+def test_an_absent_database_ends_the_checks(wallet: Wallet) -> None:
+    wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
+    checks = examine(wallet, 1)
+    assert list(checks) == ALL[:2]
+    assert wrong(checks) == ["database"]
+    wallet.variables["WALLET_DATABASE_URL"] = ""
+    assert "merchant-wallet up --data" in examine(wallet, 1)["database"]["text"]
+
+
+def test_missing_and_foreign_migrations_are_told_apart(empty_database_url: str, wallet: Wallet) -> None:
+    wallet.tamper("update schema_migration set checksum = 'x'")
+    changed = examine(wallet, 1)
+    assert wrong(changed) == ["migrations"]
+    assert "was changed" in changed["migrations"]["text"]
+    wallet.variables["WALLET_DATABASE_URL"] = empty_database_url
+    missing = examine(wallet, 1)
+    assert wrong(missing) == ["migrations"]
+    assert missing["migrations"]["advice"] == "run `merchant-wallet migrate`"
+
+
+def test_a_wrong_or_missing_master_key_is_seen(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "1")
+    elsewhere = Wallet(wallet.url, wallet.folder.with_name("elsewhere"))
+    assert wrong(examine(elsewhere, 1)) == ["master key"]
+    assert not elsewhere.folder.exists()
+    elsewhere.variables["WALLET_MASTER_KEY"] = "ab" * 32
+    checks = examine(elsewhere, 1)
+    assert "does not open" in checks["master key"]["text"]
+    assert "WALLET_MASTER_KEY" in checks["master key"]["advice"]
+
+
+def test_a_frozen_payout_is_named_with_where_to_look(wallet: Wallet) -> None:
+    merchant_id = wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "100")
+    order_id = wallet.order(merchant_id, "10")
+    wallet.tamper(
+        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
+        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 1, 'w', 0, %(cause)s, 1)",
+        cause="the order is not what the journal says",
+        merchant=merchant_id,
+        order=order_id,
+    )
+    checks = examine(wallet, 1)
+    assert wrong(checks) == ["payouts"]
+    assert "not what the journal says" in checks["payouts"]["text"]
+    assert f"withdrawals show {merchant_id} {order_id}" in checks["payouts"]["advice"]
+
+
+def test_a_wrong_setting_is_the_only_thing_looked_at(wallet: Wallet) -> None:
+    wallet.variables["WALLET_PORT"] = "many"
+    checks = examine(wallet, 1)
+    assert list(checks) == ["configuration"]
+    assert "WALLET_PORT" in checks["configuration"]["text"]
+
+
+def test_only_what_the_round_trip_can_not_explain_is_skew() -> None:
+    assert judge_skew(1000, 1400, 1700).advice is None
+    assert judge_skew(1000, 1000 - MAX_SKEW_MS, 1700).advice is None
+    assert judge_skew(1000, 999 - MAX_SKEW_MS, 1700).advice is not None
+    late = judge_skew(1000, 1701 + MAX_SKEW_MS, 1700)
+    assert late.text.startswith(f"{MAX_SKEW_MS + 1} ms")
+    assert late.advice is not None

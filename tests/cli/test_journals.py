@@ -1,0 +1,160 @@
+"""`book statement` and `book verify`."""
+
+import asyncio
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import COMMAND, Wallet, clean_environment
+
+from merchant_wallet.app import make_base
+from merchant_wallet.book.checkpoints import write_checkpoints
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.journals import read_moment
+from merchant_wallet.config import load_settings
+from merchant_wallet.db import connect
+from merchant_wallet.worker import CHECKPOINT_KEY
+
+NOV_21_MS = 1_763_683_200_000
+
+
+@pytest.fixture
+def shop(wallet: Wallet) -> Wallet:
+    """A merchant with three entries: 100 in, 30 out, 7 in."""
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "100")
+    wallet.ask("book", "debit", "Shop", "USDT", "30", "--reason", "x")
+    wallet.credit("Shop", "USDT", "7")
+    return wallet
+
+
+async def checkpoint(wallet: Wallet, at_ms: int) -> int:
+    base = make_base(load_settings(wallet.variables), wallet.url)
+    key = base.keyring.derive(CHECKPOINT_KEY)
+    async with await connect(wallet.url) as conn:
+        return await write_checkpoints(conn, key, base.checkpoint_dir, at_ms)
+
+
+def test_a_statement_of_one_account_adds_up(shop: Wallet) -> None:
+    text = shop.run("book", "statement", "Shop", "--account", "merchant:USDT").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["amount"] for row in rows] == ["100", "-30", "7"]
+    assert [row["balance"] for row in rows] == ["100", "70", "77"]
+
+
+def test_a_statement_of_the_whole_book_has_both_sides(shop: Wallet) -> None:
+    lines = shop.run("book", "statement", "Shop", "--format", "jsonl").stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == 6
+    assert {row["account"] for row in rows} == {"merchant:USDT", "adjustment:USDT"}
+    assert lines == shop.run("book", "statement", "Shop", "--json").stdout.splitlines()
+
+
+def test_a_statement_keeps_to_its_moments(shop: Wallet) -> None:
+    account = ("book", "statement", "Shop", "--account", "merchant:USDT", "--json")
+    moments = [json.loads(line)["atMs"] for line in shop.run(*account).stdout.splitlines()]
+    later = shop.run(*account, "--from", moments[1], "--to", moments[2]).stdout.splitlines()
+    assert [json.loads(line)["amount"] for line in later] == ["-30"]
+    assert shop.run(*account, "--from", "2100-01-01").stdout == ""
+
+
+def test_an_empty_statement_in_csv_still_has_its_header(shop: Wallet) -> None:
+    text = shop.run("book", "statement", "Shop", "--to", "2001-01-01").stdout
+    assert text.startswith("entryId,atMs,")
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (("--account", "purse"), 1, "is no account"),
+        (("--account", "subuser:8589934599"), 1, "has no account"),
+        (("--from", "yesterday"), 2, "is no moment"),
+        (("--json", "--format", "csv"), 2, "contradict"),
+    ],
+)
+def test_a_statement_that_can_not_be_is_refused(
+    shop: Wallet, options: tuple[str, ...], status: int, said: str
+) -> None:
+    assert said in shop.refuse("book", "statement", "Shop", *options, status=status)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [
+        ("2025-11-21", NOV_21_MS),
+        ("2025-11-21T00:00:00Z", NOV_21_MS),
+        ("2025-11-21T08:00:00.250+08:00", NOV_21_MS + 250),
+        (str(NOV_21_MS), NOV_21_MS),
+        (str(NOV_21_MS // 1000), NOV_21_MS),
+        ("1969-12-31T23:59:59Z", None),
+        ("9" * 400, None),
+        ("", None),
+    ],
+)
+def test_a_moment_is_a_date_a_time_or_a_number(text: str, at_ms: int | None) -> None:
+    if at_ms is None:
+        with pytest.raises(Failure, match="is no moment"):
+            read_moment(text, "--from")
+    else:
+        assert read_moment(text, "--from") == at_ms
+
+
+def test_a_reader_that_stops_early_ends_the_statement_quietly(shop: Wallet) -> None:
+    command = f'"{COMMAND}" book statement Shop --format jsonl | sleep 0; echo "${{PIPESTATUS[0]}}"'
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        env={**clean_environment(), **shop.variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Nobody reads any more, so that the statement can't be whole: not success, but no complaint either.
+    assert (ended.stdout.strip(), ended.stderr) == ("1", "")
+
+
+def test_sound_books_are_verified_with_their_checkpoints(shop: Wallet) -> None:
+    assert asyncio.run(checkpoint(shop, 1)) == 1
+    shop.open_merchant("Second")
+    found = shop.ask("book", "verify")
+    assert found["ok"] is True
+    first, second = found["books"]
+    assert (first["entries"], first["checkpoints"], first["fault"]) == (3, 1, None)
+    assert first["balances"]["merchant:USDT"] == "77"
+    assert second["entries"] == 0
+    assert shop.ask("book", "verify", "Shop")["books"] == [first]
+
+
+def test_the_first_entry_that_is_wrong_is_named(shop: Wallet) -> None:
+    entry_id = shop.credit("Shop", "USDT", "5")["entryId"] - 2
+    shop.tamper("update posting set amount = 1 where entry_id = %(entry)s", entry=entry_id)
+    found = shop.ask("book", "verify", status=1)
+    assert found["ok"] is False
+    assert found["books"][0]["fault"]["entryId"] == entry_id
+    told = shop.run("book", "verify", "Shop", status=1).stderr
+    assert f"WRONG: merchant 1001 at entry {entry_id}" in told
+
+
+def test_a_tail_that_was_cut_off_cleanly_is_seen_by_its_checkpoint(shop: Wallet) -> None:
+    asyncio.run(checkpoint(shop, 1))
+    last = shop.ask("book", "show", "Shop")["lastEntryId"]
+    shop.tamper("delete from posting where entry_id = %(last)s", last=last)
+    shop.tamper("delete from entry where entry_id = %(last)s", last=last)
+    shop.tamper(
+        "update book set entry_count = 2, id_counter = id_counter - 1,"
+        " head_hash = (select hash from entry order by entry_id desc limit 1)"
+    )
+    shop.tamper("update account set balance = 70000000 where account_id = 1")
+    shop.tamper("update account set balance = -70000000 where kind = 'adjustment' and currency = 'USDT'")
+    fault = shop.ask("book", "verify", status=1)["books"][0]["fault"]
+    assert (fault["rule"], fault["entryId"]) == ("checkpoint", last)
+
+
+def test_checkpoints_are_looked_for_where_the_settings_say(shop: Wallet, tmp_path: Path) -> None:
+    shop.variables["WALLET_CHECKPOINT_DIR"] = str(tmp_path / "apart")
+    asyncio.run(checkpoint(shop, 1))
+    assert shop.ask("book", "verify")["books"][0]["checkpoints"] == 1
+    assert (tmp_path / "apart" / "1001.jsonl").exists()

@@ -1,0 +1,57 @@
+"""`serve` and `work` by themselves, on a database that is there already."""
+
+import signal
+import subprocess
+import urllib.request
+
+from tests.cli.conftest import COMMAND, Wallet, clean_environment
+
+WAIT_S = 60
+
+
+def start(wallet: Wallet, side: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [str(COMMAND), side],
+        env={**clean_environment(), **wallet.variables, "WALLET_PORT": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def first_line(running: "subprocess.Popen[str]") -> str:
+    assert running.stdout is not None
+    return running.stdout.readline().strip()
+
+
+def stop(running: "subprocess.Popen[str]") -> int:
+    running.send_signal(signal.SIGTERM)
+    status = running.wait(WAIT_S)
+    assert running.stdout is not None
+    running.stdout.close()
+    return status
+
+
+def test_the_web_side_alone_answers_until_it_is_stopped(wallet: Wallet) -> None:
+    serving = start(wallet, "serve")
+    try:
+        address = first_line(serving).removeprefix("ready: ")
+        request = urllib.request.Request(f"{address}/merchant/getMerchantBalance", b"{}", method="POST")
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
+            assert b"40001" in answer.read()
+    finally:
+        status = stop(serving)
+    assert status == 0
+
+
+def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.run("doctor", status=1)
+    working = start(wallet, "work")
+    try:
+        assert first_line(working) == "ready: working"
+        assert wallet.ask("doctor")["ok"] is True
+    finally:
+        status = stop(working)
+    assert status == 0

@@ -1,0 +1,37 @@
+"""`rates`: setting, pausing, listing."""
+
+from tests.cli.conftest import Wallet
+
+
+def test_the_platforms_rate_is_set_and_listed(wallet: Wallet) -> None:
+    line = wallet.ask("rates", "set", "USDT:KFB", "7.10", "--max-age", "3600")
+    assert (line["merchantId"], line["rate"], line["maxAgeMs"], line["paused"]) == (
+        None,
+        "7.1",
+        3_600_000,
+        False,
+    )
+    assert wallet.ask("rates", "list") == {"rates": [line]}
+    assert "3600 s" in wallet.run("rates", "list").stdout
+
+
+def test_a_merchants_own_rate_is_paused_and_resumed(wallet: Wallet) -> None:
+    merchant_id = wallet.open_merchant()
+    own = wallet.ask("rates", "set", "KFB:USDT", "0.14", "--merchant", "Shop")
+    assert own["merchantId"] == merchant_id
+    paused = wallet.ask("rates", "pause", "KFB:USDT", "--merchant", "Shop")
+    assert (paused["paused"], paused["rate"]) == (True, "0.14")
+    assert wallet.ask("rates", "resume", "KFB:USDT", "--merchant", merchant_id)["paused"] is False
+
+
+def test_rates_that_would_pump_money_are_refused_with_the_largest_that_would_not(wallet: Wallet) -> None:
+    wallet.run("rates", "set", "USDT:KFB", "8")
+    assert "at most 0.125" in wallet.refuse("rates", "set", "KFB:USDT", "0.13")
+    assert wallet.ask("rates", "set", "KFB:USDT", "0.125")["rate"] == "0.125"
+
+
+def test_what_is_no_rate_or_no_direction_is_refused(wallet: Wallet) -> None:
+    assert "plain decimal" in wallet.refuse("rates", "set", "USDT:KFB", "7,1")
+    assert "DIRECTION" in wallet.refuse("rates", "set", "KFB", "7", status=2)
+    assert "--max-age" in wallet.refuse("rates", "set", "USDT:KFB", "7", "--max-age", "0", status=2)
+    assert "nobody" in wallet.refuse("rates", "pause", "USDT:KFB", "--merchant", "nobody")

@@ -1,0 +1,72 @@
+"""`sign`: the string to sign and the signature, without a database."""
+
+import json
+
+from typer.testing import CliRunner, Result
+
+from merchant_wallet.cli.program import app
+from merchant_wallet.cli.signature import SECRET_VARIABLE
+
+SECRET = "0123456789abcdef0123456789abcdef"
+PATH = "/merchant/createMerchantWithdrawOrder"
+BODY = {
+    "appKey": "demo",
+    "timestamp": 1763712000000,
+    "nonceStr": "a1B2c3D4e5F6g7H8",
+    "mcOrderId": "10001",
+    "chainType": "TRC20",
+    "currency": "USDT",
+    "amount": "12.50",
+    "address": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+    "notifyUrl": "https://example.com/n?a=1&b=2",
+}
+HMAC_SIGN = "48a6def3592a734ec4b9ee728e0e781a"
+MD5_SIGN = "E288E4BDC300EE1855AC79F4517AAEAF"
+
+
+def sign(*options: str, body: str = json.dumps(BODY), secret: str | None = SECRET) -> Result:
+    env = {SECRET_VARIABLE: secret}
+    return CliRunner().invoke(app, ["sign", "--path", PATH, *options], input=body, env=env)
+
+
+def test_the_documented_request_gets_the_documented_signatures() -> None:
+    assert json.loads(sign("--json").stdout)["sign"] == HMAC_SIGN
+    assert json.loads(sign("--json", "--method", "MD5").stdout)["sign"] == MD5_SIGN
+
+
+def test_the_string_to_sign_is_shown_line_by_line() -> None:
+    shown = sign()
+    lines = shown.stdout.splitlines()
+    assert lines[0] == PATH
+    assert lines[1:10] == sorted(f"{name}={value}" for name, value in BODY.items())
+    assert lines[-1] == f"sign: {HMAC_SIGN}"
+    assert SECRET not in shown.output
+
+
+def test_a_sign_that_is_in_the_body_already_is_not_signed() -> None:
+    body = json.dumps({**BODY, "sign": "old"})
+    assert json.loads(sign("--json", body=body).stdout)["sign"] == HMAC_SIGN
+
+
+def test_the_secret_may_be_an_argument_and_must_be_given() -> None:
+    assert json.loads(sign("--json", "--secret", SECRET, secret=None).stdout)["sign"] == HMAC_SIGN
+    missing = sign(secret=None)
+    assert missing.exit_code == 2
+    assert SECRET_VARIABLE in missing.stderr
+
+
+def test_the_help_never_shows_a_secret_that_is_set() -> None:
+    assert SECRET not in sign("--help").output
+
+
+def test_a_body_that_the_service_would_refuse_is_refused_with_its_code() -> None:
+    refused = sign(body='{"a": 1, "a": 2}')
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "Refused (40000)" in refused.stderr
+    assert "Refused (40001)" in sign(body='{"a": true}').stderr
+
+
+def test_a_path_that_no_operation_has_is_refused_with_the_nearest() -> None:
+    refused = sign("--path", "/merchant/exchang")
+    assert refused.exit_code == 2
+    assert "did you mean /merchant/exchange?" in refused.stderr

@@ -1,0 +1,195 @@
+"""COMMITs whose answer never comes: what was asked is done once and answered truly, or 50300."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.crash.shop import COIN, Shop, open_shop, run
+from tests.crash.wire_cutter import Order, WireCutter, cutting
+
+from merchant_wallet.book.outcomes import Outcome, Transferred
+from merchant_wallet.book.writer import Unavailable, Writer
+from merchant_wallet.codes import Refusal
+
+LOST_BEFORE = Order(done=False)
+LOST_AFTER = Order(done=True)
+RUNNING: set[asyncio.Task[None]] = set()
+
+
+async def _send_through(cutter: WireCutter, shop: Shop, count: int = 20) -> list[Outcome | BaseException]:
+    """Credits to alice, all in one batch, through the proxy."""
+    writer = Writer(cutter.url, connections=2)
+    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(count)])
+    await writer.close()
+    return answers
+
+
+def later(delay_s: float, act: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
+    """Do something a little later, while others wait for it."""
+
+    async def wait_and_act() -> None:
+        await asyncio.sleep(delay_s)
+        await act()
+
+    task = asyncio.create_task(wait_and_act())
+    RUNNING.add(task)
+    task.add_done_callback(RUNNING.discard)
+    return task
+
+
+async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) -> None:
+    """Every answer is a success, stands once in the journal and once in the wallet."""
+    given = {answer.mc_order_id: answer.entry_id for answer in answers if isinstance(answer, Transferred)}
+    assert len(given) == len(answers)
+    assert await shop.orders() == given
+    assert await shop.alice_units() == len(given) * COIN
+    await shop.verify()
+
+
+def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        before = await shop.batches()
+        async with cutting(database_url) as cutter:
+            cutter.cut(LOST_BEFORE)
+            answers = await _send_through(cutter, shop)
+            assert cutter.cuts == 1
+        await _insist_all_stand(shop, answers)
+        assert await shop.batches() == before + 1
+
+    run(scenario())
+
+
+def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        before = await shop.batches()
+        async with cutting(database_url) as cutter:
+            cutter.cut(LOST_AFTER)
+            answers = await _send_through(cutter, shop)
+            assert cutter.cuts == 1
+        await _insist_all_stand(shop, answers)
+        assert await shop.batches() == before + 1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
+def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: Order) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+            cutter.cut(LOST_BEFORE, second)
+            answers = await _send_through(cutter, shop)
+            assert cutter.cuts == 2
+        if second.done:
+            await _insist_all_stand(shop, answers)
+            return
+        # Two tries are all; nothing was done, and a third may be made by whoever asked.
+        assert all(isinstance(answer, Unavailable) for answer in answers)
+        assert await shop.orders() == {}
+        await shop.verify()
+
+    run(scenario())
+
+
+def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_connection(
+    database_url: str,
+) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+            cutter.cut(LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True))
+            answers = await _send_through(cutter, shop)
+            assert cutter.cuts == 3
+        await _insist_all_stand(shop, answers)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("statement", [b"lock_book", b"find_orders", b"insert_entries", b"advance_book"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_connection_lost_anywhere_else_goes_unnoticed(
+    database_url: str, statement: bytes, done: bool
+) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+            cutter.cut(Order(statement, done))
+            answers = await _send_through(cutter, shop)
+            assert cutter.cuts == 1
+        await _insist_all_stand(shop, answers)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
+    database_url: str, done: bool
+) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+            cutter.cut(Order(done=done, first=cutter.refuse))
+            answers = await _send_through(cutter, shop)
+        assert [type(answer) for answer in answers] == [Unavailable] * 20
+        stood = await shop.orders()
+        assert len(stood) == (20 if done else 0)
+
+        # A retry is a new request: another nonce, the same order id.
+        writer = Writer(database_url)
+        again = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
+        await writer.close()
+        await _insist_all_stand(shop, again)
+        assert await shop.orders() == {**await shop.orders(), **stood}
+
+    run(scenario())
+
+
+def test_a_database_that_comes_back_soon_is_asked_until_it_answers(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+
+            async def vanish_for_a_moment() -> None:
+                await cutter.refuse()
+                later(0.3, cutter.open)
+
+            cutter.cut(Order(done=True, first=vanish_for_a_moment))
+            answers = await _send_through(cutter, shop)
+        await _insist_all_stand(shop, answers)
+
+    run(scenario())
+
+
+def test_a_look_up_that_the_database_refuses_is_no_verdict(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+
+            async def hide_a_table_for_a_moment() -> None:
+                await shop.rows("alter table callback rename to hidden")
+                later(0.3, lambda: shop.rows("alter table hidden rename to callback"))
+
+            # Until it is back, no connection can be prepared.
+            cutter.cut(Order(done=True, first=hide_a_table_for_a_moment))
+            answers = await _send_through(cutter, shop)
+        await _insist_all_stand(shop, answers)
+
+    run(scenario())
+
+
+def test_a_lost_refusal_has_used_its_nonce_once(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as cutter:
+            cutter.cut(LOST_AFTER)
+            writer = Writer(cutter.url)
+            refused = await shop.ask(writer, shop.debit("d1"), nonce="once")
+            again = await shop.ask(writer, shop.debit("d1"), nonce="once")
+            await writer.close()
+        assert isinstance(refused, Refusal)
+        assert isinstance(again, Refusal)
+        assert (refused.code, again.code) == (42200, 40103)
+
+    run(scenario())

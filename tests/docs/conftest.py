@@ -1,0 +1,29 @@
+"""The story told once on a database of its own, for all tests of the documents."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripts.documents.blocks import make_blocks
+from scripts.documents.story import Story, tell_story
+from tests.conftest import TEMPLATE, SharedPostgres
+
+
+@pytest.fixture(scope="package")
+def story(postgres: SharedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """The run that the printed examples come from, made anew."""
+    with postgres.database(TEMPLATE) as url:
+        yield asyncio.run(tell_story(url, tmp_path_factory.mktemp("story")))
+
+
+@pytest.fixture(scope="package")
+def blocks(story: Story) -> dict[str, str]:
+    """Every generated block as it should stand in the pages."""
+    return make_blocks(story)
+
+
+@pytest.fixture
+def integrating() -> str:
+    """The merchants' page."""
+    return (Path(__file__).parents[2] / "docs" / "integrating.md").read_text(encoding="utf-8")

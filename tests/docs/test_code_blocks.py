@@ -1,0 +1,160 @@
+"""The code that the merchants' page prints signs and verifies as the service does."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Story
+
+from merchant_wallet.signing import HMAC, sign, sign_response
+from merchant_wallet.wire import NUMBER, TEXT, DataItem, encode_success, present_texts
+
+DRIVERS = Path(__file__).with_name("drivers")
+TIMEOUT_S = 240
+
+
+class Language(NamedTuple):
+    """A language of the page: its code's file, the driver, the programs it needs and how it is run."""
+
+    name: str
+    code: str
+    driver: str
+    needs: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...]
+
+
+LANGUAGES = (
+    Language("Python", "wallet.py", "driver.py", (), ((sys.executable, "driver.py"),)),
+    Language("JavaScript", "wallet.mjs", "driver.mjs", ("node",), (("node", "driver.mjs"),)),
+    Language("PHP", "wallet.php", "driver.php", ("php",), (("php", "driver.php"),)),
+    Language(
+        "Java",
+        "Wallet.java",
+        "Driver.java",
+        ("javac", "java"),
+        (("javac", "-encoding", "UTF-8", "Wallet.java", "Driver.java"), ("java", "Driver")),
+    ),
+    Language("Go", "wallet/wallet.go", "main.go", ("go",), (("go", "run", "."),)),
+)
+
+
+class Question(NamedTuple):
+    """What the code is asked, and what the service itself says."""
+
+    words: tuple[str, ...]
+    answer: str
+
+
+def read_code(page: str, name: str) -> str:
+    found = re.search(rf"<!-- code: {re.escape(name)} -->\n```\w+\n(.*?)\n```\n", page, re.S)
+    assert found, name
+    return found[1]
+
+
+def signing_questions() -> list[Question]:
+    path = f"/merchant/{VECTOR_OPERATION}"
+    sets: list[dict[str, str]] = [
+        {name: str(value) for name, value in VECTOR.items()},
+        {"b": "1", "a_": "2", "B": "3", "a0": "4", "aB": "5", "a": "6"},
+        {"extUserId": "Zoë 😀 é", "x": "a=b&c=d +%20", "sign": "not signed"},
+    ]
+    questions = []
+    for texts in sets:
+        signed = {name: text for name, text in texts.items() if name != "sign"}
+        pairs = [f"{name}={text}" for name, text in texts.items()]
+        questions.append(Question(("sign", path, SECRET, *pairs, "empty="), sign(HMAC, SECRET, path, signed)))
+    return questions
+
+
+def odd_answer() -> tuple[str, str, str]:
+    """Path, nonce and answer with all that a reader of JSON can stumble over."""
+    path, nonce = "/merchant/getMerchantCustomer", "n0"
+    items: list[DataItem] = [
+        ("userId", "9007199254740991", NUMBER),
+        ("extUserId", '"]}, 12.50 \\u0041 {[', TEXT),
+        ("username", "Zoë 😀 \\ / \u2028 'x'", TEXT),
+        ("balance", "0.000001", NUMBER),
+        ("fee", "123456789012.123456", NUMBER),
+        ("notifyTime", None, NUMBER),
+        ("rate", "100", NUMBER),
+    ]
+    signature = sign_response(HMAC, SECRET, path, present_texts(items), 200, nonce)
+    return path, nonce, encode_success(items, signature).decode()
+
+
+def verifying_questions(story: Story) -> list[Question]:
+    true = [
+        (f"/merchant/{example.operation}", example.nonce, example.answer)
+        for example in story.operations.values()
+    ]
+    path, nonce, odd = odd_answer()
+    # The same answer with every character beyond ASCII escaped, as a proxy may rewrite it.
+    escaped = "".join(c if ord(c) < 128 else json.dumps(c)[1:-1] for c in odd)
+    true += [(path, nonce, odd), (path, nonce, escaped)]
+    created = story.operations[VECTOR_OPERATION]
+    path = f"/merchant/{VECTOR_OPERATION}"
+    false = [
+        (path, created.nonce, created.answer.replace('"amount":12.5,', '"amount":12.50,')),
+        (path, created.nonce, created.answer.replace('"txnStatus":"0"', '"txnStatus":"2"')),
+        (path, "another", created.answer),
+        ("/merchant/exchange", created.nonce, created.answer),
+        (path, created.nonce, re.sub(r'"sign":"(.)\w+"', r'"sign":"\1"', created.answer)),
+        (path, created.nonce, re.sub(r'"sign":"\w+"', '"sign":""', created.answer)),
+        (path, created.nonce, re.sub(r',"sign":"\w+"', "", created.answer)),
+        (path, created.nonce, story.refusals[0].answer),
+    ]
+    return [
+        *[Question(("verify", path, SECRET, nonce, raw), "true") for path, nonce, raw in true],
+        *[Question(("verify", path, SECRET, nonce, raw), "false") for path, nonce, raw in false],
+        Question(("verify", path, "another secret", created.nonce, created.answer), "false"),
+    ]
+
+
+def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list[str]:
+    """Each step in the folder; the last one reads the questions and prints the answers."""
+    text = "".join("\t".join(question.words) + "\n" for question in questions)
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GO111MODULE": "on"}
+    if "HOME" not in environment:
+        environment.setdefault("GOCACHE", str(folder / "cache"))
+    said = b""
+    for step in language.steps:
+        done = subprocess.run(
+            step,
+            cwd=folder,
+            input=text.encode(),
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=environment,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        said = done.stdout
+    return said.decode().splitlines()
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+def test_the_printed_code_signs_and_verifies_as_the_service_does(
+    language: Language, story: Story, integrating: str, tmp_path: Path
+) -> None:
+    missing = [program for program in language.needs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"{language.name} is not installed here: {', '.join(missing)}")
+    code = tmp_path / language.code
+    code.parent.mkdir(exist_ok=True)
+    code.write_text(read_code(integrating, code.name) + "\n", encoding="utf-8")
+    shutil.copy(DRIVERS / language.driver, tmp_path)
+    (tmp_path / "go.mod").write_text("module driver\n\ngo 1.18\n")
+    questions = [*signing_questions(), *verifying_questions(story)]
+    answers = ask(language, tmp_path, questions)
+    assert list(zip(answers, questions, strict=True)) == [(q.answer, q) for q in questions]
+
+
+def test_no_code_block_is_without_a_language_that_runs_it(integrating: str) -> None:
+    assert re.findall(r"<!-- code: (\S+) -->", integrating) == [Path(each.code).name for each in LANGUAGES]

@@ -1,0 +1,361 @@
+"""A real service for the journeys: Granian and PostgreSQL, web side and workers in a thread of this process.
+
+Rules: one service and one database per module, a merchant of its own per test. A module says with `SETTINGS` what
+its service is set to, with `WORKING` that its workers run too, with `CLOCK_MS` that its clock is moved by hand.
+"""
+
+import asyncio
+import gc
+import queue
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+import pytest
+import uvloop
+from tests.conftest import TEMPLATE, SharedPostgres
+from tests.journeys.client import Answer, Client
+
+from merchant_wallet import db, server, worker
+from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.outcomes import Adjusted, Outcome
+from merchant_wallet.clock import now_ms
+from merchant_wallet.config import Settings
+from merchant_wallet.exchange import rates
+from merchant_wallet.merchants import store
+from merchant_wallet.money import parse_rate, parse_units
+from merchant_wallet.subusers import controls
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+MASTER_KEY = bytes(range(32))
+START_TIMEOUT_S = 60.0
+DAY_MS = 86_400_000
+T = TypeVar("T")
+Connection = psycopg.AsyncConnection[Any]
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    now_ms: int
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+
+
+class Service:
+    """A running service and the operator's hands on it."""
+
+    def __init__(
+        self, url: str, data: Path, *, working: bool = False, clock: Clock | None = None, **settings: Any
+    ) -> None:
+        quiet = {"rate_limit": 0, "failed_auth_limit": 0, "log_level": "warning", "sandbox_confirm_ms": 50}
+        chosen: dict[str, Any] = {**quiet, **settings}
+        self.url = url
+        self.base: Base = make_base(
+            Settings(database_url=url, master_key=MASTER_KEY, data=data, port=0, **chosen), url
+        )
+        self.clock: Callable[[], int] = clock or now_ms
+        self.address = ""
+        self._working = working
+        self._events: queue.Queue[BaseException | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="service")
+        self._names = 0
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rsplit(":", 1)[1])
+
+    def start(self) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(server, "open_web", self._open_web)
+            self._thread.start()
+            problem = self._events.get(timeout=START_TIMEOUT_S)
+        if problem is not None:
+            raise problem
+
+    @asynccontextmanager
+    async def _open_web(self, base: Base, public_url: str) -> AsyncIterator[Web]:
+        """The web side on this service's clock, kept at hand to see what goes on inside."""
+        async with open_web(base, public_url, clock=self.clock) as self.web:
+            yield self.web
+
+    @property
+    def under_way(self) -> int:
+        """How many requests wait for their answer."""
+        return self.web.joints.counter.under_way
+
+    def ask_to_stop(self) -> None:
+        """Begin to stop, as a signal would."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    def join(self) -> None:
+        """Stop and wait for the end."""
+        if self._thread.is_alive():
+            self.ask_to_stop()
+        self._thread.join(START_TIMEOUT_S)
+        assert not self._thread.is_alive()
+        assert self._events.empty(), self._events.get_nowait()
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._live())
+        except BaseException as error:
+            self._events.put(error)
+
+    async def _live(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        ready: set[str] = set()
+
+        def note_ready(side: str, address: str = "") -> None:
+            self.address = address or self.address
+            ready.add(side)
+            if len(ready) == 1 + self._working:
+                self._events.put(None)
+
+        self._book = make_writer(self.base, connections=2, clock=self.clock)
+        try:
+            async with await db.connect(self.url) as self._connection, asyncio.TaskGroup() as sides:
+                sides.create_task(server.serve(self.base, partial(note_ready, "web"), self._stop))
+                if self._working:
+                    sides.create_task(worker.work(self.base, partial(note_ready, "work"), self._stop))
+        finally:
+            await self._book.close()
+
+    def run(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Await something in the service's own loop."""
+
+        async def wait() -> T:
+            return await make()
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(START_TIMEOUT_S)
+
+    def operate(self, act: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do what an operator's command would, on a database connection of its own."""
+
+        async def take_turn() -> T:
+            async with self._turn:
+                return await act(self._connection)
+
+        return self.run(take_turn)
+
+    def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+
+        async def read(conn: Connection) -> list[tuple[Any, ...]]:
+            cursor = await conn.execute(statement, parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+        return self.operate(read)
+
+    def ask_book(self, merchant_id: int, command: Command) -> Outcome:
+        """Have the book carry out a command of the service's own."""
+
+        async def ask() -> Outcome:
+            return await self._book.submit(merchant_id, Submission(command))
+
+        return self.run(ask)
+
+    def set_rate(
+        self, direction: str, rate: str, merchant_id: int = 0, max_age_ms: int | None = None
+    ) -> None:
+        at_ms, rate_e8 = self.clock(), parse_rate(rate)
+        self.operate(
+            lambda conn: rates.set_rate(conn, direction, rate_e8, merchant_id, max_age_ms, at_ms=at_ms)
+        )
+
+    def open_merchant(self, **settings: str) -> "Shop":
+        """A new merchant without money; settings as typed, with `_` for `-`."""
+        self._names += 1
+        name = settings.pop("name", f"Shop {self._names:04d}")
+        typed = {key.replace("_", "-"): text for key, text in settings.items()}
+        keyring, at_ms = self.base.keyring, self.clock()
+        new = self.operate(
+            lambda conn: store.create(
+                conn, keyring, name, seed=keyring.sandbox_seed(), at_ms=at_ms, settings=typed
+            )
+        )
+        merchant = new.merchant
+        client = Client(self.port, merchant.app_key, new.app_secret, merchant.sign_method, now_ms=self.clock)
+        return Shop(self, merchant.merchant_id, client)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """One merchant: the client it calls with, and what an operator does for it."""
+
+    service: Service
+    merchant_id: int
+    client: Client
+    counted: dict[str, int] = field(default_factory=dict)
+
+    def with_client(self, **changes: Any) -> Client:
+        """The same merchant's client, different in some way."""
+        return replace(self.client, **changes)
+
+    def next_order(self) -> str:
+        """A mcOrderId that was not used before."""
+        self.counted["orders"] = self.counted.get("orders", 0) + 1
+        return f"{self.counted['orders']}"
+
+    def change(self, **settings: str) -> None:
+        typed = {key.replace("_", "-"): text for key, text in settings.items()}
+        keyring = self.service.base.keyring
+        self.service.operate(lambda conn: store.change_settings(conn, keyring, self.merchant_id, typed))
+
+    def suspend(self) -> None:
+        self.service.operate(lambda conn: store.suspend(conn, self.merchant_id))
+
+    def resume(self) -> None:
+        self.service.operate(lambda conn: store.resume(conn, self.merchant_id))
+
+    def rotate_secret(self) -> str:
+        keyring, at_ms = self.service.base.keyring, self.service.clock()
+        return self.service.operate(
+            lambda conn: store.rotate_secret(conn, keyring, self.merchant_id, at_ms=at_ms)
+        )
+
+    def retire_secret(self) -> None:
+        at_ms = self.service.clock()
+        self.service.operate(lambda conn: store.retire_secret(conn, self.merchant_id, at_ms=at_ms))
+
+    def set_rate(self, direction: str, rate: str, max_age_ms: int | None = None) -> None:
+        self.service.set_rate(direction, rate, self.merchant_id, max_age_ms)
+
+    def pause_rate(self, direction: str) -> None:
+        at_ms = self.service.clock()
+        self.service.operate(lambda conn: rates.pause(conn, direction, self.merchant_id, at_ms=at_ms))
+
+    def set_controls(self, ext_user_id: str, **settings: Any) -> None:
+        """What the sub-user allows; limits as typed amounts."""
+        parsed = {name: parse_units(v) if isinstance(v, str) else v for name, v in settings.items()}
+        self.service.operate(
+            lambda conn: controls.set_controls(conn, self.merchant_id, ext_user_id, **parsed)
+        )
+
+    def set_pin(self, ext_user_id: str) -> None:
+        """What the wallet page does when a sub-user sets a PIN."""
+        self.service.rows(
+            "update sub_user set pin_hash = 'hash' where merchant_id = %s and ext_user_id = %s",
+            self.merchant_id,
+            ext_user_id,
+        )
+
+    def fund(self, currency: str, amount: str, ext_user_id: str | None = None) -> None:
+        """Credit the merchant's balance or, with `ext_user_id`, a sub-user's wallet."""
+        command = Adjust(currency, parse_units(amount), "opening balance", "operator", ext_user_id)
+        assert isinstance(self.ask_book(command), Adjusted)
+
+    def ask_book(self, command: Command) -> Outcome:
+        return self.service.ask_book(self.merchant_id, command)
+
+    def user(self, ext_user_id: str, amount: str = "0", currency: str = "KFB") -> Answer:
+        """Look a sub-user up, which registers it, and put money in its wallet."""
+        if amount != "0":
+            self.client.do("getMerchantCustomer", extUserId=ext_user_id)
+            self.fund(currency, amount, ext_user_id)
+        return self.client.do("getMerchantCustomer", extUserId=ext_user_id)
+
+    def user_balance(self, ext_user_id: str) -> str:
+        return str(self.client.do("getMerchantCustomer", extUserId=ext_user_id)["balance"])
+
+    def balances(self) -> tuple[str, str]:
+        """USDT and KFB."""
+        answer = self.client.do("getMerchantBalance")
+        return str(answer["usdtBalance"]), str(answer["kfbBalance"])
+
+    def entry_count(self) -> int:
+        found = self.service.rows("select entry_count from book where merchant_id = %s", self.merchant_id)
+        return int(found[0][0])
+
+    @contextmanager
+    def holding_book(self) -> Iterator[None]:
+        """Keep this book's lock meanwhile, so that requests wait in its lane."""
+        with db.connect_sync(self.service.url) as connection, connection.transaction():
+            connection.execute(
+                "update book set last_ms = last_ms where merchant_id = %s", (self.merchant_id,)
+            )
+            yield
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Look again and again until something holds; far more time than it ever needs."""
+    ends = time.monotonic() + START_TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < ends, f"never happened: {what}"
+        time.sleep(0.01)
+
+
+@contextmanager
+def running(url: str, data: Path, **how: Any) -> Iterator[Service]:
+    """A service with the platform's rates set, stopped at the end."""
+    thresholds = gc.get_threshold()
+    service = Service(url, data, **how)
+    service.start()
+    try:
+        today = service.clock() // DAY_MS
+        service.operate(lambda conn: ensure_nonce_partitions(conn, today))
+        service.set_rate("USDT:KFB", "7.1")
+        service.set_rate("KFB:USDT", "0.14")
+        yield service
+    finally:
+        service.join()
+        # The server sets the collector up for a process of its own.
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+
+
+@pytest.fixture(scope="module")
+def clock(request: pytest.FixtureRequest) -> Clock | None:
+    """The module's clock, where it moves its own."""
+    start_ms = getattr(request.module, "CLOCK_MS", None)
+    return None if start_ms is None else Clock(start_ms)
+
+
+@pytest.fixture(scope="module")
+def service(
+    postgres: SharedPostgres,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    clock: Clock | None,
+) -> Iterator[Service]:
+    """The module's service."""
+    module = request.module
+    settings = getattr(module, "SETTINGS", {})
+    working = getattr(module, "WORKING", False)
+    data = tmp_path_factory.mktemp("service")
+    with (
+        postgres.database(TEMPLATE) as url,
+        running(url, data, working=working, clock=clock, **settings) as service,
+    ):
+        yield service
+
+
+RunService = Callable[..., AbstractContextManager[Service]]
+
+
+@pytest.fixture
+def own_service(database_url: str, tmp_path: Path) -> RunService:
+    """Makes a service for one test alone; used with `with`."""
+    return partial(running, database_url, tmp_path)
+
+
+@pytest.fixture
+def shop(service: Service) -> Shop:
+    """A merchant with 1000 of each currency."""
+    made = service.open_merchant()
+    made.fund("USDT", "1000")
+    made.fund("KFB", "1000")
+    return made

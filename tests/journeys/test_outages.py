@@ -1,0 +1,154 @@
+"""When the service cannot answer as it should: it says so at once, and nothing is half done."""
+
+import io
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.conftest import SharedPostgres
+from tests.journeys.client import Answer
+from tests.journeys.conftest import RunService, Service, Shop, wait_until
+from tests.journeys.orders import debit, withdrawal
+
+from merchant_wallet.book import rules
+from merchant_wallet.book.commands import UserToMerchant
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.rules import transfers
+from merchant_wallet.book.state import Draft
+
+SETTINGS = {"queue_limit": 3}
+DEBIT, CREATE = "transferFromUserToMerchant", "createMerchantWithdrawOrder"
+
+
+def test_a_full_queue_answers_at_once_with_50300_and_takes_requests_again_later(shop: Shop) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        with shop.holding_book():
+            asked = [pool.submit(shop.client.do, "getMerchantBalance")]
+            wait_until(lambda: shop.service.under_way == 1, "one batch at the book's lock")
+            asked += [pool.submit(shop.client.do, "getMerchantBalance") for _ in range(3)]
+            wait_until(lambda: shop.service.under_way == 4, "a full lane")
+            answer = shop.client.expect(50300, "getMerchantBalance", nonceStr="mine")
+            assert answer.headers["retry-after"] == "1"
+            assert not any(future.done() for future in asked)
+        assert [future.result().code for future in asked] == [200] * 4
+    shop.client.do("getMerchantBalance", nonceStr="mine")
+
+
+def test_a_full_queue_of_one_merchant_hinders_no_other(shop: Shop, service: Service) -> None:
+    other = service.open_merchant()
+    with ThreadPoolExecutor(4) as pool:
+        with shop.holding_book():
+            asked = [pool.submit(shop.client.call, "getMerchantBalance") for _ in range(4)]
+            wait_until(lambda: service.under_way >= 4 or any(f.done() for f in asked), "a busy book")
+            other.client.do("getMerchantBalance")
+        assert {future.result().code for future in asked} <= {200, 50300}
+
+
+def test_while_the_database_is_away_requests_are_answered_50300_and_are_good_again_after(
+    own_service: RunService, postgres: SharedPostgres, database_url: str
+) -> None:
+    name = database_url.partition("?")[0].rpartition("/")[2]
+    with own_service() as service:
+        shop = service.open_merchant()
+        shop.fund("USDT", "100")
+        shop.client.do(CREATE, **withdrawal("1"))
+        postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        try:
+            postgres.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+            answer = shop.client.expect(50300, CREATE, **withdrawal("2"))
+            assert answer.headers["retry-after"] == "1"
+            shop.client.expect(50300, "getMerchantBalance", appKey="nobody")
+        finally:
+            postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        shop.client.do(CREATE, **withdrawal("2"))
+        assert shop.balances() == ("80", "0")
+
+
+def test_a_stopping_service_finishes_what_is_under_way_and_refuses_what_is_new(
+    own_service: RunService,
+) -> None:
+    with own_service() as service:
+        shop, other = service.open_merchant(), service.open_merchant()
+        shop.fund("USDT", "100")
+        with ThreadPoolExecutor(1) as pool:
+            with shop.holding_book():
+                asked = pool.submit(shop.client.do, CREATE, **withdrawal("1"))
+                wait_until(lambda: service.under_way == 1, "a request under way")
+                service.ask_to_stop()
+                wait_until(lambda: service.web.joints.counter.draining, "the service stops")
+                answer = other.client.expect(50300, "getMerchantBalance")
+                assert int(answer.headers["retry-after"]) >= 1
+                assert not asked.done()
+            assert asked.result()["txnStatus"] == "0"
+
+
+def test_one_command_that_meets_a_fault_of_ours_spoils_no_other(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.user("alice", "100")
+    balance = shop.user_balance("alice")
+
+    def stumble(draft: Draft, command: UserToMerchant) -> Outcome:
+        if command.mc_order_id == "bad":
+            raise RuntimeError("this one cannot be judged")
+        return transfers.move_user_to_merchant(draft, command)
+
+    monkeypatch.setitem(rules.RULES, UserToMerchant, stumble)
+
+    def call(mc_order_id: str) -> Answer:
+        return shop.client.call(DEBIT, **debit(mc_order_id, "1"))
+
+    with ThreadPoolExecutor(4) as pool:
+        with shop.holding_book():
+            asked = [pool.submit(call, mc_order_id) for mc_order_id in ("a", "bad", "b", "c")]
+            wait_until(lambda: shop.service.under_way == 4, "four requests under way")
+        codes = [future.result().code for future in asked]
+    assert (balance, codes, shop.user_balance("alice")) == ("100", [200, 50000, 200, 200], "97")
+
+
+def test_after_a_fault_the_same_order_id_is_tried_again(shop: Shop) -> None:
+    shop.user("alice", "100")
+
+    def stumble(draft: Draft, command: UserToMerchant) -> Outcome:
+        raise RuntimeError("not now")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(rules.RULES, UserToMerchant, stumble)
+        answer = shop.client.expect(50000, DEBIT, nonceStr="mine", **debit("1"))
+        assert "not now" not in answer.text
+    shop.client.do(DEBIT, nonceStr="mine", **debit("1"))
+    assert shop.user_balance("alice") == "90"
+
+
+def test_a_row_that_contradicts_itself_is_answered_50000_and_nothing_moves(shop: Shop) -> None:
+    shop.user("alice", "100")
+    entries = shop.entry_count()
+    shop.service.rows(
+        "delete from account where merchant_id = %s and kind = 'merchant' and currency = 'KFB'",
+        shop.merchant_id,
+    )
+    shop.client.expect(50000, DEBIT, **debit("1"))
+    assert shop.entry_count() == entries
+
+
+def test_the_log_line_of_a_request_bears_its_id_and_no_secret(
+    own_service: RunService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with own_service(log_level="info") as service:
+        shop = service.open_merchant()
+        fields = {**shop.client.common(), "memo": "private words"}
+        sign = shop.client.sign("/merchant/getMerchantBalance", fields)
+        answers = [
+            shop.client.do("getMerchantBalance", **fields, sign=sign),
+            shop.client.expect(40103, "getMerchantBalance", **fields, sign=sign),
+        ]
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    by_id = {line["request_id"]: line for line in lines}
+    assert [by_id[answer.headers["x-request-id"]]["code"] for answer in answers] == [200, 40103]
+    for hidden in (shop.client.secret, sign, "private words"):
+        assert hidden not in log.getvalue()

@@ -1,0 +1,123 @@
+"""Where requests come from: source networks, proxies, failed authentications, too many requests."""
+
+from ipaddress import ip_network
+
+import pytest
+from tests.journeys.client import Client, write_json
+from tests.journeys.conftest import RunService, Service, Shop
+
+SETTINGS = {
+    "trusted_proxies": (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8")),
+    "failed_auth_limit": 3,
+    "rate_limit": 0,
+}
+BALANCE = "/merchant/getMerchantBalance"
+
+
+def through(shop: Shop, forwarded: str) -> Client:
+    """The merchant's client behind a proxy that says so."""
+    return shop.with_client(headers={"X-Forwarded-For": forwarded})
+
+
+def test_without_networks_a_merchant_calls_from_anywhere(shop: Shop) -> None:
+    for source in ("192.0.2.7", "2001:db8::1", "10.1.2.3"):
+        through(shop, source).do("getMerchantBalance")
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "code"),
+    [
+        ("192.0.2.7", 200),
+        ("192.0.2.255", 200),
+        ("192.0.3.1", 40104),
+        ("2001:db8::7", 200),
+        ("2001:db9::7", 40104),
+        ("::ffff:192.0.2.7", 200),
+        ("198.51.100.1, 192.0.2.7", 200),
+        ("192.0.2.7, 198.51.100.1", 40104),
+        ("198.51.100.1, 192.0.2.7, 10.0.0.1", 200),
+        ("192.0.2.7, 198.51.100.1, 10.0.0.1, 10.0.0.2", 40104),
+        ("10.0.0.1", 40104),
+        ("garbage", 40104),
+        ("192.0.2.7, garbage", 40104),
+    ],
+)
+def test_the_address_that_counts_is_the_last_one_before_the_proxies(
+    forwarded: str, code: int, shop: Shop
+) -> None:
+    shop.change(networks="192.0.2.0/24 2001:db8::/32")
+    through(shop, forwarded).expect(code, "getMerchantBalance")
+
+
+def test_a_direct_call_through_no_proxy_has_the_callers_own_address(shop: Shop) -> None:
+    shop.change(networks="192.0.2.0/24")
+    shop.client.expect(40104, "getMerchantBalance")
+    shop.change(networks="127.0.0.1/32")
+    shop.client.do("getMerchantBalance")
+
+
+def test_a_stranger_cannot_choose_his_address(own_service: RunService) -> None:
+    with own_service() as service:
+        shop = service.open_merchant(networks="192.0.2.0/24")
+        through(shop, "192.0.2.7").expect(40104, "getMerchantBalance")
+
+
+def test_after_too_many_failures_only_failures_are_refused_with_42900(shop: Shop) -> None:
+    client = through(shop, "203.0.113.1")
+    for _ in range(3):
+        client.expect(40101, "getMerchantBalance", sign="0" * 32)
+    answer = client.expect(42900, "getMerchantBalance", sign="0" * 32)
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    client.do("getMerchantBalance")
+    client.expect(42900, "getMerchantBalance", appKey="nobody")
+    client.do("getMerchantBalance")
+    through(shop, "203.0.113.2").expect(40101, "getMerchantBalance", sign="0" * 32)
+
+
+def test_unknown_keys_and_wrong_signatures_count_together(shop: Shop) -> None:
+    client = through(shop, "203.0.113.3")
+    client.expect(40100, "getMerchantBalance", appKey="nobody")
+    client.expect(40101, "getMerchantBalance", sign="0" * 32)
+    client.expect(40100, "getMerchantBalance", appKey="nobody2")
+    client.expect(42900, "getMerchantBalance", appKey="nobody3")
+
+
+def test_refusals_of_those_who_authenticate_do_not_count(shop: Shop) -> None:
+    client = through(shop, "203.0.113.4")
+    for _ in range(5):
+        client.expect(40001, "getWithdrawFee", currency="USDT")
+        client.expect(40102, "getMerchantBalance", timestamp="1")
+    client.expect(40101, "getMerchantBalance", sign="0" * 32)
+
+
+def test_a_blocked_source_learns_nothing_of_what_would_match(shop: Shop) -> None:
+    client = through(shop, "203.0.113.5")
+    for _ in range(3):
+        client.expect(40100, "getMerchantBalance", appKey="nobody")
+    answer = client.expect(42900, "getMerchantBalance", sign="0" * 32)
+    assert answer.data is None
+
+
+def test_a_burst_of_twice_the_rate_passes_and_then_requests_wait(service: Service) -> None:
+    shop, other = service.open_merchant(rate_limit="5"), service.open_merchant(rate_limit="5")
+    codes = [shop.client.call("getMerchantBalance").code for _ in range(60)]
+    assert codes[:10] == [200] * 10
+    assert 42900 in codes
+    other.client.do("getMerchantBalance")
+
+
+def test_only_signed_requests_use_up_the_rate(service: Service) -> None:
+    shop = service.open_merchant(rate_limit="1")
+    client = through(shop, "203.0.113.6")
+    for _ in range(5):
+        client.call("getMerchantBalance", sign="0" * 32)
+        client.send(BALANCE, write_json({"appKey": shop.client.app_key}))
+    client.do("getMerchantBalance")
+
+
+def test_a_merchants_limit_of_zero_is_no_limit(own_service: RunService) -> None:
+    with own_service(rate_limit=1) as service:
+        limited, free = service.open_merchant(), service.open_merchant(rate_limit="0")
+        codes = {limited.client.call("getMerchantBalance").code for _ in range(20)}
+        assert codes == {200, 42900}
+        assert {free.client.call("getMerchantBalance").code for _ in range(20)} == {200}

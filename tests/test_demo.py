@@ -1,0 +1,234 @@
+"""The demo as a reader runs it: the whole story, its end by Ctrl-C, and its end when something goes wrong."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.demo.client import Answer, Client, Request, sign
+
+ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "src" / "merchant_wallet" / "demo"
+OPERATIONS = (
+    "getMerchantBalance",
+    "exchange",
+    "getMerchantCustomer",
+    "transferFromMerchantToUser",
+    "transferFromUserToMerchant",
+    "getWithdrawFee",
+    "createMerchantWithdrawOrder",
+    "queryOrder",
+)
+END_TIMEOUT_S = 200.0
+SECRET = "0123456789abcdef0123456789abcdef"
+BALANCE_PATH = "/merchant/getMerchantBalance"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the demo makes its temporary folder: a place with a space in its name."""
+    path = tmp_path / "a place"
+    path.mkdir()
+    return path
+
+
+def environment(folder: Path) -> dict[str, str]:
+    # A setting of the reader's own: the demo must not follow it to another database.
+    return {**os.environ, "TMPDIR": str(folder), "WALLET_DATABASE_URL": "postgresql://nobody@nowhere/nothing"}
+
+
+@contextmanager
+def performance(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """The demo under way; what is left of it at the end is stopped."""
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "merchant_wallet.demo", *arguments],
+        cwd=ROOT,
+        env={**environment(folder), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield demo
+    finally:
+        demo.terminate()
+        demo.communicate(timeout=END_TIMEOUT_S)
+
+
+def read_until(demo: "subprocess.Popen[str]", words: str) -> str:
+    """What the demo prints up to the line with these words."""
+    assert demo.stdout is not None
+    said = ""
+    for line in demo.stdout:
+        said += line
+        if words in line:
+            return said
+    raise AssertionError(f"the demo never said {words!r}:\n{said}")
+
+
+def users_of(folder: Path) -> list[str]:
+    """The processes that name this folder in their arguments or environment."""
+    named = os.fsencode(folder)
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # It may have ended meanwhile, or be another user's.
+            if named in (process / "cmdline").read_bytes() + (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    assert users_of(folder) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_the_whole_story_is_told_and_nothing_is_left(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "merchant_wallet.demo", "--exit"],
+        cwd=ROOT,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=END_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    headings = re.findall(r"^(\d)\. .+ · (\w+) ─", done.stdout, re.MULTILINE)
+    assert headings == [(str(number), name) for number, name in enumerate(OPERATIONS, 1)]
+    for name in OPERATIONS:
+        assert f"  to sign   /merchant/{name}" in done.stdout
+    assert done.stdout.count("✓ 200, and the answer's signature is the service's") == len(OPERATIONS) - 1
+    assert "✓ 0 → 1 → 2, and the signature of every answer is the service's" in done.stdout
+    assert re.findall(r"✓ refused with (\d+)", done.stdout) == ["40103", "40101", "40900", "42200"]
+    assert re.search(r"✓ transaction \d+, as the first time", done.stdout)
+    assert "✓ the book is verified: 7 entries" in done.stdout
+    assert "✓ KFB adds up to 0 and USDT adds up to 0" in done.stdout
+    assert re.search(r"^ +merchant:KFB +KFB +1538$", done.stdout, re.MULTILINE)
+    assert_nothing_is_left(folder)
+
+
+def test_the_lines_it_offers_work_and_ctrl_c_ends_it_quietly(folder: Path) -> None:
+    with performance(folder) as demo:
+        said = read_until(demo, "Serving until Ctrl-C")
+        call, questions = said.split("a signed call:\n")[1].split("And what the operator can ask:\n")
+        # A machine without curl still tries what the operator can ask.
+        script = (call if shutil.which("curl") else call.splitlines()[0] + "\n") + questions
+        script = script.removesuffix("  Serving until Ctrl-C.\n")
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if not name.startswith("WALLET_")},
+            capture_output=True,
+            text=True,
+            timeout=END_TIMEOUT_S,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        if shutil.which("curl"):
+            assert '"usdtBalance":350,"kfbBalance":1538' in ran.stdout
+        assert users_of(folder)
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=END_TIMEOUT_S)
+        assert demo.returncode == 0
+        assert rest.strip() == "· stopping the service and removing its folder"
+    assert_nothing_is_left(folder)
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(folder: Path) -> None:
+    with performance(folder, "--exit") as demo:
+        read_until(demo, "starting PostgreSQL")
+        demo.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        demo.send_signal(signal.SIGINT)  # An impatient second one changes nothing.
+        rest, _ = demo.communicate(timeout=END_TIMEOUT_S)
+        assert demo.returncode == 130
+        assert "Traceback" not in rest
+    assert_nothing_is_left(folder)
+
+
+def test_a_service_that_does_not_start_ends_the_demo_with_a_sentence(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "merchant-wallet"
+    program.write_text("#!/bin/sh\necho 'the disk is full' >&2\nexit 1\n")
+    program.chmod(0o755)
+    ends = (
+        "import sys, pathlib; from merchant_wallet.demo.__main__ import main; "
+        "sys.exit(main(['--exit'], pathlib.Path(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ends, str(program)],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=END_TIMEOUT_S,
+    )
+    assert done.returncode == 1
+    assert done.stdout.endswith(
+        "The demo ends here: the service did not start.\nIts last words:\n  the disk is full\n"
+    )
+    assert_nothing_is_left(folder)
+
+
+def test_the_demo_imports_nothing_of_the_service() -> None:
+    for path in DEMO.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                assert not name.startswith("merchant_wallet") or name.startswith("merchant_wallet.demo"), path
+
+
+def test_its_few_lines_sign_as_the_interface_says() -> None:
+    fields: dict[str, object] = {
+        "appKey": "demo",
+        "timestamp": 1763712000000,
+        "nonceStr": "a1B2c3D4e5F6g7H8",
+        "mcOrderId": "10001",
+        "chainType": "TRC20",
+        "currency": "USDT",
+        "amount": "12.50",
+        "address": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+        "notifyUrl": "https://example.com/n?a=1&b=2",
+        "sign": "left out",
+        "absent": None,
+        "empty": "",
+    }
+    signed = sign(SECRET, "/merchant/createMerchantWithdrawOrder", fields)
+    assert signed == "48a6def3592a734ec4b9ee728e0e781a"
+
+
+def answer_to(request: Request, **changed: object) -> Answer:
+    """A signed answer to a request; what is changed is changed after the signing."""
+    data: dict[str, object] = {"usdtBalance": 12.5, "kfbBalance": 0, "note": None}
+    bound = {**data, "code": 200, "nonceStr": request.fields["nonceStr"]}
+    signed = {**data, "sign": sign(SECRET, request.path, bound), **changed}
+    return Answer.read(json.dumps({"code": 200, "msg": "success", "data": signed}))
+
+
+def test_an_answer_is_genuine_for_its_own_request_alone() -> None:
+    with Client("http://127.0.0.1:9", "demo", SECRET) as client:
+        request, other = client.prepare("getMerchantBalance"), client.prepare("getMerchantBalance")
+    assert request.path == BALANCE_PATH
+    assert answer_to(request).is_genuine(SECRET, request)
+    assert not answer_to(request).is_genuine(SECRET, other)
+    assert not answer_to(request).is_genuine(SECRET[::-1], request)
+    assert not answer_to(request, usdtBalance=12.6).is_genuine(SECRET, request)
+    assert not answer_to(request, sign=None).is_genuine(SECRET, request)
+
+
+def test_what_is_no_answer_of_the_interface_is_told_apart() -> None:
+    for body in ('{"code":200}', "[]"):
+        with pytest.raises(ValueError, match="not an answer of the interface"):
+            Answer.read(body)
+    with pytest.raises(json.JSONDecodeError):
+        Answer.read("<html>")

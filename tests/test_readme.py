@@ -1,0 +1,35 @@
+"""The README is true: its commands and files exist, its table is the service's, CI runs its test command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.routes import OPERATIONS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+LINKS = sorted(set(re.findall(r"\]\(([^)#]+)[^)]*\)", README)))
+
+
+def test_every_make_command_exists() -> None:
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named == {"demo", "test", "bench"}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_every_linked_file_exists(link: str) -> None:
+    assert (ROOT / link).exists()
+
+
+def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
+    commands = re.findall(r"^```sh\n(.+)\n```$", README, re.MULTILINE)
+    assert commands == ["make demo", "make test"]
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == f"exec {commands[1]}"
+
+
+def test_the_table_of_operations_names_each_of_them_once() -> None:
+    named = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
+    assert sorted(named) == sorted(operation.name for operation in OPERATIONS)
