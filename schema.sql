@@ -7,23 +7,14 @@ CREATE DOMAIN public.currency AS text
 CREATE DOMAIN public.entry_kind AS text
 	CONSTRAINT entry_kind_check CHECK ((VALUE = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text])));
 
-CREATE DOMAIN public.hash32 AS bytea
-	CONSTRAINT hash32_check CHECK ((length(VALUE) = 32));
-
 CREATE DOMAIN public.id_count AS bigint
 	CONSTRAINT id_count_check CHECK (((VALUE >= 0) AND (VALUE <= '8589934591'::bigint)));
-
-CREATE DOMAIN public.order_name AS text
-	CONSTRAINT order_name_check CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 64)));
 
 CREATE DOMAIN public.positive_units AS bigint
 	CONSTRAINT positive_units_check CHECK ((VALUE > 0));
 
 CREATE DOMAIN public.range_number AS integer
 	CONSTRAINT range_number_check CHECK (((VALUE >= 1) AND (VALUE <= 1048575)));
-
-CREATE DOMAIN public.some_units AS bigint
-	CONSTRAINT some_units_check CHECK ((VALUE >= 0));
 
 CREATE TABLE public.account (
     merchant_id bigint NOT NULL,
@@ -37,7 +28,7 @@ CASE
 END) STORED NOT NULL,
     balance bigint DEFAULT 0 NOT NULL,
     day integer DEFAULT 0 NOT NULL,
-    day_debited public.some_units DEFAULT 0 NOT NULL,
+    day_debited bigint DEFAULT 0 NOT NULL,
     CONSTRAINT account_floor CHECK ((balance >= floor))
 )
 WITH (fillfactor='50');
@@ -48,12 +39,12 @@ CREATE TABLE public.book (
     id_range public.range_number NOT NULL,
     id_counter public.id_count DEFAULT 0 NOT NULL,
     next_range public.range_number,
-    entry_count public.some_units DEFAULT 0 NOT NULL,
-    head_hash public.hash32 NOT NULL,
+    entry_count bigint DEFAULT 0 NOT NULL,
+    head_hash bytea NOT NULL,
     last_ms bigint NOT NULL,
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
-    withdrawn_units public.some_units DEFAULT 0 NOT NULL
+    withdrawn_units bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='20');
 
@@ -71,11 +62,11 @@ CREATE TABLE public.entry (
     merchant_id bigint NOT NULL,
     entry_id bigint NOT NULL,
     kind public.entry_kind NOT NULL,
-    mc_order_id public.order_name,
+    mc_order_id text,
     at_ms bigint NOT NULL,
-    rate_e8 public.some_units DEFAULT 0 NOT NULL,
+    rate_e8 bigint DEFAULT 0 NOT NULL,
     facts text DEFAULT ''::text NOT NULL,
-    hash public.hash32 NOT NULL
+    hash bytea NOT NULL
 );
 ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
 
@@ -183,7 +174,7 @@ CREATE TABLE public.posting (
     posting_no smallint NOT NULL,
     source_id bigint NOT NULL,
     target_id bigint NOT NULL,
-    currency public.currency NOT NULL,
+    currency text NOT NULL,
     amount public.positive_units NOT NULL,
     source_balance bigint NOT NULL,
     target_balance bigint NOT NULL,

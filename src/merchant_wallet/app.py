@@ -42,14 +42,21 @@ class Base:
         return self.settings.checkpoint_dir or self.settings.data / "checkpoints"
 
 
-def make_base(settings: Settings, url: str) -> Base:
-    """Settings, database and keys. The master key is made in the data folder when none is set. Raises
-    ConfigError."""
+def require_supported(settings: Settings) -> None:
+    """Raises ConfigError for settings that ask for what this version can't do."""
     if not settings.sandbox:
         raise ConfigError(
             "WALLET_SANDBOX must be true: this version pays withdrawals on the sandbox chain alone, "
             "and a service that takes orders it can't pay would hold its merchants' money."
         )
+
+
+def make_base(settings: Settings, url: str) -> Base:
+    """Settings, database and keys. The master key is made in the data folder when none is set.
+
+    Raises ConfigError.
+    """
+    require_supported(settings)
     master_key = settings.master_key or load_or_create_master_key(settings.data)
     return Base(settings, url, Keyring(master_key))
 

@@ -173,11 +173,12 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
     """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, seen from a
     trusted one.
 
-    A header that comes from anyone else says nothing (RFC 7239 section 8.1).
+    A header that comes from anyone else says nothing (RFC 7239 section 8.1). What a proxy forwards is given
+    in an address's own spelling, since it goes into the log; a hop that is no address is `::`.
     """
     if not trusted or not _is_trusted(peer, trusted):
         return peer
-    hops = [hop.strip() for line in forwarded for hop in line.split(",")]
+    hops = [str(read_address(hop.strip())) for line in forwarded for hop in line.split(",") if hop.strip()]
     for hop in reversed(hops):
         if not _is_trusted(hop, trusted):
             return hop

@@ -53,10 +53,10 @@ class Dispatch:
 
 
 def _build_rest(joints: Joints) -> ASGIApp:
-
     async def health(request: Request) -> Response:
         status = 503 if joints.counter.draining else 200
-        return JSONResponse({"status": "stopping" if joints.counter.draining else "ok"}, status)
+        headers = {"x-request-id": joints.request_ids.next()}
+        return JSONResponse({"status": "stopping" if joints.counter.draining else "ok"}, status, headers)
 
     async def unknown(request: Request, error: Exception) -> Response:
         return _Envelope(joints, Refusal(PATH_UNKNOWN, "there is nothing at this path"))

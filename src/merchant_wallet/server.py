@@ -48,13 +48,15 @@ async def _run(base: Base, on_ready: Callable[[str], None], parent_fd: int | Non
     await serve(base, on_ready, stop)
 
 
-async def serve(base: Base, on_ready: Callable[[str], None], stop: asyncio.Event) -> None:
+async def serve(
+    base: Base, on_ready: Callable[[str], None], stop: asyncio.Event, clock: Callable[[], int] = now_ms
+) -> None:
     """Serve until `stop` is set. Calls `on_ready` with the address once it answers."""
     settings = base.settings
     await _ensure_nonce_days(base)
     port = await choose_port(settings.host, settings.port)
     address = f"http://{_in_url(settings.host)}:{port}"
-    async with open_web(base, settings.public_url or address) as web:
+    async with open_web(base, settings.public_url or address, clock) as web:
         keeping = asyncio.create_task(_keep_nonce_days(base))
         try:
             drain = partial(_drain, web, settings.drain_timeout_s)

@@ -20,6 +20,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet import logs, postgres
+from merchant_wallet.app import require_supported
 from merchant_wallet.config import Settings, load_or_create_master_key
 from merchant_wallet.migrate import migrate
 
@@ -193,6 +194,7 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     `say` gets the line `ready: http://HOST:PORT`, `progress` what happens until then. Raises ConfigError,
     postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError, psycopg.OperationalError.
     """
+    require_supported(settings)
     logs.set_up(settings.log_level, settings.log_format)
     if settings.master_key is None:
         load_or_create_master_key(settings.data)

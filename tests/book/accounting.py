@@ -1,8 +1,8 @@
 """Rules as accounting: what stood on the accounts, what was asked, what was answered, posted and left.
 
-Notation: `merchant:KFB 5; anna 100` names accounts and what stands on them in coins, those not named are at zero (but
-for the adjustment account, which bears the other side of what was given). `anna > merchant:KFB 99.5` is a posting.
-`LIMIT` stands for the largest balance that a book can hold.
+Notation: `merchant:KFB 5; anna 100` names accounts and what stands on them in coins, those not named are at
+zero (but for the adjustment account, which bears the other side of what was given). `anna > merchant:KFB
+99.5` is a posting. `LIMIT` stands for the largest balance that a book can hold.
 """
 
 from collections.abc import Mapping
@@ -140,7 +140,9 @@ def expect(
     return answer
 
 
-def debit(order: str, name: str, coins: str, fee: str = "0", pin: bool = False, currency: str = KFB) -> Command:
+def debit(
+    order: str, name: str, coins: str, fee: str = "0", pin: bool = False, currency: str = KFB
+) -> Command:
     """From a sub-user's wallet to the merchant's balance, at a fee rate."""
     return UserToMerchant(order, name, currency, units(coins), parse_rate(fee, minimum_e8=0), pin)
 

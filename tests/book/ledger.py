@@ -1,8 +1,8 @@
 """A book in memory: what the database keeps of one, read and written batch by batch as the store does.
 
-Rules: `open` gives a draft that knows only what the batch needs, so a rule that looks at more than it named fails;
-`commit` refuses what the schema's keys and checks refuse. What a rule must know about a known order is read back
-from its postings, not kept from the first time.
+Rules: `open` gives a draft that knows only what the batch needs, so a rule that looks at more than it named
+fails; `commit` refuses what the schema's keys and checks refuse. What a rule must know about a known order
+is read back from its postings, not kept from the first time.
 """
 
 from collections import Counter

@@ -108,7 +108,7 @@ class Shop:
             return await cursor.fetchall() if cursor.description else []
 
     async def orders(self) -> dict[str, int]:
-        """The entries of the book that have an order id: entry id by order id. No order id may stand twice."""
+        """The entries that have an order id: entry id by order id. No order id may stand twice."""
         found = await self.rows(
             "select mc_order_id, entry_id from entry where merchant_id = %s and mc_order_id is not null",
             self.merchant_id,

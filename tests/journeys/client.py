@@ -1,8 +1,8 @@
 """A merchant's own client, written from the interface alone: it shares no line with the service.
 
 Rules: what is signed is the text that is sent; an answer is judged by the text that came, never by a number
-printed again. Every answer is checked for what all answers have in common before a test sees it: the envelope, the
-HTTP status that belongs to the code, the headers, and on success the signature.
+printed again. Every answer is checked for what all answers have in common before a test sees it: envelope,
+headers, the HTTP status that belongs to the code, and on success the signature.
 """
 
 import hashlib
@@ -101,7 +101,7 @@ def read_answer(status: int, headers: Iterable[tuple[str, str]], body: bytes) ->
 
 @dataclass(frozen=True)
 class Client:
-    """Calls the service at `port` as one merchant. `now_ms` is the client's clock, `headers` go with each call."""
+    """Calls the service at `port` as one merchant; `now_ms` is its clock, `headers` go with each call."""
 
     port: int
     app_key: str

@@ -1,7 +1,7 @@
 """A real service for the journeys: Granian and PostgreSQL, web side and workers in a thread of this process.
 
-Rules: one service and one database per module, a merchant of its own per test. A module says with `SETTINGS` what
-its service is set to, with `WORKING` that its workers run too, with `CLOCK_MS` that its clock is moved by hand.
+Rules: one service and one database per module, a merchant of its own per test. A module says with `SETTINGS`
+what its service is set to, with `WORKING` that its workers run too, with `CLOCK_MS` that it moves the clock.
 """
 
 import asyncio
@@ -24,8 +24,10 @@ from tests.journeys.client import Answer, Client
 
 from merchant_wallet import db, server, worker
 from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.book import rules
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Outcome
+from merchant_wallet.book.state import Draft
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import Settings
 from merchant_wallet.exchange import rates
@@ -54,7 +56,7 @@ class Clock:
         self.now_ms += ms
 
 
-class Service:
+class Platform:
     """A running service and the operator's hands on it."""
 
     def __init__(
@@ -196,7 +198,7 @@ class Service:
 class Shop:
     """One merchant: the client it calls with, and what an operator does for it."""
 
-    service: Service
+    platform: Platform
     merchant_id: int
     client: Client
     counted: dict[str, int] = field(default_factory=dict)
@@ -212,42 +214,44 @@ class Shop:
 
     def change(self, **settings: str) -> None:
         typed = {key.replace("_", "-"): text for key, text in settings.items()}
-        keyring = self.service.base.keyring
-        self.service.operate(lambda conn: store.change_settings(conn, keyring, self.merchant_id, typed))
+        keyring = self.platform.base.keyring
+        self.platform.operate(lambda conn: store.change_settings(conn, keyring, self.merchant_id, typed))
 
     def suspend(self) -> None:
-        self.service.operate(lambda conn: store.suspend(conn, self.merchant_id))
+        self.platform.operate(lambda conn: store.suspend(conn, self.merchant_id))
 
     def resume(self) -> None:
-        self.service.operate(lambda conn: store.resume(conn, self.merchant_id))
+        self.platform.operate(lambda conn: store.resume(conn, self.merchant_id))
 
     def rotate_secret(self) -> str:
-        keyring, at_ms = self.service.base.keyring, self.service.clock()
-        return self.service.operate(
+        keyring, at_ms = self.platform.base.keyring, self.platform.clock()
+        return self.platform.operate(
             lambda conn: store.rotate_secret(conn, keyring, self.merchant_id, at_ms=at_ms)
         )
 
     def retire_secret(self) -> None:
-        at_ms = self.service.clock()
-        self.service.operate(lambda conn: store.retire_secret(conn, self.merchant_id, at_ms=at_ms))
+        at_ms = self.platform.clock()
+        self.platform.operate(lambda conn: store.retire_secret(conn, self.merchant_id, at_ms=at_ms))
 
     def set_rate(self, direction: str, rate: str, max_age_ms: int | None = None) -> None:
-        self.service.set_rate(direction, rate, self.merchant_id, max_age_ms)
+        self.platform.set_rate(direction, rate, self.merchant_id, max_age_ms)
 
     def pause_rate(self, direction: str) -> None:
-        at_ms = self.service.clock()
-        self.service.operate(lambda conn: rates.pause(conn, direction, self.merchant_id, at_ms=at_ms))
+        at_ms = self.platform.clock()
+        self.platform.operate(lambda conn: rates.pause(conn, direction, self.merchant_id, at_ms=at_ms))
 
     def set_controls(self, ext_user_id: str, **settings: Any) -> None:
         """What the sub-user allows; limits as typed amounts."""
-        parsed = {name: parse_units(v) if isinstance(v, str) else v for name, v in settings.items()}
-        self.service.operate(
+        parsed: dict[str, Any] = {
+            name: parse_units(v) if isinstance(v, str) else v for name, v in settings.items()
+        }
+        self.platform.operate(
             lambda conn: controls.set_controls(conn, self.merchant_id, ext_user_id, **parsed)
         )
 
     def set_pin(self, ext_user_id: str) -> None:
         """What the wallet page does when a sub-user sets a PIN."""
-        self.service.rows(
+        self.platform.rows(
             "update sub_user set pin_hash = 'hash' where merchant_id = %s and ext_user_id = %s",
             self.merchant_id,
             ext_user_id,
@@ -259,7 +263,7 @@ class Shop:
         assert isinstance(self.ask_book(command), Adjusted)
 
     def ask_book(self, command: Command) -> Outcome:
-        return self.service.ask_book(self.merchant_id, command)
+        return self.platform.ask_book(self.merchant_id, command)
 
     def user(self, ext_user_id: str, amount: str = "0", currency: str = "KFB") -> Answer:
         """Look a sub-user up, which registers it, and put money in its wallet."""
@@ -277,17 +281,24 @@ class Shop:
         return str(answer["usdtBalance"]), str(answer["kfbBalance"])
 
     def entry_count(self) -> int:
-        found = self.service.rows("select entry_count from book where merchant_id = %s", self.merchant_id)
+        found = self.platform.rows("select entry_count from book where merchant_id = %s", self.merchant_id)
         return int(found[0][0])
 
     @contextmanager
     def holding_book(self) -> Iterator[None]:
         """Keep this book's lock meanwhile, so that requests wait in its lane."""
-        with db.connect_sync(self.service.url) as connection, connection.transaction():
+        with db.connect_sync(self.platform.url) as connection, connection.transaction():
             connection.execute(
                 "update book set last_ms = last_ms where merchant_id = %s", (self.merchant_id,)
             )
             yield
+
+
+def replace_rule(
+    patch: pytest.MonkeyPatch, command: type[Command], rule: Callable[[Draft, Any], Outcome]
+) -> None:
+    """Have commands of one kind judged by another rule."""
+    patch.setitem(rules.RULES, command, rule)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -299,19 +310,19 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 @contextmanager
-def running(url: str, data: Path, **how: Any) -> Iterator[Service]:
+def running(url: str, data: Path, **how: Any) -> Iterator[Platform]:
     """A service with the platform's rates set, stopped at the end."""
     thresholds = gc.get_threshold()
-    service = Service(url, data, **how)
-    service.start()
+    platform = Platform(url, data, **how)
+    platform.start()
     try:
-        today = service.clock() // DAY_MS
-        service.operate(lambda conn: ensure_nonce_partitions(conn, today))
-        service.set_rate("USDT:KFB", "7.1")
-        service.set_rate("KFB:USDT", "0.14")
-        yield service
+        today = platform.clock() // DAY_MS
+        platform.operate(lambda conn: ensure_nonce_partitions(conn, today))
+        platform.set_rate("USDT:KFB", "7.1")
+        platform.set_rate("KFB:USDT", "0.14")
+        yield platform
     finally:
-        service.join()
+        platform.join()
         # The server sets the collector up for a process of its own.
         gc.unfreeze()
         gc.set_threshold(*thresholds)
@@ -325,12 +336,12 @@ def clock(request: pytest.FixtureRequest) -> Clock | None:
 
 
 @pytest.fixture(scope="module")
-def service(
+def platform(
     postgres: SharedPostgres,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
     clock: Clock | None,
-) -> Iterator[Service]:
+) -> Iterator[Platform]:
     """The module's service."""
     module = request.module
     settings = getattr(module, "SETTINGS", {})
@@ -338,24 +349,24 @@ def service(
     data = tmp_path_factory.mktemp("service")
     with (
         postgres.database(TEMPLATE) as url,
-        running(url, data, working=working, clock=clock, **settings) as service,
+        running(url, data, working=working, clock=clock, **settings) as platform,
     ):
-        yield service
+        yield platform
 
 
-RunService = Callable[..., AbstractContextManager[Service]]
+RunPlatform = Callable[..., AbstractContextManager[Platform]]
 
 
 @pytest.fixture
-def own_service(database_url: str, tmp_path: Path) -> RunService:
+def own_platform(database_url: str, tmp_path: Path) -> RunPlatform:
     """Makes a service for one test alone; used with `with`."""
     return partial(running, database_url, tmp_path)
 
 
 @pytest.fixture
-def shop(service: Service) -> Shop:
+def shop(platform: Platform) -> Shop:
     """A merchant with 1000 of each currency."""
-    made = service.open_merchant()
+    made = platform.open_merchant()
     made.fund("USDT", "1000")
     made.fund("KFB", "1000")
     return made

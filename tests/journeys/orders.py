@@ -66,7 +66,7 @@ def quote(amount: Any = "10") -> dict[str, Any]:
 
 
 def all_fields(client: Client) -> dict[str, dict[str, Any]]:
-    """For each operation, fields of a request that succeeds for a merchant with money and the user `alice` in funds."""
+    """Fields that succeed in each operation, for a merchant with money whose user `alice` has some too."""
     alice = client.do("getMerchantCustomer", extUserId="alice")
     order = client.do("createMerchantWithdrawOrder", **withdrawal("ready"))
     return {

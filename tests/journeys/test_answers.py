@@ -212,7 +212,7 @@ def test_a_query_shows_the_order_with_its_fee_and_times(seller: Shop) -> None:
 
 def test_a_query_shows_when_the_merchant_was_told(seller: Shop) -> None:
     made = seller.client.do("createMerchantWithdrawOrder", **withdrawal("told"))
-    seller.service.rows(
+    seller.platform.rows(
         "update withdrawal set notified_ms = %s where merchant_id = %s", 1763712000123, seller.merchant_id
     )
     found = seller.client.do("queryOrder", orderId=made["orderId"], mcOrderId="told")

@@ -1,5 +1,7 @@
 """What a request may look like: content types, sizes, JSON and form, paths and methods."""
 
+import contextlib
+import http.client
 import json
 from typing import Any
 
@@ -98,6 +100,19 @@ def test_another_method_is_refused_with_405_and_the_one_allowed(
 ) -> None:
     answer = shop.client.send(f"/merchant/{operation}", None, None, verb=verb)
     assert (answer.code, answer.headers["allow"]) == (405, "POST")
+
+
+def test_a_head_request_is_refused_with_405_and_no_body(shop: Shop) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", shop.client.port)
+    with contextlib.closing(connection):
+        connection.request("HEAD", BALANCE)
+        response = connection.getresponse()
+        assert (response.status, response.getheader("allow"), response.read()) == (405, "POST", b"")
+
+
+def test_a_query_string_changes_neither_path_nor_signature(shop: Shop) -> None:
+    body = write_json(signed_balance(shop.client))
+    assert shop.client.send(f"{BALANCE}?amount=1", body).code == 200
 
 
 def test_the_health_check_is_read_with_get(shop: Shop) -> None:

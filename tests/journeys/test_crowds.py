@@ -20,7 +20,7 @@ def all_at_once(shop: Shop, count: int, call: Callable[[int], Answer]) -> list[A
     with ThreadPoolExecutor(count) as pool:
         with shop.holding_book():
             asked = [pool.submit(call, number) for number in range(count)]
-            wait_until(lambda: shop.service.under_way == count, f"{count} requests under way")
+            wait_until(lambda: shop.platform.under_way == count, f"{count} requests under way")
         return [future.result() for future in asked]
 
 

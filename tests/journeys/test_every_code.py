@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Answer, Number
-from tests.journeys.conftest import Service, Shop
+from tests.journeys.conftest import Platform, Shop, replace_rule
 from tests.journeys.orders import ERC20_ADDRESS, credit, debit, exchange, quote, withdrawal
 
-from merchant_wallet.book import rules
 from merchant_wallet.book.commands import QuoteWithdrawal
 from merchant_wallet.book.link import Link, LinkLost
 from merchant_wallet.book.outcomes import Outcome
@@ -218,7 +217,7 @@ def meet_a_fault_of_ours(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
     def stumble(draft: Draft, command: QuoteWithdrawal) -> Outcome:
         raise ZeroDivisionError("a secret of the house")
 
-    monkeypatch.setitem(rules.RULES, QuoteWithdrawal, stumble)
+    replace_rule(monkeypatch, QuoteWithdrawal, stumble)
     answer = shop.client.call("getWithdrawFee", **quote())
     assert "secret of the house" not in answer.text
     return answer
@@ -246,7 +245,7 @@ def test_no_code_of_the_table_is_without_a_scenario() -> None:
     assert set(SCENARIOS) == set(CODES)
 
 
-def test_a_fault_of_ours_is_over_once_it_is_mended(shop: Shop, service: Service) -> None:
+def test_a_fault_of_ours_is_over_once_it_is_mended(shop: Shop, platform: Platform) -> None:
     with pytest.MonkeyPatch.context() as patch:
         meet_a_fault_of_ours(shop, patch)
     shop.client.do("getWithdrawFee", **quote())

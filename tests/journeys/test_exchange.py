@@ -1,7 +1,7 @@
 """The exchange of one currency for the other: rates, rounding, age, pause, and the desk's limit."""
 
 import pytest
-from tests.journeys.conftest import Clock, Service, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import exchange
 
 CLOCK_MS = 1763712000000
@@ -59,8 +59,8 @@ def test_the_same_currency_twice_is_refused(shop: Shop) -> None:
     assert "receiveCurrency" in answer.msg
 
 
-def test_a_merchant_of_usdt_alone_has_nothing_to_exchange(service: Service) -> None:
-    shop = service.open_merchant(currency_mode="USDT")
+def test_a_merchant_of_usdt_alone_has_nothing_to_exchange(platform: Platform) -> None:
+    shop = platform.open_merchant(currency_mode="USDT")
     shop.fund("USDT", "100")
     shop.client.expect(40003, "exchange", **exchange("1"))
     shop.client.expect(40003, "exchange", **back("1"))
@@ -82,20 +82,20 @@ def test_a_rate_serves_until_its_age_and_not_a_millisecond_longer(shop: Shop, cl
     shop.client.do("exchange", **exchange("1"))
 
 
-def test_a_missing_rate_is_refused(shop: Shop, service: Service) -> None:
-    platform = service.rows("delete from rate where merchant_id = 0 returning *")
-    assert len(platform) == 1
+def test_a_missing_rate_is_refused(shop: Shop, platform: Platform) -> None:
+    deleted = platform.rows("delete from rate where merchant_id = 0 returning *")
+    assert len(deleted) == 1
     try:
         assert "no exchange rate" in shop.client.expect(42203, "exchange", **exchange("1")).msg
         shop.set_rate("USDT:KFB", "5")
         assert shop.client.do("exchange", **exchange("1"))["amountArrival"] == "5"
     finally:
-        service.set_rate("USDT:KFB", "7.1")
-        service.set_rate("KFB:USDT", "0.14")
+        platform.set_rate("USDT:KFB", "7.1")
+        platform.set_rate("KFB:USDT", "0.14")
 
 
-def test_a_merchants_own_rate_comes_before_the_platforms(shop: Shop, service: Service) -> None:
-    other = service.open_merchant()
+def test_a_merchants_own_rate_comes_before_the_platforms(shop: Shop, platform: Platform) -> None:
+    other = platform.open_merchant()
     other.fund("USDT", "10")
     shop.set_rate("USDT:KFB", "6.5")
     assert shop.client.do("exchange", **exchange("1"))["rate"] == "6.5"
@@ -121,3 +121,29 @@ def test_the_desk_takes_a_position_up_to_its_limit(shop: Shop) -> None:
     shop.client.expect(42202, "exchange", **exchange("0.02"))
     shop.client.do("exchange", **exchange("0.01"))
     assert shop.balances() == ("0", "6000")
+
+
+def test_a_known_id_answers_before_the_rate_is_looked_at(shop: Shop) -> None:
+    shop.client.do("exchange", **exchange("1", mcOrderId="1"))
+    shop.pause_rate("USDT:KFB")
+    shop.client.expect(40900, "exchange", **exchange("2", mcOrderId="1"))
+
+
+def test_a_pause_is_refused_before_an_arrival_of_nothing(shop: Shop) -> None:
+    shop.set_rate("KFB:USDT", "0.00000001")
+    shop.pause_rate("KFB:USDT")
+    shop.client.expect(42203, "exchange", **back("1"))
+
+
+def test_an_arrival_of_nothing_is_refused_before_the_least_arrival(shop: Shop) -> None:
+    shop.set_rate("KFB:USDT", "0.00000001")
+    shop.client.expect(40002, "exchange", **back("1", minAmountArrival="1"))
+
+
+def test_the_least_arrival_is_refused_before_the_desks_limit(shop: Shop) -> None:
+    answer = shop.client.expect(42203, "exchange", **exchange("800", minAmountArrival="99999"))
+    assert "minAmountArrival" in answer.msg
+
+
+def test_the_desks_limit_is_refused_before_the_balance(shop: Shop) -> None:
+    shop.client.expect(42202, "exchange", **exchange("5000"))

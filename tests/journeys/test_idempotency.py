@@ -127,7 +127,7 @@ def test_one_id_may_name_an_order_in_each_operation(funded: Shop) -> None:
 
 
 def test_one_id_may_name_an_order_of_each_merchant(funded: Shop) -> None:
-    other = funded.service.open_merchant()
+    other = funded.platform.open_merchant()
     other.fund("USDT", "50")
     mine = funded.client.do(CREATE, **withdrawal("1", "10"))
     theirs = other.client.do(CREATE, **withdrawal("1", "20"))

@@ -1,6 +1,7 @@
 """Which check comes first when a request breaks several rules at once."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -165,7 +166,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "getWithdrawFee": quote(),
 }
 
-# For each operation its fields in the interface's order, with values that break their rules and what that gives.
+# For each operation its fields in the interface's order, with values that break their rules and the codes.
 BROKEN: dict[str, list[tuple[str, list[tuple[Any, int]]]]] = {
     DEBIT: [
         ("extUserId", [(None, 40001), ("x" * 21, 40001)]),
@@ -217,7 +218,7 @@ def test_each_field_is_refused_for_what_is_wrong_with_it(operation: str, shop: S
 @pytest.mark.parametrize("operation", BROKEN)
 def test_of_two_broken_fields_the_earlier_in_the_interface_is_named(operation: str, shop: Shop) -> None:
     fields = BROKEN[operation]
-    for (first, first_values), (second, second_values) in zip(fields, fields[1:], strict=False):
+    for (first, first_values), (second, second_values) in pairwise(fields):
         for value, code in first_values:
             broken = {**GOOD[operation], first: value, second: second_values[0][0]}
             answer = shop.client.call(operation, **broken)
@@ -243,6 +244,13 @@ def test_a_paused_sub_user_is_refused_before_fee_limit_and_balance(shop: Shop) -
     shop.change(transfer_fee_rate="1")
     shop.set_controls("alice", paused=True, limit_debit_units="1")
     shop.client.expect(40302, DEBIT, **debit("1", "10"))
+
+
+def test_the_fee_is_refused_before_the_users_limit(shop: Shop) -> None:
+    shop.user("alice")
+    shop.change(transfer_fee_rate="1")
+    shop.set_controls("alice", limit_debit_units="1")
+    shop.client.expect(42201, DEBIT, **debit("1", "10"))
 
 
 def test_a_limit_is_refused_before_the_balance(shop: Shop) -> None:

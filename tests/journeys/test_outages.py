@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.conftest import SharedPostgres
 from tests.journeys.client import Answer
-from tests.journeys.conftest import RunService, Service, Shop, wait_until
+from tests.journeys.conftest import Platform, RunPlatform, Shop, replace_rule, wait_until
 from tests.journeys.orders import debit, withdrawal
 
-from merchant_wallet.book import rules
 from merchant_wallet.book.commands import UserToMerchant
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.rules import transfers
@@ -25,9 +24,9 @@ def test_a_full_queue_answers_at_once_with_50300_and_takes_requests_again_later(
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
             asked = [pool.submit(shop.client.do, "getMerchantBalance")]
-            wait_until(lambda: shop.service.under_way == 1, "one batch at the book's lock")
+            wait_until(lambda: shop.platform.under_way == 1, "one batch at the book's lock")
             asked += [pool.submit(shop.client.do, "getMerchantBalance") for _ in range(3)]
-            wait_until(lambda: shop.service.under_way == 4, "a full lane")
+            wait_until(lambda: shop.platform.under_way == 4, "a full lane")
             answer = shop.client.expect(50300, "getMerchantBalance", nonceStr="mine")
             assert answer.headers["retry-after"] == "1"
             assert not any(future.done() for future in asked)
@@ -35,22 +34,22 @@ def test_a_full_queue_answers_at_once_with_50300_and_takes_requests_again_later(
     shop.client.do("getMerchantBalance", nonceStr="mine")
 
 
-def test_a_full_queue_of_one_merchant_hinders_no_other(shop: Shop, service: Service) -> None:
-    other = service.open_merchant()
+def test_a_full_queue_of_one_merchant_hinders_no_other(shop: Shop, platform: Platform) -> None:
+    other = platform.open_merchant()
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
             asked = [pool.submit(shop.client.call, "getMerchantBalance") for _ in range(4)]
-            wait_until(lambda: service.under_way >= 4 or any(f.done() for f in asked), "a busy book")
+            wait_until(lambda: platform.under_way >= 4 or any(f.done() for f in asked), "a busy book")
             other.client.do("getMerchantBalance")
         assert {future.result().code for future in asked} <= {200, 50300}
 
 
 def test_while_the_database_is_away_requests_are_answered_50300_and_are_good_again_after(
-    own_service: RunService, postgres: SharedPostgres, database_url: str
+    own_platform: RunPlatform, postgres: SharedPostgres, database_url: str
 ) -> None:
     name = database_url.partition("?")[0].rpartition("/")[2]
-    with own_service() as service:
-        shop = service.open_merchant()
+    with own_platform() as platform:
+        shop = platform.open_merchant()
         shop.fund("USDT", "100")
         shop.client.do(CREATE, **withdrawal("1"))
         postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -68,17 +67,17 @@ def test_while_the_database_is_away_requests_are_answered_50300_and_are_good_aga
 
 
 def test_a_stopping_service_finishes_what_is_under_way_and_refuses_what_is_new(
-    own_service: RunService,
+    own_platform: RunPlatform,
 ) -> None:
-    with own_service() as service:
-        shop, other = service.open_merchant(), service.open_merchant()
+    with own_platform() as platform:
+        shop, other = platform.open_merchant(), platform.open_merchant()
         shop.fund("USDT", "100")
         with ThreadPoolExecutor(1) as pool:
             with shop.holding_book():
                 asked = pool.submit(shop.client.do, CREATE, **withdrawal("1"))
-                wait_until(lambda: service.under_way == 1, "a request under way")
-                service.ask_to_stop()
-                wait_until(lambda: service.web.joints.counter.draining, "the service stops")
+                wait_until(lambda: platform.under_way == 1, "a request under way")
+                platform.ask_to_stop()
+                wait_until(lambda: platform.web.joints.counter.draining, "the service stops")
                 answer = other.client.expect(50300, "getMerchantBalance")
                 assert int(answer.headers["retry-after"]) >= 1
                 assert not asked.done()
@@ -96,7 +95,7 @@ def test_one_command_that_meets_a_fault_of_ours_spoils_no_other(
             raise RuntimeError("this one cannot be judged")
         return transfers.move_user_to_merchant(draft, command)
 
-    monkeypatch.setitem(rules.RULES, UserToMerchant, stumble)
+    replace_rule(monkeypatch, UserToMerchant, stumble)
 
     def call(mc_order_id: str) -> Answer:
         return shop.client.call(DEBIT, **debit(mc_order_id, "1"))
@@ -104,7 +103,7 @@ def test_one_command_that_meets_a_fault_of_ours_spoils_no_other(
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
             asked = [pool.submit(call, mc_order_id) for mc_order_id in ("a", "bad", "b", "c")]
-            wait_until(lambda: shop.service.under_way == 4, "four requests under way")
+            wait_until(lambda: shop.platform.under_way == 4, "four requests under way")
         codes = [future.result().code for future in asked]
     assert (balance, codes, shop.user_balance("alice")) == ("100", [200, 50000, 200, 200], "97")
 
@@ -116,7 +115,7 @@ def test_after_a_fault_the_same_order_id_is_tried_again(shop: Shop) -> None:
         raise RuntimeError("not now")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(rules.RULES, UserToMerchant, stumble)
+        replace_rule(patch, UserToMerchant, stumble)
         answer = shop.client.expect(50000, DEBIT, nonceStr="mine", **debit("1"))
         assert "not now" not in answer.text
     shop.client.do(DEBIT, nonceStr="mine", **debit("1"))
@@ -126,7 +125,7 @@ def test_after_a_fault_the_same_order_id_is_tried_again(shop: Shop) -> None:
 def test_a_row_that_contradicts_itself_is_answered_50000_and_nothing_moves(shop: Shop) -> None:
     shop.user("alice", "100")
     entries = shop.entry_count()
-    shop.service.rows(
+    shop.platform.rows(
         "delete from account where merchant_id = %s and kind = 'merchant' and currency = 'KFB'",
         shop.merchant_id,
     )
@@ -135,12 +134,12 @@ def test_a_row_that_contradicts_itself_is_answered_50000_and_nothing_moves(shop:
 
 
 def test_the_log_line_of_a_request_bears_its_id_and_no_secret(
-    own_service: RunService, monkeypatch: pytest.MonkeyPatch
+    own_platform: RunPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
-    with own_service(log_level="info") as service:
-        shop = service.open_merchant()
+    with own_platform(log_level="info") as platform:
+        shop = platform.open_merchant()
         fields = {**shop.client.common(), "memo": "private words"}
         sign = shop.client.sign("/merchant/getMerchantBalance", fields)
         answers = [

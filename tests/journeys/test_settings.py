@@ -1,9 +1,9 @@
-"""A change of settings holds from the very next request on, although the service keeps merchants in memory."""
+"""A change of settings holds from the next request on, although the service keeps merchants in memory."""
 
 from collections.abc import Callable
 
 import pytest
-from tests.journeys.conftest import Service, Shop
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import ERC20_ADDRESS, TRC20_ADDRESS, credit, debit, exchange, quote, withdrawal
 
 DEBIT, CREDIT, CREATE = (
@@ -65,8 +65,8 @@ def test_a_new_sign_method_holds_at_once(warm: Shop) -> None:
     warm.client.expect(40101, "getMerchantBalance")
 
 
-def test_a_new_currency_mode_holds_at_once(service: Service) -> None:
-    shop = service.open_merchant()
+def test_a_new_currency_mode_holds_at_once(platform: Platform) -> None:
+    shop = platform.open_merchant()
     shop.client.expect(40003, DEBIT, **debit("1") | {"currency": "USDT"})
     shop.change(currency_mode="USDT")
     shop.client.expect(40400, DEBIT, **debit("1") | {"currency": "USDT"})
@@ -91,16 +91,16 @@ def test_a_new_withdrawal_fee_holds_for_the_next_quote_and_order(warm: Shop) -> 
     assert warm.client.do(CREATE, **withdrawal("2", "100"))["amountArrival"] == "97.5"
 
 
-def test_a_new_rate_holds_for_the_next_exchange(warm: Shop, service: Service) -> None:
+def test_a_new_rate_holds_for_the_next_exchange(warm: Shop, platform: Platform) -> None:
     assert warm.client.do("exchange", **exchange("1"))["rate"] == "7.1"
     warm.set_rate("USDT:KFB", "5")
     assert warm.client.do("exchange", **exchange("1"))["rate"] == "5"
-    other = service.open_merchant()
+    other = platform.open_merchant()
     other.fund("USDT", "10")
     assert other.client.do("exchange", **exchange("1"))["rate"] == "7.1"
-    service.set_rate("USDT:KFB", "7.05")
+    platform.set_rate("USDT:KFB", "7.05")
     assert other.client.do("exchange", **exchange("1"))["rate"] == "7.05"
-    service.set_rate("USDT:KFB", "7.1")
+    platform.set_rate("USDT:KFB", "7.1")
 
 
 def test_a_new_allow_list_holds_for_the_next_withdrawal(warm: Shop) -> None:
@@ -154,10 +154,15 @@ def test_a_change_of_another_setting_lets_no_request_past_the_rate_limit(warm: S
     warm.client.expect(42900, "getMerchantBalance")
 
 
-CHANGES: dict[str, Callable[[Shop], None]] = {
+def suspend_and_resume(shop: Shop) -> None:
+    shop.suspend()
+    shop.resume()
+
+
+CHANGES: dict[str, Callable[[Shop], object]] = {
     "a fee": lambda shop: shop.change(transfer_fee_rate="0.01"),
-    "a secret": lambda shop: str(shop.rotate_secret()) and None,
-    "a suspension lifted": lambda shop: (shop.suspend(), shop.resume()) and None,
+    "a secret": lambda shop: shop.rotate_secret(),
+    "a suspension lifted": suspend_and_resume,
 }
 
 

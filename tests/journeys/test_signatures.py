@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Client, Number, hmac_sign, md5_sign, string_to_sign, write_form, write_json
-from tests.journeys.conftest import Clock, Service, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import NOTIFY_URL, OPERATIONS, all_fields, withdrawal
 
 from merchant_wallet.merchants.keys import APP
@@ -59,23 +59,23 @@ TEXTS = {
 
 
 @pytest.fixture(scope="module")
-def demo(service: Service) -> Shop:
+def demo(platform: Platform) -> Shop:
     """The vector's merchant: its very appKey and secret."""
-    shop = service.open_merchant()
-    sealed = service.base.keyring.seal(SECRET, shop.merchant_id, APP, 1)
-    service.rows("update merchant set app_key = 'demo' where merchant_id = %s", shop.merchant_id)
-    service.rows(
+    shop = platform.open_merchant()
+    sealed = platform.base.keyring.seal(SECRET, shop.merchant_id, APP, 1)
+    platform.rows("update merchant set app_key = 'demo' where merchant_id = %s", shop.merchant_id)
+    platform.rows(
         "update merchant_secret set sealed = %s where merchant_id = %s and purpose = 'app'",
         sealed,
         shop.merchant_id,
     )
     shop.fund("USDT", "1000")
-    return Shop(service, shop.merchant_id, shop.with_client(app_key="demo", secret=SECRET))
+    return Shop(platform, shop.merchant_id, shop.with_client(app_key="demo", secret=SECRET))
 
 
 def forget_nonces(shop: Shop) -> None:
     """The vector has but one nonce; the order that it names is then a repeat."""
-    shop.service.rows("delete from nonce where merchant_id = %s", shop.merchant_id)
+    shop.platform.rows("delete from nonce where merchant_id = %s", shop.merchant_id)
 
 
 def test_the_client_signs_the_vector_as_documented() -> None:
@@ -307,8 +307,8 @@ def test_while_a_secret_is_rotated_both_are_right_and_each_signs_its_own_answer(
     older.expect(40101, "getMerchantBalance")
 
 
-def test_a_merchants_secret_signs_for_no_other_merchant(shop: Shop, service: Service) -> None:
-    other = service.open_merchant()
+def test_a_merchants_secret_signs_for_no_other_merchant(shop: Shop, platform: Platform) -> None:
+    other = platform.open_merchant()
     shop.with_client(secret=other.client.secret).expect(40101, "getMerchantBalance")
 
 

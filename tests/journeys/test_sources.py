@@ -1,10 +1,13 @@
 """Where requests come from: source networks, proxies, failed authentications, too many requests."""
 
+import io
+import json
+import sys
 from ipaddress import ip_network
 
 import pytest
 from tests.journeys.client import Client, write_json
-from tests.journeys.conftest import RunService, Service, Shop
+from tests.journeys.conftest import Platform, RunPlatform, Shop
 
 SETTINGS = {
     "trusted_proxies": (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8")),
@@ -56,10 +59,23 @@ def test_a_direct_call_through_no_proxy_has_the_callers_own_address(shop: Shop) 
     shop.client.do("getMerchantBalance")
 
 
-def test_a_stranger_cannot_choose_his_address(own_service: RunService) -> None:
-    with own_service() as service:
-        shop = service.open_merchant(networks="192.0.2.0/24")
+def test_a_stranger_cannot_choose_his_address(own_platform: RunPlatform) -> None:
+    with own_platform() as platform:
+        shop = platform.open_merchant(networks="192.0.2.0/24")
         through(shop, "192.0.2.7").expect(40104, "getMerchantBalance")
+
+
+def test_whatever_a_proxy_forwards_the_log_line_stays_readable(
+    own_platform: RunPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with own_platform(log_level="info", trusted_proxies=SETTINGS["trusted_proxies"]) as platform:
+        shop = platform.open_merchant()
+        for forwarded in ('a"b', "\\", '","code":200,"x":"', "192.0.2.7", "2001:DB8:0::1", ""):
+            through(shop, forwarded).do("getMerchantBalance")
+    sources = [json.loads(line)["source"] for line in log.getvalue().splitlines()]
+    assert sources == ["::", "::", "::", "192.0.2.7", "2001:db8::1", "127.0.0.1"]
 
 
 def test_after_too_many_failures_only_failures_are_refused_with_42900(shop: Shop) -> None:
@@ -98,16 +114,16 @@ def test_a_blocked_source_learns_nothing_of_what_would_match(shop: Shop) -> None
     assert answer.data is None
 
 
-def test_a_burst_of_twice_the_rate_passes_and_then_requests_wait(service: Service) -> None:
-    shop, other = service.open_merchant(rate_limit="5"), service.open_merchant(rate_limit="5")
+def test_a_burst_of_twice_the_rate_passes_and_then_requests_wait(platform: Platform) -> None:
+    shop, other = platform.open_merchant(rate_limit="5"), platform.open_merchant(rate_limit="5")
     codes = [shop.client.call("getMerchantBalance").code for _ in range(60)]
     assert codes[:10] == [200] * 10
     assert 42900 in codes
     other.client.do("getMerchantBalance")
 
 
-def test_only_signed_requests_use_up_the_rate(service: Service) -> None:
-    shop = service.open_merchant(rate_limit="1")
+def test_only_signed_requests_use_up_the_rate(platform: Platform) -> None:
+    shop = platform.open_merchant(rate_limit="1")
     client = through(shop, "203.0.113.6")
     for _ in range(5):
         client.call("getMerchantBalance", sign="0" * 32)
@@ -115,9 +131,9 @@ def test_only_signed_requests_use_up_the_rate(service: Service) -> None:
     client.do("getMerchantBalance")
 
 
-def test_a_merchants_limit_of_zero_is_no_limit(own_service: RunService) -> None:
-    with own_service(rate_limit=1) as service:
-        limited, free = service.open_merchant(), service.open_merchant(rate_limit="0")
+def test_a_merchants_limit_of_zero_is_no_limit(own_platform: RunPlatform) -> None:
+    with own_platform(rate_limit=1) as platform:
+        limited, free = platform.open_merchant(), platform.open_merchant(rate_limit="0")
         codes = {limited.client.call("getMerchantBalance").code for _ in range(20)}
         assert codes == {200, 42900}
         assert {free.client.call("getMerchantBalance").code for _ in range(20)} == {200}

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from tests.journeys.conftest import Service, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop, wait_until
 
 from merchant_wallet.app import WALLET_LINK_KEY
 from merchant_wallet.subusers.wallets import read_link_token
@@ -25,8 +25,8 @@ def test_an_unknown_user_is_registered_by_the_first_lookup(shop: Shop) -> None:
     assert shop.entry_count() == entries
 
 
-def test_without_auto_register_an_unknown_user_is_not_found(service: Service) -> None:
-    shop = service.open_merchant(auto_register="off")
+def test_without_auto_register_an_unknown_user_is_not_found(platform: Platform) -> None:
+    shop = platform.open_merchant(auto_register="off")
     entries = shop.entry_count()
     answer = shop.client.expect(40400, LOOKUP, extUserId="alice")
     assert "extUserId" in answer.msg
@@ -37,28 +37,28 @@ def test_two_lookups_at_once_register_one_user(shop: Shop) -> None:
     with ThreadPoolExecutor(8) as pool:
         with shop.holding_book():
             asked = [pool.submit(shop.client.do, LOOKUP, extUserId="alice") for _ in range(8)]
-            wait_until(lambda: shop.service.under_way == 8, "eight lookups under way")
+            wait_until(lambda: shop.platform.under_way == 8, "eight lookups under way")
         answers = [future.result() for future in asked]
     assert len({answer["userId"] for answer in answers}) == 1
     assert len({answer["address"] for answer in answers}) == 1
-    assert shop.service.rows("select count(*) from sub_user where merchant_id = %s", shop.merchant_id) == [
+    assert shop.platform.rows("select count(*) from sub_user where merchant_id = %s", shop.merchant_id) == [
         (1,)
     ]
 
 
-def test_addresses_are_in_their_chains_form_and_no_two_are_the_same(service: Service) -> None:
-    shops = [service.open_merchant() for _ in range(2)]
+def test_addresses_are_in_their_chains_form_and_no_two_are_the_same(platform: Platform) -> None:
+    shops = [platform.open_merchant() for _ in range(2)]
     found = [shop.client.do(LOOKUP, extUserId=name) for shop in shops for name in ("a", "b", "c")]
     assert all(re.fullmatch(r"0x[0-9a-fA-F]{40}", answer["address"]) for answer in found)
     assert all(re.fullmatch(r"T[1-9A-HJ-NP-Za-km-z]{33}", answer["tronAddress"]) for answer in found)
     assert len({answer["address"] for answer in found}) == 6
     assert len({answer["tronAddress"] for answer in found}) == 6
-    given = service.rows("select count(*), count(distinct address) from given_address")
+    given = platform.rows("select count(*), count(distinct address) from given_address")
     assert given[0][0] == given[0][1]
 
 
-def test_users_of_two_merchants_with_one_id_are_two(shop: Shop, service: Service) -> None:
-    other = service.open_merchant()
+def test_users_of_two_merchants_with_one_id_are_two(shop: Shop, platform: Platform) -> None:
+    other = platform.open_merchant()
     assert shop.user("alice")["userId"] != other.user("alice")["userId"]
 
 
@@ -71,7 +71,7 @@ def test_an_id_may_have_20_characters_whatever_their_bytes(length: int, characte
     shop.client.expect(40001, LOOKUP, extUserId=character * 21)
 
 
-def test_the_link_opens_this_users_wallet_for_15_minutes(shop: Shop, service: Service) -> None:
+def test_the_link_opens_this_users_wallet_for_15_minutes(shop: Shop, platform: Platform) -> None:
     before_ms = shop.client.now_ms()
     answer = shop.client.do(LOOKUP, extUserId="alice")
     after_ms = shop.client.now_ms()
@@ -79,7 +79,7 @@ def test_the_link_opens_this_users_wallet_for_15_minutes(shop: Shop, service: Se
     assert (parts.scheme, parts.netloc, parts.query) == ("https", "wallet.example.com", "")
     head, _, token = parts.path.rpartition("/")
     assert head == "/base/w"
-    key = service.base.keyring.derive(WALLET_LINK_KEY)
+    key = platform.base.keyring.derive(WALLET_LINK_KEY)
     owner = (shop.merchant_id, int(answer["userId"]))
     assert read_link_token(key, token, before_ms) == owner
     assert read_link_token(key, token, before_ms + LINK_LIFETIME_MS - 1) == owner

@@ -1,7 +1,7 @@
 """Transfers both ways: who pays what, and what a sub-user lets the merchant debit."""
 
 import pytest
-from tests.journeys.conftest import DAY_MS, Clock, Service, Shop
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import ERC20_ADDRESS, TRC20_ADDRESS, ZERO, credit, debit
 
 CLOCK_MS = 1763712000000
@@ -104,8 +104,8 @@ def test_an_address_with_a_wrong_checksum_is_refused(funded: Shop) -> None:
         funded.client.expect(40402, CREDIT, **credit("1", address))
 
 
-def test_another_merchants_user_cannot_be_credited_or_debited(funded: Shop, service: Service) -> None:
-    other = service.open_merchant()
+def test_another_merchants_user_cannot_be_credited_or_debited(funded: Shop, platform: Platform) -> None:
+    other = platform.open_merchant()
     other.fund("KFB", "100")
     alice = funded.user("alice")
     for address in (alice["address"], alice["tronAddress"]):
@@ -171,8 +171,8 @@ def test_a_refused_debit_does_not_count_for_the_days_limit(funded: Shop) -> None
     funded.client.do(DEBIT, **debit("1", "500"))
 
 
-def test_a_merchant_of_usdt_alone_has_users_who_hold_usdt(service: Service) -> None:
-    shop = service.open_merchant(currency_mode="USDT")
+def test_a_merchant_of_usdt_alone_has_users_who_hold_usdt(platform: Platform) -> None:
+    shop = platform.open_merchant(currency_mode="USDT")
     shop.fund("USDT", "100")
     alice = shop.user("alice", "10", "USDT")
     assert (alice["currency"], alice["balance"]) == ("USDT", "10")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import RunService, Service, Shop, wait_until
+from tests.journeys.conftest import Platform, RunPlatform, Shop, wait_until
 from tests.journeys.orders import FAILING, withdrawal
 
 from merchant_wallet.book.commands import Approve, Cancel
@@ -30,7 +30,7 @@ def wait_for(shop: Shop, order: Answer, status: str) -> Answer:
 
 def steps(shop: Shop, order: Answer) -> list[int]:
     """The statuses that the order went through."""
-    found = shop.service.rows(
+    found = shop.platform.rows(
         "select to_status from withdrawal_step where merchant_id = %s and order_id = %s order by step_no",
         shop.merchant_id,
         int(order["orderId"]),
@@ -40,7 +40,7 @@ def steps(shop: Shop, order: Answer) -> list[int]:
 
 def callbacks(shop: Shop, order: Answer) -> list[int]:
     """The statuses that the merchant is to be told of."""
-    found = shop.service.rows(
+    found = shop.platform.rows(
         "select status from callback where merchant_id = %s and order_id = %s order by status",
         shop.merchant_id,
         int(order["orderId"]),
@@ -50,7 +50,7 @@ def callbacks(shop: Shop, order: Answer) -> list[int]:
 
 def account(shop: Shop, kind: str) -> int:
     """An account's balance in USDT, in units."""
-    found = shop.service.rows(
+    found = shop.platform.rows(
         "select balance from account where merchant_id = %s and kind = %s and currency = 'USDT'",
         shop.merchant_id,
         kind,
@@ -82,8 +82,8 @@ def test_an_order_within_the_limit_is_paid_by_itself(chain: str, careful: Shop) 
 def test_the_chain_got_exactly_what_should_arrive(careful: Shop) -> None:
     order = careful.client.do(CREATE, **withdrawal("1", "12.34"))
     wait_for(careful, order, "2")
-    sent = careful.service.rows(
-        "select t.amount_units from sandbox_transfer t join withdrawal w using (tx_hash) where w.order_id = %s",
+    sent = careful.platform.rows(
+        "select amount_units from sandbox_transfer join withdrawal using (tx_hash) where order_id = %s",
         int(order["orderId"]),
     )
     assert sent == [(11_340_000,)]
@@ -119,9 +119,9 @@ def test_a_cancelled_orders_amount_comes_back(careful: Shop) -> None:
     assert isinstance(careful.ask_book(Approve(int(order["orderId"]), "operator")), Refusal)
 
 
-def test_an_order_that_nobody_approves_expires(own_service: RunService) -> None:
-    with own_service(working=True, approval_deadline_s=APPROVAL_DEADLINE_S) as service:
-        shop = service.open_merchant(approval_limit="50")
+def test_an_order_that_nobody_approves_expires(own_platform: RunPlatform) -> None:
+    with own_platform(working=True, approval_deadline_s=APPROVAL_DEADLINE_S) as platform:
+        shop = platform.open_merchant(approval_limit="50")
         shop.fund("USDT", "1000")
         order = shop.client.do(CREATE, **withdrawal("1", "100"))
         assert shop.balances()[0] == "900"
@@ -142,12 +142,12 @@ def test_an_order_that_can_never_be_paid_is_failed_and_returned_in_full(chain: s
 
 
 def test_a_suspended_merchants_order_waits_and_goes_on_when_it_is_resumed(
-    careful: Shop, service: Service
+    careful: Shop, platform: Platform
 ) -> None:
     order = careful.client.do(CREATE, **withdrawal("1", "51"))
     careful.suspend()
     assert isinstance(careful.ask_book(Approve(int(order["orderId"]), "operator")), Withdrawal)
-    witness = service.open_merchant()
+    witness = platform.open_merchant()
     witness.fund("USDT", "10")
     wait_for(witness, witness.client.do(CREATE, **withdrawal("1", "1")), "2")
     assert steps(careful, order) == [0]

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.journeys.client import Number
-from tests.journeys.conftest import DAY_MS, Clock, Service, Shop
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import (
     ADDRESSES,
     ERC20_ADDRESS,
@@ -196,7 +196,7 @@ def test_an_allow_list_names_addresses_of_both_chains_in_any_spelling(shop: Shop
         shop.client.expect(40403, CREATE, **withdrawal(f"a{number}", chain=chain, address=FAILING[chain]))
 
 
-def test_an_order_is_found_by_both_its_ids_and_by_no_other(shop: Shop, service: Service) -> None:
+def test_an_order_is_found_by_both_its_ids_and_by_no_other(shop: Shop, platform: Platform) -> None:
     made = shop.client.do(CREATE, **withdrawal("1"))
     other = shop.client.do(CREATE, **withdrawal("2"))
     shop.client.do("queryOrder", orderId=made["orderId"], mcOrderId="1")
@@ -213,9 +213,9 @@ def test_an_order_is_found_by_both_its_ids_and_by_no_other(shop: Shop, service: 
         shop.client.expect(40401, "queryOrder", orderId=order_id, mcOrderId=mc_order_id)
 
 
-def test_another_merchants_order_is_not_found(shop: Shop, service: Service) -> None:
+def test_another_merchants_order_is_not_found(shop: Shop, platform: Platform) -> None:
     made = shop.client.do(CREATE, **withdrawal("1"))
-    stranger = service.open_merchant()
+    stranger = platform.open_merchant()
     stranger.client.expect(40401, "queryOrder", orderId=made["orderId"], mcOrderId="1")
 
 

@@ -1,5 +1,6 @@
 """The book: the core of the product. One merchant is one book, one lock and one hash-chained journal.
 
-Pure: `chart`, `commands`, `outcomes`, `state`, `journal` and `rules`. Around them: `store` (SQL), `link` (one
-database connection), `writer` (batches), `reads` (statements and listings) and `verify`.
+Pure: `chart`, `commands`, `outcomes`, `state`, `journal`, `needs`, `rules`, and for reading back `replay`,
+`shapes`, `orders`, `faults`. Around them: `arrays`, `link` and `store` (SQL), `lane` and `writer`
+(batches), `reads` (statements and listings), `verify` and `checkpoints`.
 """

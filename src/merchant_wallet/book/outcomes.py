@@ -106,6 +106,7 @@ STALE: Final = Stale()
 Outcome = Transferred | Exchanged | Withdrawal | Quoted | Balances | SubUserFound | Adjusted | Stale | Refusal
 
 NONCE_USED: Final = Refusal(40103, "nonceStr: already used; every request needs a new one")
+WRONG_CURRENCY: Final = Refusal(40003, "currency: the sub-user's wallet holds another currency")
 SUB_USER_UNKNOWN: Final = Refusal(40400, "extUserId: no such sub-user")
 ORDER_UNKNOWN: Final = Refusal(40401, "orderId, mcOrderId: no such order")
 ADDRESS_UNKNOWN: Final = Refusal(40402, "address: no sub-user of this merchant has this wallet address")

@@ -39,18 +39,9 @@ def up(
       merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox)
-    _refuse_unpayable(settings)
     from merchant_wallet.up import run_up
 
     raise typer.Exit(run_up(settings, typer.echo, note))
-
-
-def _refuse_unpayable(settings: Settings) -> None:
-    """Raise ConfigError here, once, for what the sides would say in their logs at each of their starts."""
-    if not settings.sandbox:
-        from merchant_wallet.app import make_base
-
-        make_base(settings, "")
 
 
 @app.command()

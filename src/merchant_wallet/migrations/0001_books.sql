@@ -4,14 +4,12 @@
 -- what must never be is refused by a constraint, not only by the program.
 
 -- Rules about one value are domains rather than CHECKs of the table: PostgreSQL reads a table's CHECKs anew for every
--- statement that writes to it, which at one transfer a batch cost more than the writing, but keeps a domain's.
-create domain hash32 as bytea check (length(value) = 32);
+-- statement that writes to it, which at one transfer a batch cost more than the writing, but keeps a domain's. The
+-- tables that every transfer writes to have those that guard money and no others; forms are `verify`'s affair there.
 create domain currency as text check (value in ('USDT', 'KFB'));
 create domain positive_units as bigint check (value > 0);
-create domain some_units as bigint check (value >= 0);
 create domain range_number as int check (value between 1 and 1048575);
 create domain id_count as bigint check (value between 0 and 8589934591);
-create domain order_name as text check (length(value) between 1 and 64);
 create domain account_kind as text check (
     value in ('merchant', 'subuser', 'hold', 'fees', 'exchange', 'chain:ERC20', 'chain:TRC20', 'adjustment'));
 create domain entry_kind as text check (
@@ -65,12 +63,12 @@ create table book (
     id_range range_number not null,
     id_counter id_count not null default 0,
     next_range range_number,
-    entry_count some_units not null default 0,
-    head_hash hash32 not null,
+    entry_count bigint not null default 0,
+    head_hash bytea not null,
     last_ms bigint not null,
     settings_version bigint not null default 1,
     withdrawn_day int not null default 0,
-    withdrawn_units some_units not null default 0
+    withdrawn_units bigint not null default 0
 ) with (fillfactor = 20);
 
 -- floor is 0, but for the kinds whose balance is a signed sum: what came in from outside, the exchange desk's
@@ -84,7 +82,7 @@ create table account (
         case when kind in ('exchange', 'chain:ERC20', 'chain:TRC20', 'adjustment') then -4611686018427387904 else 0 end) stored,
     balance bigint not null default 0,
     day int not null default 0,
-    day_debited some_units not null default 0,
+    day_debited bigint not null default 0,
     primary key (merchant_id, account_id),
     constraint account_floor check (balance >= floor)
 ) with (fillfactor = 50);
@@ -128,11 +126,11 @@ create table entry (
     merchant_id bigint not null,
     entry_id bigint not null,
     kind entry_kind not null,
-    mc_order_id order_name,
+    mc_order_id text,
     at_ms bigint not null,
-    rate_e8 some_units not null default 0,
+    rate_e8 bigint not null default 0,
     facts text not null default '',
-    hash hash32 not null,
+    hash bytea not null,
     primary key (merchant_id, entry_id)
 );
 create unique index entry_order on entry (merchant_id, mc_order_id, kind) where mc_order_id is not null;
@@ -143,7 +141,7 @@ create table posting (
     posting_no smallint not null,
     source_id bigint not null,
     target_id bigint not null,
-    currency currency not null,
+    currency text not null,
     amount positive_units not null,
     source_balance bigint not null,
     target_balance bigint not null,

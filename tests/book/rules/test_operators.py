@@ -2,18 +2,18 @@
 
 import pytest
 from tests.book.accounting import addresses, expect, given, locate, registration, units
-from tests.book.ledger import START_MS, Ledger, check_chain
+from tests.book.ledger import Ledger, check_chain, submit
 
-from merchant_wallet.book.commands import (
-    Adjust,
-    Command,
-    ReadBalances,
-    ReadSubUser,
-    Register,
-    WithdrawFees,
+from merchant_wallet.book.commands import Adjust, ReadBalances, ReadSubUser, Register, WithdrawFees
+from merchant_wallet.book.outcomes import (
+    BALANCE_LIMIT,
+    INSUFFICIENT,
+    SUB_USER_UNKNOWN,
+    WRONG_CURRENCY,
+    Adjusted,
+    SubUserFound,
 )
-from merchant_wallet.book.outcomes import BALANCE_LIMIT, INSUFFICIENT, SUB_USER_UNKNOWN
-from merchant_wallet.book.rules.operators import NO_REASON, NOTHING_TO_MOVE, WRONG_CURRENCY
+from merchant_wallet.book.rules.operators import NO_REASON, NOTHING_TO_MOVE
 from merchant_wallet.codes import Refusal
 from merchant_wallet.money import KFB, USDT
 
@@ -36,15 +36,22 @@ def taking_fees(coins: str | None = None, currency: str = KFB, reason: str = "mo
         (adjustment("-10"), "merchant:KFB > adjustment:KFB 10", "anna 10"),
         (adjustment("5", KFB, "anna"), "adjustment:KFB > anna 5", "merchant:KFB 10; anna 15"),
         (adjustment("-4", KFB, "anna"), "anna > adjustment:KFB 4", "merchant:KFB 10; anna 6"),
-        (adjustment("5", USDT), "adjustment:USDT > merchant:USDT 5", "merchant:KFB 10; merchant:USDT 5; anna 10"),
+        (
+            adjustment("5", USDT),
+            "adjustment:USDT > merchant:USDT 5",
+            "merchant:KFB 10; merchant:USDT 5; anna 10",
+        ),
     ],
 )
-def test_an_adjustment_is_posted_against_the_adjustment_account(command: Adjust, posted: str, after: str) -> None:
+def test_an_adjustment_is_posted_against_the_adjustment_account(
+    command: Adjust, posted: str, after: str
+) -> None:
     ledger = given("merchant:KFB 10; anna 10")
     outcome = {"amount_units": abs(command.signed_units), "currency": command.currency}
     answer = expect(ledger, command, outcome, f"adjust: {posted}", after)
     mine = posted.split()[2 if command.signed_units > 0 else 0]
-    assert answer.balance_units == ledger.balances[locate(ledger, mine)[0]]  # type: ignore[union-attr]  # an Adjusted
+    assert isinstance(answer, Adjusted)
+    assert answer.balance_units == ledger.balances[locate(ledger, mine)[0]]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +127,10 @@ def test_a_sub_user_is_read_with_its_balance_and_addresses() -> None:
 
 def test_opening_a_wallet_is_an_entry_that_says_whose_it_is() -> None:
     ledger = Ledger()
-    first, again = ledger.run([*map(_alone, (registration("anna", 4), registration("anna", 5)))], START_MS)
-    assert getattr(first, "created", None) is True
-    assert getattr(again, "created", None) is False
+    first, again = ledger.run(submit(registration("anna", 4), registration("anna", 5)))
+    assert isinstance(first, SubUserFound)
+    assert isinstance(again, SubUserFound)
+    assert (first.created, again.created) == (True, False)
     (entry,) = ledger.entries
     assert (entry.kind, entry.postings) == ("register", ())
     evm, tron = addresses("anna")
@@ -136,7 +144,3 @@ def test_a_known_sub_user_is_answered_as_it_stands() -> None:
     ledger = given("anna 3")
     outcome = {"balance_units": units("3"), "currency": KFB, "created": False}
     expect(ledger, Register("anna", USDT, 9, b"e" * 20, b"t" * 20), outcome)
-
-
-def _alone(command: Command):  # type: ignore[no-untyped-def]  # replaced below
-    raise NotImplementedError

@@ -19,7 +19,7 @@ from merchant_wallet.book.outcomes import (
     ORDER_ID_TAKEN,
     PIN_REQUIRED,
     SUB_USER_UNKNOWN,
-    WALLET_CURRENCY,
+    WRONG_CURRENCY,
 )
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.codes import Refusal
@@ -55,13 +55,27 @@ def test_a_debit_with_a_fee_is_divided_between_merchant_and_platform() -> None:
     ],
 )
 def test_a_fee_is_rounded_half_up_to_a_millionth(coins: str, rate: str, arrival: str, fee: str) -> None:
-    posted = f"user_to_merchant: anna > merchant:KFB {arrival}" + (f"; anna > fees:KFB {fee}" if fee != "0" else "")
+    posted = f"user_to_merchant: anna > merchant:KFB {arrival}" + (
+        f"; anna > fees:KFB {fee}" if fee != "0" else ""
+    )
     outcome = {"arrival_units": units(arrival), "fee_units": units(fee)}
-    expect(given(f"anna {coins}"), debit("d1", "anna", coins, rate), outcome, posted, f"merchant:KFB {arrival}; fees:KFB {fee}")
+    expect(
+        given(f"anna {coins}"),
+        debit("d1", "anna", coins, rate),
+        outcome,
+        posted,
+        f"merchant:KFB {arrival}; fees:KFB {fee}",
+    )
 
 
 def test_a_debit_may_empty_the_wallet() -> None:
-    expect(given("anna 30"), debit("d1", "anna", "30"), {}, "user_to_merchant: anna > merchant:KFB 30", "merchant:KFB 30")
+    expect(
+        given("anna 30"),
+        debit("d1", "anna", "30"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 30",
+        "merchant:KFB 30",
+    )
 
 
 def test_a_usdt_wallet_is_debited_in_usdt() -> None:
@@ -73,17 +87,24 @@ def test_a_usdt_wallet_is_debited_in_usdt() -> None:
 # Each row breaks one rule more than the row below it, so that a rule that is asked too late shows.
 IN_ORDER: list[tuple[str, dict[str, Any], Command, Refusal]] = [
     ("unknown", {}, debit("d1", "nobody", "1000", "1", pin=True), SUB_USER_UNKNOWN),
-    ("currency", {"paused": True}, debit("d1", "anna", "1000", "1", True, USDT), WALLET_CURRENCY),
+    ("currency", {"paused": True}, debit("d1", "anna", "1000", "1", True, USDT), WRONG_CURRENCY),
     ("PIN", {"paused": True, "limit_debit_units": 0}, debit("d1", "anna", "1000", "1", True), PIN_REQUIRED),
     ("paused", {"paused": True, "limit_debit_units": 0}, debit("d1", "anna", "1000", "1"), DEBITS_PAUSED),
     ("fee", {"limit_debit_units": 0}, debit("d1", "anna", "1000", "1"), NOT_ABOVE_FEE),
     ("each", {"limit_debit_units": 1, "limit_day_units": 0}, debit("d1", "anna", "1000"), DEBIT_LIMIT),
-    ("day", {"limit_debit_units": units("1000"), "limit_day_units": 1}, debit("d1", "anna", "1000"), DEBIT_DAY_LIMIT),
+    (
+        "day",
+        {"limit_debit_units": units("1000"), "limit_day_units": 1},
+        debit("d1", "anna", "1000"),
+        DEBIT_DAY_LIMIT,
+    ),
     ("balance", {"limit_day_units": units("1000")}, debit("d1", "anna", "1000"), INSUFFICIENT),
 ]
 
 
-@pytest.mark.parametrize(("allowed", "command", "refusal"), [row[1:] for row in IN_ORDER], ids=[r[0] for r in IN_ORDER])
+@pytest.mark.parametrize(
+    ("allowed", "command", "refusal"), [row[1:] for row in IN_ORDER], ids=[r[0] for r in IN_ORDER]
+)
 def test_the_first_rule_that_a_debit_breaks_is_named(
     allowed: dict[str, Any], command: Command, refusal: Refusal
 ) -> None:
@@ -109,18 +130,36 @@ def test_a_fee_that_would_overfill_the_platforms_account_is_refused() -> None:
 
 def test_a_pin_satisfies_a_merchant_that_requires_one() -> None:
     ledger = given("anna 10", has_pin=True)
-    expect(ledger, debit("d1", "anna", "4", pin=True), {}, "user_to_merchant: anna > merchant:KFB 4", "anna 6; merchant:KFB 4")
+    expect(
+        ledger,
+        debit("d1", "anna", "4", pin=True),
+        {},
+        "user_to_merchant: anna > merchant:KFB 4",
+        "anna 6; merchant:KFB 4",
+    )
 
 
 def test_a_limit_per_debit_is_the_most_that_passes() -> None:
     ledger = given("anna 100", limit_debit_units=units("10"))
     expect(ledger, debit("d1", "anna", "10.000001"), DEBIT_LIMIT)
-    expect(ledger, debit("d1", "anna", "10"), {}, "user_to_merchant: anna > merchant:KFB 10", "anna 90; merchant:KFB 10")
+    expect(
+        ledger,
+        debit("d1", "anna", "10"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 10",
+        "anna 90; merchant:KFB 10",
+    )
 
 
 def test_a_days_limit_counts_every_debit_of_that_day_and_begins_anew_at_midnight() -> None:
     ledger = given("anna 100", limit_day_units=units("10"))
-    expect(ledger, debit("d1", "anna", "6"), {}, "user_to_merchant: anna > merchant:KFB 6", "anna 94; merchant:KFB 6")
+    expect(
+        ledger,
+        debit("d1", "anna", "6"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 6",
+        "anna 94; merchant:KFB 6",
+    )
     expect(ledger, debit("d2", "anna", "4.000001"), DEBIT_DAY_LIMIT, now_ms=LAST_MS)
     posted, after = "user_to_merchant: anna > merchant:KFB 4", "anna 90; merchant:KFB 10"
     expect(ledger, debit("d3", "anna", "4"), {}, posted, after, LAST_MS)
@@ -132,7 +171,13 @@ def test_a_days_limit_counts_every_debit_of_that_day_and_begins_anew_at_midnight
 
 def test_a_days_limit_counts_what_was_debited_before_it_was_set() -> None:
     ledger = given("anna 100")
-    expect(ledger, debit("d1", "anna", "8"), {}, "user_to_merchant: anna > merchant:KFB 8", "anna 92; merchant:KFB 8")
+    expect(
+        ledger,
+        debit("d1", "anna", "8"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 8",
+        "anna 92; merchant:KFB 8",
+    )
     anna, _ = locate(ledger, "anna")
     ledger.sub_users[anna] = replace(ledger.sub_users[anna], limit_day_units=units("10"))
     expect(ledger, debit("d2", "anna", "3"), DEBIT_DAY_LIMIT)
@@ -140,8 +185,20 @@ def test_a_days_limit_counts_what_was_debited_before_it_was_set() -> None:
 
 def test_what_one_sub_user_was_debited_is_nobody_elses_limit() -> None:
     ledger = given("anna 10; bert 10", limit_day_units=units("5"))
-    expect(ledger, debit("d1", "bert", "10"), {}, "user_to_merchant: bert > merchant:KFB 10", "anna 10; merchant:KFB 10")
-    expect(ledger, debit("d2", "anna", "5"), {}, "user_to_merchant: anna > merchant:KFB 5", "anna 5; merchant:KFB 15")
+    expect(
+        ledger,
+        debit("d1", "bert", "10"),
+        {},
+        "user_to_merchant: bert > merchant:KFB 10",
+        "anna 10; merchant:KFB 10",
+    )
+    expect(
+        ledger,
+        debit("d2", "anna", "5"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 5",
+        "anna 5; merchant:KFB 15",
+    )
 
 
 def test_a_repeated_debit_gives_the_first_answer_and_moves_nothing() -> None:
@@ -172,7 +229,13 @@ def test_a_debits_order_id_with_other_values_is_refused(other: Command) -> None:
 def test_a_refused_debit_leaves_its_order_id_free() -> None:
     ledger = given("anna 10")
     expect(ledger, debit("d1", "anna", "11"), INSUFFICIENT)
-    expect(ledger, debit("d1", "anna", "9"), {}, "user_to_merchant: anna > merchant:KFB 9", "anna 1; merchant:KFB 9")
+    expect(
+        ledger,
+        debit("d1", "anna", "9"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 9",
+        "anna 1; merchant:KFB 9",
+    )
 
 
 def test_a_credit_is_one_posting_without_a_fee() -> None:
@@ -191,13 +254,15 @@ def test_either_address_of_a_wallet_is_credited() -> None:
     ("balances", "command", "refusal"),
     [
         ("anna LIMIT", credit("c1", "nobody", "100"), ADDRESS_UNKNOWN),
-        ("anna LIMIT", credit("c1", "anna", "100", USDT), WALLET_CURRENCY),
+        ("anna LIMIT", credit("c1", "anna", "100", USDT), WRONG_CURRENCY),
         ("anna LIMIT; merchant:KFB 99.999999", credit("c1", "anna", "100"), INSUFFICIENT),
         ("anna LIMIT-99; merchant:KFB 100", credit("c1", "anna", "100"), BALANCE_LIMIT),
     ],
     ids=["unknown", "currency", "balance", "overfilled"],
 )
-def test_the_first_rule_that_a_credit_breaks_is_named(balances: str, command: Command, refusal: Refusal) -> None:
+def test_the_first_rule_that_a_credit_breaks_is_named(
+    balances: str, command: Command, refusal: Refusal
+) -> None:
     expect(given(balances), command, refusal)
 
 
@@ -225,5 +290,17 @@ def test_a_credits_order_id_with_other_values_is_refused(other: Command) -> None
 
 def test_an_order_id_names_one_order_in_each_direction() -> None:
     ledger = given("merchant:KFB 100; anna 10")
-    expect(ledger, credit("o1", "anna", "1"), {}, "merchant_to_user: merchant:KFB > anna 1", "merchant:KFB 99; anna 11")
-    expect(ledger, debit("o1", "anna", "2"), {}, "user_to_merchant: anna > merchant:KFB 2", "merchant:KFB 101; anna 9")
+    expect(
+        ledger,
+        credit("o1", "anna", "1"),
+        {},
+        "merchant_to_user: merchant:KFB > anna 1",
+        "merchant:KFB 99; anna 11",
+    )
+    expect(
+        ledger,
+        debit("o1", "anna", "2"),
+        {},
+        "user_to_merchant: anna > merchant:KFB 2",
+        "merchant:KFB 101; anna 9",
+    )

@@ -31,7 +31,8 @@ EXCHANGE = "exchange"
 def exchange(draft: Draft, command: Exchange) -> Outcome:
     """Give up `amount` of one currency for what the present rate makes of it in the other.
 
-    Refuses, in this order: 40900, 42203, 40002, 42203 (minimum), 42202, 42200.
+    Refuses, in this order: 40900, 42203, 40002, 42203 (minimum), 42202 (the desk's position), 42200,
+    42202 (a balance too large).
     """
     known = draft.known_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
     if known is not None:

@@ -8,13 +8,19 @@ import msgspec
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.book.journal import can_pay, can_take, post, record
-from merchant_wallet.book.outcomes import BALANCE_LIMIT, INSUFFICIENT, SUB_USER_UNKNOWN, Adjusted, Outcome
+from merchant_wallet.book.outcomes import (
+    BALANCE_LIMIT,
+    INSUFFICIENT,
+    SUB_USER_UNKNOWN,
+    WRONG_CURRENCY,
+    Adjusted,
+    Outcome,
+)
 from merchant_wallet.book.state import Draft
 from merchant_wallet.codes import Refusal
 
 NO_REASON = Refusal(40001, "reason: an operator's entry needs a reason")
 NOTHING_TO_MOVE = Refusal(42200, "amount: there is nothing to move")
-WRONG_CURRENCY = Refusal(40003, "currency: the sub-user's wallet holds another currency")
 
 
 def adjust(draft: Draft, command: Adjust) -> Outcome:
@@ -41,7 +47,7 @@ def adjust(draft: Draft, command: Adjust) -> Outcome:
 
 
 def withdraw_fees(draft: Draft, command: WithdrawFees) -> Outcome:
-    """Move the platform's earned fees out of the book. Refuses 40001 and 42200."""
+    """Move the platform's earned fees out of the book. Refuses, in this order: 40001, 42200, 42202."""
     if not command.reason.strip():
         return NO_REASON
     source = FEES_ID_OF[command.currency]
@@ -55,7 +61,7 @@ def withdraw_fees(draft: Draft, command: WithdrawFees) -> Outcome:
 def _move(
     draft: Draft, kind: str, source: int, target: int, currency: str, amount: int, reason: str, actor: str
 ) -> Outcome:
-    if amount == 0:
+    if amount <= 0:
         return NOTHING_TO_MOVE
     if not can_pay(draft, source, amount):
         return INSUFFICIENT

@@ -14,6 +14,7 @@ from merchant_wallet.book.outcomes import (
     ORDER_ID_TAKEN,
     PIN_REQUIRED,
     SUB_USER_UNKNOWN,
+    WRONG_CURRENCY,
     Outcome,
     Transferred,
 )
@@ -28,7 +29,7 @@ MERCHANT_TO_USER = "merchant_to_user"
 def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
     """Debit a sub-user; the merchant gets the amount less the fee, the platform the fee.
 
-    Refuses, in this order: 40900, 40400, 40302, 42201, 42202, 42200.
+    Refuses, in this order: 40900, 40400, 40003, 40302, 42201, 42202, 42200, 42202 (a balance too large).
     """
     user_id = draft.user_id_by_ext.get(command.ext_user_id)
     known = draft.known_transfers.get((USER_TO_MERCHANT, command.mc_order_id))
@@ -51,7 +52,10 @@ def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
 
 
 def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
-    """Credit the sub-user that the address belongs to. Refuses, in this order: 40900, 40402, 42200, 42202."""
+    """Credit the sub-user that the address belongs to.
+
+    Refuses, in this order: 40900, 40402, 40003, 42200, 42202 (a balance too large).
+    """
     user_id = draft.user_id_by_address.get(command.address)
     known = draft.known_transfers.get((MERCHANT_TO_USER, command.mc_order_id))
     if known is not None:
@@ -59,6 +63,8 @@ def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
     if user_id is None:
         return ADDRESS_UNKNOWN
     currency, amount = command.currency, command.amount_units
+    if draft.sub_users[user_id].currency != currency:
+        return WRONG_CURRENCY
     merchant_id = MERCHANT_ID_OF[currency]
     if draft.balances[merchant_id] < amount:
         return INSUFFICIENT
@@ -76,6 +82,8 @@ def _repeat(known: KnownTransfer, user_id: int | None, currency: str, amount_uni
 
 def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee: int) -> Refusal | None:
     amount = command.amount_units
+    if sub_user.currency != command.currency:
+        return WRONG_CURRENCY
     if command.require_pin and not sub_user.has_pin:
         return PIN_REQUIRED
     if sub_user.paused:
@@ -91,9 +99,8 @@ def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee:
     if draft.balances[sub_user.user_id] < amount:
         return INSUFFICIENT
     currency = command.currency
-    if not (can_take(draft, MERCHANT_ID_OF[currency], amount) and can_take(draft, FEES_ID_OF[currency], fee)):
-        return BALANCE_LIMIT
-    return None
+    takes = can_take(draft, MERCHANT_ID_OF[currency], amount - fee)
+    return None if takes and can_take(draft, FEES_ID_OF[currency], fee) else BALANCE_LIMIT
 
 
 def _count_debit(draft: Draft, sub_user: SubUser, amount_units: int) -> None:

@@ -70,7 +70,10 @@ def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
 
 
 def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
-    """Hold the amount and open the order. Refuses, in this order: 40900, 40403, 42201, 42202, 42200."""
+    """Hold the amount and open the order.
+
+    Refuses, in this order: 40900, 40403, 42201, 42202 (the day's limit), 42200, 42202 (a balance too large).
+    """
     known_id = draft.order_id_by_mc.get(command.mc_order_id)
     if known_id is not None:
         known = draft.withdrawals[known_id]
@@ -237,6 +240,9 @@ def settle(draft: Draft, command: Settle) -> Outcome:
         return ORDER_UNKNOWN
     if (withdrawal.status, PAID) not in LEGAL_STEPS:
         return illegal(withdrawal, "settled")
+    takes = can_take(draft, CHAIN_ID_OF[withdrawal.chain], withdrawal.arrival_units)
+    if not (takes and can_take(draft, FEES_ID_OF[USDT], withdrawal.fee_units)):
+        return BALANCE_LIMIT
     postings: tuple[Posting, ...] = (
         post(draft, HOLD_ID, CHAIN_ID_OF[withdrawal.chain], USDT, withdrawal.arrival_units),
     )
@@ -259,6 +265,8 @@ def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | N
     if (withdrawal.status, status) not in LEGAL_STEPS:
         return illegal(withdrawal, f"moved to status {status}")
     if release is not None:
+        if not can_take(draft, MERCHANT_USDT_ID, withdrawal.amount_units):
+            return BALANCE_LIMIT
         postings = (post(draft, HOLD_ID, MERCHANT_USDT_ID, USDT, withdrawal.amount_units),)
         facts = msgspec.json.encode({"orderId": order_id}).decode()
         record(draft, release, postings, facts=facts)

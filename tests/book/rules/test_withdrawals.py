@@ -1,0 +1,398 @@
+"""A withdrawal as accounting: hold, release, settlement, and every step an order may and may not take."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
+from tests.book.ledger import START_MS, Ledger, submit
+
+from merchant_wallet import ids
+from merchant_wallet.book.commands import (
+    Approve,
+    Cancel,
+    Command,
+    CreateWithdrawal,
+    Expire,
+    Fail,
+    QuoteWithdrawal,
+    ReadWithdrawal,
+    Refund,
+    Settle,
+    TakeUp,
+)
+from merchant_wallet.book.outcomes import (
+    ADDRESS_NOT_ALLOWED,
+    BALANCE_LIMIT,
+    INSUFFICIENT,
+    NOT_ABOVE_FEE,
+    ORDER_ID_TAKEN,
+    ORDER_UNKNOWN,
+    WITHDRAW_DAY_LIMIT,
+)
+from merchant_wallet.book.rules.withdrawals import (
+    CANCELLED,
+    EXPIRED,
+    FAILED,
+    FINAL,
+    LEGAL_STEPS,
+    PAID,
+    PENDING,
+    PROCESSING,
+    REFUNDED,
+    TOLD,
+    order_facts,
+)
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.codes import Refusal
+
+HELD = "withdraw: merchant:USDT > hold:USDT 100"
+NEXT_MS = START_MS + DAY_MS
+PAST_MS = START_MS + WITHDRAWAL.deadline_after_ms + 1
+NOBODY = 999
+
+
+def opened(ledger: Ledger, command: CreateWithdrawal | None = None, now_ms: int = START_MS) -> int:
+    """Create an order and give its id."""
+    return order_of(ledger.ask(command or withdraw(), now_ms)).order_id
+
+
+def walk(ledger: Ledger, order_id: int, statuses: Sequence[int], now_ms: int = START_MS) -> None:
+    """Take an order through statuses, each a step that must be legal."""
+    for status in statuses:
+        assert order_of(ledger.ask(step(order_id, status), now_ms)).status == status
+
+
+def step(order_id: int, status: int) -> Command:
+    """The command that takes an order to a status."""
+    return {
+        PROCESSING: TakeUp(order_id),
+        PAID: Settle(order_id, "0xfeed"),
+        FAILED: Fail(order_id, "reverted"),
+        CANCELLED: Cancel(order_id, "ann"),
+        EXPIRED: Expire(order_id),
+        REFUNDED: Refund(order_id),
+    }[status]
+
+
+def test_an_order_is_opened_with_its_amount_in_hold() -> None:
+    ledger = given("merchant:USDT 100")
+    outcome = {
+        "status": PENDING,
+        "step_no": 0,
+        "fee_units": units("2"),
+        "rate_e8": 10**6,
+        "finished_ms": None,
+    }
+    order = order_of(expect(ledger, withdraw(), outcome, HELD, "hold:USDT 100"))
+    entry = ledger.entries[-1]
+    assert (entry.entry_id, entry.mc_order_id, entry.facts) == (order.order_id, "w1", order_facts(order))
+    assert order.arrival_units == units("98")
+    assert order.created_ms == START_MS
+    assert order.deadline_ms == START_MS + WITHDRAWAL.deadline_after_ms
+    assert [(s.step_no, s.from_status, s.to_status) for s in ledger.steps] == [(0, None, PENDING)]
+    assert not ledger.callbacks
+
+
+@pytest.mark.parametrize(
+    ("coins", "rate_e8", "minimum", "fee"),
+    [
+        ("100", 10**6, "2", "2"),
+        ("300", 10**6, "2", "3"),
+        ("200", 10**6, "2", "2"),
+        ("100", 0, "0", "0"),
+        ("0.01", 15, "0", "0"),
+    ],
+)
+def test_the_fee_is_the_rates_share_but_at_least_the_minimum_and_quoted_alike(
+    coins: str, rate_e8: int, minimum: str, fee: str
+) -> None:
+    ledger = given(f"merchant:USDT {coins}")
+    outcome = {"fee_units": units(fee), "rate_e8": rate_e8, "amount_units": units(coins)}
+    expect(ledger, QuoteWithdrawal(units(coins), rate_e8, units(minimum)), outcome)
+    command = withdraw("w1", coins, fee_rate_e8=rate_e8, fee_minimum_units=units(minimum))
+    expect(ledger, command, outcome, f"withdraw: merchant:USDT > hold:USDT {coins}", f"hold:USDT {coins}")
+
+
+@pytest.mark.parametrize(("rate_e8", "minimum"), [(10**8, "0"), (0, "100"), (10**8 - 1, "100")])
+def test_an_amount_that_does_not_exceed_the_fee_is_refused_and_quoted_so(rate_e8: int, minimum: str) -> None:
+    ledger = given("merchant:USDT 100")
+    expect(ledger, QuoteWithdrawal(units("100"), rate_e8, units(minimum)), NOT_ABOVE_FEE)
+    expect(ledger, withdraw(fee_rate_e8=rate_e8, fee_minimum_units=units(minimum)), NOT_ABOVE_FEE)
+
+
+BROKEN = [
+    (
+        "allow-list",
+        withdraw("w1", "1000", allowed=False, fee_rate_e8=10**8, daily_limit_units=0),
+        ADDRESS_NOT_ALLOWED,
+    ),
+    ("fee", withdraw("w1", "1000", fee_rate_e8=10**8, daily_limit_units=0), NOT_ABOVE_FEE),
+    ("day", withdraw("w1", "1000", daily_limit_units=units("999.99")), WITHDRAW_DAY_LIMIT),
+    ("balance", withdraw("w1", "1000", daily_limit_units=units("1000")), INSUFFICIENT),
+    ("hold", withdraw("w1", "100"), BALANCE_LIMIT),
+]
+
+
+@pytest.mark.parametrize(("command", "refusal"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_the_first_rule_that_a_creation_breaks_is_named(command: CreateWithdrawal, refusal: Refusal) -> None:
+    expect(given("merchant:USDT 999.99; hold:USDT LIMIT-99"), command, refusal)
+
+
+def test_a_repeated_creation_gives_the_order_as_it_now_stands() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger)
+    outcome = {"order_id": order_id, "status": PENDING, "fee_units": units("2")}
+    expect(ledger, withdraw(fee_rate_e8=0, allowed=False, daily_limit_units=0), outcome)
+    walk(ledger, order_id, [PROCESSING, PAID])
+    expect(ledger, withdraw(), {"order_id": order_id, "status": PAID, "tx_hash": "0xfeed"})
+
+
+def test_the_same_evm_address_in_other_letters_is_the_same_address() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger)
+    expect(
+        ledger,
+        withdraw(address=WITHDRAWAL.address.lower()),
+        {"order_id": order_id, "address": WITHDRAWAL.address},
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        withdraw("w1", "99.99"),
+        withdraw(chain="TRC20"),
+        withdraw(address="0x52908400098527886E0F7030069857D2E4169EE7"),
+        withdraw(notify_url="https://shop.example/N"),
+    ],
+    ids=["amount", "chain", "address", "notifyUrl"],
+)
+def test_a_withdrawals_order_id_with_other_values_is_refused(other: CreateWithdrawal) -> None:
+    ledger = given("merchant:USDT 1000")
+    opened(ledger)
+    expect(ledger, other, ORDER_ID_TAKEN)
+
+
+def test_a_tron_address_in_other_letters_is_another_address() -> None:
+    ledger = given("merchant:USDT 1000")
+    opened(ledger, withdraw(chain="TRC20", address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"))
+    expect(ledger, withdraw(chain="TRC20", address="tJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"), ORDER_ID_TAKEN)
+
+
+def test_an_order_is_read_by_both_its_ids_alone() -> None:
+    ledger = given("merchant:USDT 200")
+    first, second = opened(ledger), opened(ledger, withdraw("w2"))
+    expect(ledger, ReadWithdrawal(first, "w1"), {"order_id": first, "mc_order_id": "w1"})
+    for order_id, name in ((first, "w2"), (second, "w1"), (NOBODY, "w1"), (first, "W1")):
+        expect(ledger, ReadWithdrawal(order_id, name), ORDER_UNKNOWN)
+
+
+def test_the_approval_limit_itself_needs_no_operator() -> None:
+    ledger = given("merchant:USDT 1000")
+    command = withdraw(approval_limit_units=units("100"))
+    expect(ledger, command, {"approved_ms": START_MS}, HELD, "merchant:USDT 900; hold:USDT 100")
+    assert list(ledger.approved_by.values()) == ["limit"]
+    command = withdraw("w2", "100.01", approval_limit_units=units("100"))
+    order = order_of(ledger.ask(command))
+    assert order.approved_ms is None
+    assert order.order_id not in ledger.approved_by
+
+
+def test_an_order_above_the_limit_waits_for_its_approval() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger, withdraw(approval_limit_units=0))
+    expect(ledger, TakeUp(order_id), Refusal(42202, "orderId: this order waits for approval"))
+    last_ms = START_MS + WITHDRAWAL.deadline_after_ms
+    outcome = {"approved_ms": last_ms, "status": PENDING, "step_no": 0}
+    expect(ledger, Approve(order_id, "ann"), outcome, now_ms=last_ms)
+    assert ledger.approved_by == {order_id: "ann"}
+    expect(ledger, Approve(order_id, "bob"), {"approved_ms": last_ms}, now_ms=PAST_MS)
+    assert ledger.approved_by == {order_id: "ann"}
+    expect(ledger, TakeUp(order_id), {"status": PROCESSING, "step_no": 1}, now_ms=PAST_MS + DAY_MS)
+
+
+def test_an_approval_past_the_deadline_is_refused_although_the_order_still_waits() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger, withdraw(approval_limit_units=0))
+    refusal = Refusal(42202, "orderId: the approval deadline of this order has passed")
+    expect(ledger, Approve(order_id, "ann"), refusal, now_ms=PAST_MS)
+    posted = "expire: hold:USDT > merchant:USDT 100"
+    outcome = {"status": EXPIRED, "finished_ms": PAST_MS}
+    expect(ledger, Expire(order_id), outcome, posted, "merchant:USDT 100", PAST_MS)
+
+
+def test_an_order_does_not_expire_before_its_deadline_has_passed() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger, withdraw(approval_limit_units=0))
+    expect(ledger, Expire(order_id), illegal(PENDING, "expired"), now_ms=PAST_MS - 1)
+
+
+def test_an_approved_order_never_expires() -> None:
+    ledger = given("merchant:USDT 100")
+    expect(ledger, Expire(opened(ledger)), illegal(PENDING, "expired"), now_ms=PAST_MS)
+
+
+@pytest.mark.parametrize("command", [Approve(NOBODY, "a"), *(step(NOBODY, status) for status in range(1, 7))])
+def test_an_unknown_order_takes_no_step(command: Command) -> None:
+    expect(given("merchant:USDT 100"), command, ORDER_UNKNOWN)
+
+
+WAYS: dict[int, list[int]] = {
+    PENDING: [],
+    PROCESSING: [PROCESSING],
+    PAID: [PROCESSING, PAID],
+    FAILED: [PROCESSING, FAILED],
+    CANCELLED: [CANCELLED],
+    EXPIRED: [EXPIRED],
+    REFUNDED: [PROCESSING, FAILED, REFUNDED],
+}
+ENTRIES = {
+    PAID: (
+        "settle: hold:USDT > chain:ERC20:USDT 98; hold:USDT > fees:USDT 2",
+        "chain:ERC20:USDT 98; fees:USDT 2",
+    ),
+    CANCELLED: ("cancel: hold:USDT > merchant:USDT 100", "merchant:USDT 100"),
+    EXPIRED: ("expire: hold:USDT > merchant:USDT 100", "merchant:USDT 100"),
+    REFUNDED: ("refund: hold:USDT > merchant:USDT 100", "merchant:USDT 100"),
+}
+
+
+def reached(status: int) -> tuple[Ledger, int]:
+    """A book with one order of 100 in this status, long past every deadline."""
+    ledger = given("merchant:USDT 100")
+    unapproved = status == EXPIRED
+    order_id = opened(ledger, withdraw(approval_limit_units=0 if unapproved else units("1000")))
+    walk(ledger, order_id, WAYS[status], PAST_MS)
+    return ledger, order_id
+
+
+def illegal(status: int, done: str) -> Refusal:
+    """The refusal of a step that an order's status does not allow."""
+    return Refusal(42202, f"orderId: an order in status {status} can't be {done}")
+
+
+@pytest.mark.parametrize(("before", "after"), sorted(LEGAL_STEPS))
+def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, after: int) -> None:
+    ledger, order_id = reached(before)
+    if after == EXPIRED:
+        order = ledger.withdrawals[order_id]
+        ledger.withdrawals[order_id] = msgspec.structs.replace(order, approved_ms=None)
+    posted, left = ENTRIES.get(after, ("", None))
+    finished = PAST_MS if after in FINAL else None
+    outcome = {"status": after, "step_no": len(WAYS[before]) + 1, "finished_ms": finished}
+    told = len(ledger.callbacks)
+    expect(ledger, step(order_id, after), outcome, posted, left, PAST_MS)
+    last = ledger.steps[-1]
+    assert (last.step_no, last.from_status, last.to_status) == (outcome["step_no"], before, after)
+    assert last.cause
+    due = [(c.order_id, c.status, c.event_id) for c in ledger.callbacks[told:]]
+    assert due == ([(order_id, after, f"evt_{order_id}_{after}")] if after in TOLD else [])
+
+
+ILLEGAL = [(a, b) for a in range(7) for b in range(1, 7) if (a, b) not in LEGAL_STEPS]
+
+
+@pytest.mark.parametrize(("before", "after"), ILLEGAL)
+def test_each_other_step_is_refused_and_moves_nothing(before: int, after: int) -> None:
+    ledger, order_id = reached(before)
+    done = "settled" if after == PAID else f"moved to status {after}"
+    expect(ledger, step(order_id, after), illegal(before, done), now_ms=PAST_MS)
+
+
+@pytest.mark.parametrize("status", range(1, 7))
+def test_an_order_that_no_longer_waits_cannot_be_approved(status: int) -> None:
+    ledger, order_id = reached(status)
+    expect(ledger, Approve(order_id, "ann"), illegal(status, "approved"), now_ms=PAST_MS)
+
+
+def test_a_free_payout_leaves_no_fee_posting() -> None:
+    ledger = given("merchant:USDT 100")
+    command = withdraw(chain="TRC20", fee_rate_e8=0, fee_minimum_units=0)
+    order_id = opened(ledger, command)
+    walk(ledger, order_id, [PROCESSING])
+    posted = "settle: hold:USDT > chain:TRC20:USDT 100"
+    expect(ledger, Settle(order_id, "ab"), {"tx_hash": "ab"}, posted, "chain:TRC20:USDT 100")
+    assert ledger.entries[-1].facts == f'{{"orderId":{order_id},"txHash":"ab"}}'
+
+
+@pytest.mark.parametrize(("way", "status"), [([], CANCELLED), ([PROCESSING, FAILED], REFUNDED)])
+def test_a_release_that_would_overfill_the_merchants_balance_is_refused(way: list[int], status: int) -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger)
+    walk(ledger, order_id, way)
+    ledger.balances[1], ledger.balances[10] = units("LIMIT-99"), -units("LIMIT-99") - units("100")
+    expect(ledger, step(order_id, status), BALANCE_LIMIT)
+
+
+def test_an_expiry_that_would_overfill_the_merchants_balance_is_refused() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = opened(ledger, withdraw(approval_limit_units=0))
+    ledger.balances[1], ledger.balances[10] = units("LIMIT-99"), -units("LIMIT-99") - units("100")
+    expect(ledger, Expire(order_id), BALANCE_LIMIT, now_ms=PAST_MS)
+
+
+@pytest.mark.parametrize("full", ["chain:ERC20:USDT LIMIT-97", "fees:USDT LIMIT-1"])
+def test_a_settlement_that_would_overfill_a_balance_is_refused(full: str) -> None:
+    ledger = given(f"merchant:USDT 100; {full}")
+    order_id = opened(ledger)
+    walk(ledger, order_id, [PROCESSING])
+    expect(ledger, Settle(order_id, "0xfeed"), BALANCE_LIMIT)
+
+
+def limited(order: str, coins: str) -> CreateWithdrawal:
+    """A withdrawal under a limit of 100 a day."""
+    return withdraw(order, coins, daily_limit_units=units("100"))
+
+
+def test_a_days_withdrawals_are_limited_and_begin_anew_at_midnight() -> None:
+    ledger = given("merchant:USDT 1000")
+    opened(ledger, limited("w1", "60"))
+    expect(ledger, limited("w2", "40.01"), WITHDRAW_DAY_LIMIT)
+    opened(ledger, limited("w3", "40"), NEXT_MS - 1)
+    expect(ledger, limited("w4", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS - 1)
+    opened(ledger, limited("w5", "100"), NEXT_MS)
+    expect(ledger, limited("w6", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS)
+
+
+def test_what_was_withdrawn_before_the_limit_was_set_counts() -> None:
+    ledger = given("merchant:USDT 1000")
+    opened(ledger, withdraw("w1", "60"))
+    expect(ledger, limited("w2", "40.01"), WITHDRAW_DAY_LIMIT)
+
+
+@pytest.mark.parametrize("way", [[CANCELLED], [PROCESSING, FAILED, REFUNDED]])
+def test_an_order_that_came_to_nothing_on_its_day_gives_its_allowance_back(way: list[int]) -> None:
+    ledger = given("merchant:USDT 1000")
+    order_id = opened(ledger, limited("w1", "60"))
+    opened(ledger, limited("w2", "30"))
+    walk(ledger, order_id, way, NEXT_MS - 1)
+    expect(ledger, limited("w3", "70.01"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS - 1)
+    opened(ledger, limited("w4", "70"), NEXT_MS - 1)
+
+
+def test_an_order_that_failed_but_was_not_refunded_still_counts() -> None:
+    ledger = given("merchant:USDT 1000")
+    walk(ledger, opened(ledger, limited("w1", "60")), [PROCESSING, FAILED])
+    expect(ledger, limited("w2", "41"), WITHDRAW_DAY_LIMIT)
+
+
+def test_an_order_of_yesterday_gives_todays_limit_nothing_back() -> None:
+    ledger = given("merchant:USDT 1000")
+    order_id = opened(ledger, limited("w1", "60"))
+    opened(ledger, limited("w2", "90"), NEXT_MS)
+    walk(ledger, order_id, [CANCELLED], NEXT_MS)
+    expect(ledger, limited("w3", "10.01"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS)
+    opened(ledger, limited("w4", "10"), NEXT_MS)
+
+
+def test_a_whole_life_in_one_batch_is_one_row_and_all_its_steps() -> None:
+    ledger = given("merchant:USDT 100")
+    order_id = ids.compose(ledger.range_no, ledger.counter + 1)
+    batch: list[Command] = [withdraw(), *(step(order_id, status) for status in WAYS[REFUNDED])]
+    outcomes = ledger.run(submit(*batch))
+    assert [order_of(outcome).status for outcome in outcomes] == [PENDING, *WAYS[REFUNDED]]
+    assert [s.to_status for s in ledger.steps] == [PENDING, *WAYS[REFUNDED]]
+    assert [c.status for c in ledger.callbacks] == [FAILED, REFUNDED]
+    stands = ledger.withdrawals[order_id]
+    assert (stands.status, stands.step_no, stands.finished_ms) == (REFUNDED, 3, START_MS)

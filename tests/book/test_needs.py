@@ -1,0 +1,131 @@
+"""What each command names for its rule to see, and that no rule looks further."""
+
+import msgspec
+import pytest
+from tests.book.accounting import (
+    USERS,
+    addresses,
+    credit,
+    debit,
+    given,
+    order_of,
+    registration,
+    swap,
+    units,
+    withdraw,
+)
+from tests.book.ledger import Ledger
+from tests.book.rules.test_apply import every_command
+
+from merchant_wallet.book import commands as c
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.needs import Needs, gather
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import KFB, USDT
+
+ORDER_ID = 77
+NAMED: list[tuple[Command, Needs]] = [
+    (
+        debit("d1", "anna", "1"),
+        Needs(
+            ext_user_ids={"anna"},
+            accounts={2, 5},
+            order_ids_known={"d1"},
+            order_kinds={"user_to_merchant"},
+        ),
+    ),
+    (
+        credit("c1", "ulla", "1", USDT),
+        Needs(
+            addresses={addresses("ulla")[0]},
+            accounts={1},
+            order_ids_known={"c1"},
+            order_kinds={"merchant_to_user"},
+        ),
+    ),
+    (
+        swap("x1", "1"),
+        Needs(accounts={1, 2, 6, 7}, rates=True, order_ids_known={"x1"}, order_kinds={"exchange"}),
+    ),
+    (swap(None, "1"), Needs(accounts={1, 2, 6, 7}, rates=True)),
+    (withdraw("w1"), Needs(accounts={1, 3}, withdrawal_mc_ids={"w1"})),
+    (c.QuoteWithdrawal(1, 0, 0), Needs()),
+    (c.ReadWithdrawal(ORDER_ID, "w1"), Needs(withdrawal_ids={ORDER_ID})),
+    (c.Approve(ORDER_ID, "ann"), Needs(withdrawal_ids={ORDER_ID})),
+    (c.TakeUp(ORDER_ID), Needs(withdrawal_ids={ORDER_ID})),
+    (c.Cancel(ORDER_ID, "ann"), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
+    (c.Expire(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
+    (c.Settle(ORDER_ID, "0x"), Needs(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9})),
+    (c.Fail(ORDER_ID, "reverted"), Needs(withdrawal_ids={ORDER_ID})),
+    (c.Refund(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
+    (c.ReadBalances(), Needs(accounts={1, 2})),
+    (c.ReadSubUser("anna"), Needs(ext_user_ids={"anna"})),
+    (registration("carl", 9), Needs(ext_user_ids={"carl"})),
+    (c.Adjust(KFB, 1, "a gift", "ann", "anna"), Needs(ext_user_ids={"anna"}, accounts={2, 11})),
+    (c.WithdrawFees(USDT, None, "monthly", "ann"), Needs(accounts={4, 10})),
+]
+
+
+def test_every_command_is_listed_here() -> None:
+    assert {type(command) for command, _ in NAMED} == every_command()
+
+
+@pytest.mark.parametrize(("command", "needs"), NAMED, ids=lambda value: type(value).__name__)
+def test_a_command_names_what_its_rule_looks_at(command: Command, needs: Needs) -> None:
+    assert gather([Submission(command)]) == needs
+
+
+STATUS = {c.Settle: 1, c.Fail: 1, c.Refund: 3}
+
+
+def waiting_for(command: Command) -> Ledger:
+    """A book with money everywhere and an order that this command finds as it must be."""
+    ledger = given("merchant:USDT 1000; merchant:KFB 1000; hold:USDT 200; fees:USDT 5; anna 10; ulla 10")
+    order = order_of(ledger.ask(withdraw("w0")))
+    unapproved = isinstance(command, c.Approve | c.Expire)
+    ledger.withdrawals = {
+        ORDER_ID: msgspec.structs.replace(
+            order,
+            order_id=ORDER_ID,
+            mc_order_id="w1" if isinstance(command, c.ReadWithdrawal) else "w0",
+            status=STATUS.get(type(command), 0),
+            approved_ms=None if unapproved else order.created_ms,
+            deadline_ms=order.created_ms - 1 if isinstance(command, c.Expire) else order.deadline_ms,
+        )
+    }
+    return ledger
+
+
+@pytest.mark.parametrize("command", [row[0] for row in NAMED], ids=lambda command: type(command).__name__)
+def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: Command) -> None:
+    """What was not read is missing from the draft, so a rule that looks at it fails."""
+    ledger = waiting_for(command)
+    (outcome,), draft = ledger.judge([Submission(command)])
+    assert not isinstance(outcome, Refusal), outcome
+    opened = {user.user_id for user in draft.changes.registered}
+    assert draft.balances.keys() <= gather([Submission(command)]).accounts | ledger.sub_users.keys() | opened
+
+
+def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
+    batch = [
+        Submission(debit("d1", "anna", "1"), "n1"),
+        Submission(withdraw("w1"), "n2"),
+        Submission(c.TakeUp(ORDER_ID)),
+    ]
+    assert gather(batch) == Needs(
+        nonces={"n1", "n2"},
+        ext_user_ids={"anna"},
+        accounts={1, 2, 3, 5},
+        order_ids_known={"d1"},
+        order_kinds={"user_to_merchant"},
+        withdrawal_ids={ORDER_ID},
+        withdrawal_mc_ids={"w1"},
+    )
+
+
+def test_a_draft_of_the_ledger_holds_nothing_that_was_not_named() -> None:
+    ledger = given("anna 5")
+    draft = ledger.open(Needs(), ledger.last_ms)
+    assert (draft.balances, draft.sub_users, draft.rates, draft.used_nonces) == ({}, {}, {}, set())
+    assert units("5") in ledger.balances.values()
+    assert len(ledger.sub_users) == len(USERS)

@@ -1,0 +1,139 @@
+"""What the rules hold and the database holds too is the same in both: steps, floors, kinds."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from psycopg import errors
+from tests.book.scribe import MERCHANT_ID, Scribe, write_history
+
+from merchant_wallet.book import rules
+from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, MAY_GO_BELOW_ZERO, SUBUSER
+from merchant_wallet.book.rules.withdrawals import LEGAL_STEPS, TOLD
+from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
+
+STATUSES = range(7)
+ORDER_ID = 5
+WALLET_ID = 4242
+
+
+def is_refused(scribe: Scribe, table: str, **row: object) -> bool:
+    """Whether a constraint refuses a row; a row that passes is taken back."""
+    try:
+        with scribe.conn.transaction(force_rollback=True):
+            scribe.insert(table, **row)
+    except (errors.CheckViolation, errors.NotNullViolation):
+        return True
+    return False
+
+
+def write_step(scribe: Scribe, number: int, before: int | None, after: int) -> bool:
+    """Whether the database takes a step of an order."""
+    row = {"order_id": ORDER_ID, "step_no": number, "from_status": before, "to_status": after}
+    return not is_refused(scribe, "withdrawal_step", **row, at_ms=1, cause="a test")
+
+
+def test_the_database_takes_the_legal_steps_and_no_other(scribe: Scribe) -> None:
+    # Without the keys, which ask for the step before, the check alone decides.
+    scribe.run("alter table withdrawal drop constraint withdrawal_merchant_id_order_id_step_no_status_fkey")
+    found = scribe.run(
+        "select conname from pg_constraint where conrelid = 'withdrawal_step'::regclass and contype = 'f'"
+    )
+    for (name,) in found.fetchall():
+        scribe.run(f"alter table withdrawal_step drop constraint {name}")
+    pairs = [(before, after) for before in (None, *STATUSES) for after in STATUSES]
+    assert {pair for pair in pairs if write_step(scribe, 0, *pair)} == {(None, 0)}
+    assert {pair for pair in pairs if write_step(scribe, 1, *pair)} == LEGAL_STEPS
+
+
+def test_the_database_keeps_callbacks_for_the_statuses_that_are_told(scribe: Scribe) -> None:
+    found = scribe.run(
+        "select conname from pg_constraint where conrelid = 'callback'::regclass and contype = 'f'"
+    )
+    for (name,) in found.fetchall():
+        scribe.run(f"alter table callback drop constraint {name}")
+    taken = {
+        status
+        for status in STATUSES
+        if not is_refused(scribe, "callback", order_id=ORDER_ID, status=status, event_id="e", created_ms=1)
+    }
+    assert taken == TOLD
+
+
+@pytest.mark.parametrize("kind", sorted({account.kind for account in FIXED} | {SUBUSER}))
+@pytest.mark.parametrize("currency", [USDT, KFB])
+def test_the_database_has_the_floors_of_the_chart(scribe: Scribe, kind: str, currency: str) -> None:
+    def takes(balance: int) -> bool:
+        row = {"account_id": WALLET_ID, "kind": kind, "currency": currency, "balance": balance}
+        return not is_refused(scribe, "account", **row)
+
+    assert takes(0)
+    assert takes(MAX_BALANCE_UNITS)
+    assert takes(-1) is (kind in MAY_GO_BELOW_ZERO)
+    assert takes(-MAX_BALANCE_UNITS) is (kind in MAY_GO_BELOW_ZERO)
+    assert not takes(-MAX_BALANCE_UNITS - 1)
+
+
+def test_a_book_is_opened_with_the_accounts_of_the_chart(scribe: Scribe) -> None:
+    rows = scribe.run(
+        "select account_id, kind, currency, floor from account where merchant_id = %s", [MERCHANT_ID]
+    )
+    floors = {account_id: floor for account_id, _, _, floor in rows}
+    assert {key for key, floor in floors.items() if floor < 0} == BELOW_ZERO_IDS
+
+
+@pytest.mark.parametrize("kind", ["deposit", "chain:BEP20", "", "Merchant"])
+def test_the_database_knows_no_other_kind_of_account(scribe: Scribe, kind: str) -> None:
+    assert is_refused(scribe, "account", account_id=WALLET_ID, kind=kind, currency=USDT)
+
+
+@pytest.mark.parametrize("currency", ["EUR", "", "usdt"])
+def test_the_database_knows_no_other_currency(scribe: Scribe, currency: str) -> None:
+    assert is_refused(scribe, "account", account_id=WALLET_ID, kind=SUBUSER, currency=currency)
+
+
+def recorded_kinds() -> set[str]:
+    """The kinds of entry that a rule's source passes to `record`, `_record`, `_move` or as a release."""
+    folder = Path(rules.__file__).parent
+    kinds = set()
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        constants = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = getattr(call.func, "id", "")
+            given = [keyword.value for keyword in call.keywords if keyword.arg == "release"]
+            if name in ("record", "_record", "_move") and len(call.args) > 1:
+                given.append(call.args[1])
+            values = [
+                constants.get(v.id) if isinstance(v, ast.Name) else getattr(v, "value", None) for v in given
+            ]
+            kinds |= {value for value in values if isinstance(value, str)}
+    return kinds
+
+
+def known_kinds(scribe: Scribe) -> set[str]:
+    """The kinds of entry that the database's own rule lists."""
+    (definition,) = scribe.run(
+        "select pg_get_constraintdef(oid) from pg_constraint where contypid = 'entry_kind'::regtype"
+    ).fetchone() or ("",)
+    return {part.split("'")[1] for part in definition.split("ARRAY[")[1].split(",")}
+
+
+def test_the_rules_and_the_database_know_the_same_kinds_of_entry(scribe: Scribe) -> None:
+    assert recorded_kinds() == known_kinds(scribe)
+
+
+def test_every_kind_of_entry_can_be_written(scribe: Scribe) -> None:
+    write_history(scribe)
+    written = {row[0] for row in scribe.run("select distinct kind from entry")}
+    assert written == known_kinds(scribe)
+
+
+def test_the_database_refuses_any_other_kind_of_entry(scribe: Scribe) -> None:
+    assert is_refused(scribe, "entry", entry_id=1, kind="deposit", at_ms=1, hash=bytes(32))

@@ -1,0 +1,52 @@
+"""Two processes on one book under load: one chain, every answer once."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+from tests.crash.shop import Shop, open_shop, run
+
+LOOP = Path(__file__).with_name("credit_loop.py")
+EACH = 1500
+SHARED = 300
+
+
+def _start(shop: Shop, first: int, last: int) -> subprocess.Popen[str]:
+    arguments = [shop.url, str(shop.merchant_id), shop.alice_address.hex(), str(first), str(last)]
+    process = subprocess.Popen(
+        [sys.executable, str(LOOP), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    return process
+
+
+def test_two_processes_write_one_chain_and_every_answer_stands_once(database_url: str) -> None:
+    shop = run(open_shop(database_url))
+    # The two ask for some order ids in common: both must get the same entry.
+    processes = [_start(shop, 0, EACH), _start(shop, EACH - SHARED, 2 * EACH - SHARED)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    # Both are read at once: one that can't get its words out would stand still with the book's lock.
+    with ThreadPoolExecutor() as readers:
+        said = list(readers.map(lambda process: process.communicate()[0], processes))
+    assert [process.returncode for process in processes] == [0, 0]
+
+    answers = [[json.loads(line) for line in text.splitlines()] for text in said]
+    assert [len(each) for each in answers] == [EACH, EACH]
+    assert {answer["code"] for each in answers for answer in each} == {200}
+    given = [{f"c{answer['number']}": answer["entry_id"] for answer in each} for each in answers]
+    stood = run(shop.orders())
+    assert {**given[0], **given[1]} == stood
+    assert all(given[0][order] == given[1][order] for order in given[0].keys() & given[1].keys())
+    assert len(given[0].keys() & given[1].keys()) == SHARED
+    assert run(shop.alice_units()) == len(stood) == 2 * EACH - SHARED
+    assert run(shop.verify()).entries == 2 + len(stood)
+    # They did take turns: else this test has shown nothing.
+    owners = [entry_id in set(given[0].values()) for entry_id in sorted(stood.values())]
+    assert sum(one != other for one, other in pairwise(owners)) > 2

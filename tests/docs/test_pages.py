@@ -1,0 +1,110 @@
+"""The written pages: links lead somewhere, words are the code's, decisions and dependencies have a reason."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+MAX_DECISION_LINES = 60
+WORD_ROW = r"^\| ([a-z][a-z -]+) \|"
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```", "", text, flags=re.S)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that GitHub gives to a page's headings."""
+    heads = re.findall(r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads}
+
+
+@by_page
+def test_every_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text(encoding="utf-8"))):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = (page.parent / name).resolve() if name else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors_of(linked), f"{page.name} links to {target}"
+
+
+def test_every_word_of_the_glossary_is_used_in_the_code() -> None:
+    files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql")]
+    code = " ".join(path.read_text(encoding="utf-8") for path in files).lower()
+    words = re.findall(WORD_ROW, (ROOT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8"), re.M)
+    assert len(words) > 50
+    assert [
+        word for word in words if not re.search(rf"\b{re.escape(word)}s?\b", re.sub(r"\s+", " ", code))
+    ] == []
+
+
+def test_the_glossary_explains_each_word_once() -> None:
+    words = re.findall(WORD_ROW, (ROOT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(words) == sorted(set(words))
+
+
+def test_decisions_are_numbered_without_gaps_and_titled_by_their_number() -> None:
+    for number, page in enumerate(DECISIONS, 1):
+        assert page.name.startswith(f"{number:04d}-")
+        assert page.read_text(encoding="utf-8").startswith(f"# {number:04d} ")
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.name)
+def test_a_decision_has_its_four_parts_and_fits_a_page(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.M) == ["Context", "Decision", "Weighed", "Consequences"]
+    assert len(text.splitlines()) <= MAX_DECISION_LINES
+
+
+def test_every_dependency_has_its_line() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    page = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
+    runtime = {re.split(r"[^\w-]", name)[0] for name in project["project"]["dependencies"]}
+    assert set(re.findall(r"^\| ([a-z][a-z-]+) \|", page, re.M)) == runtime
+    assert [name for name in named if re.split(r"[^\w-]", name)[0] not in page] == []
+
+
+def test_every_make_target_is_explained_to_contributors() -> None:
+    targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [target for target in targets if target != "help" and f"`make {target}`" not in page] == []
+
+
+def test_every_module_and_folder_that_the_map_names_exists() -> None:
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = page.split("## The rooms", 1)[1].split("## ", 1)[0]
+    package = ROOT / "src" / "merchant_wallet"
+    places = re.findall(
+        r"`([a-z_]+)(/?)`", "".join(line.split("|")[1] for line in rooms.splitlines() if "`" in line)
+    )
+    assert len(places) > 30
+    for name, slash in places:
+        assert (package / name).is_dir() if slash else (package / f"{name}.py").is_file(), name
+
+
+def test_the_map_names_every_module_and_folder_of_the_package() -> None:
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = page.split("## The rooms", 1)[1].split("## ", 1)[0]
+    package = ROOT / "src" / "merchant_wallet"
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    folders = {f"{path.parent.name}/" for path in package.glob("*/*") if path.suffix in (".py", ".sql")}
+    core = {path.stem for path in (package / "book").glob("*.py")} - {"__init__"}
+    assert [name for name in sorted(modules | folders | core) if f"`{name}`" not in rooms] == []
+
+
+def test_every_log_event_that_operators_are_told_of_is_logged() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    table = page.split("## When something happens", 1)[1].split("**A frozen payout.**", 1)[0]
+    told = set(re.findall(r"(?:log says|or|^\\||after it|the) `([a-z][a-z, ]+[a-z])`", table, re.M))
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert {"batch not available", "batch halved", "command failed"} <= told
+    assert [event for event in sorted(told) if f'"{event}"' not in code] == []

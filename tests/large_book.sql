@@ -1,0 +1,37 @@
+-- One large book (merchant 1) among 199 small ones, for the plans of queries.
+insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)
+select m, 'm' || m, 'mk_' || m, 'KFB', 0 from generate_series(1, 200) m;
+insert into merchant_secret (merchant_id, secret_no, purpose, sealed, created_ms)
+select m, 1, p, 'x', 0 from generate_series(1, 200) m, unnest(array['app', 'callback']) p;
+insert into id_range select m, m from generate_series(1, 200) m;
+insert into book (merchant_id, id_range, head_hash, last_ms)
+select m, m, decode(repeat('00', 32), 'hex'), 0 from generate_series(1, 200) m;
+insert into account (merchant_id, account_id, kind, currency)
+select m, a, 'merchant', 'KFB' from generate_series(1, 200) m, generate_series(1, 11) a;
+create temporary table key as
+select 1 as m, 100 + n as k from generate_series(1, 20000) n union all select n, 100 from generate_series(2, 200) n;
+insert into account (merchant_id, account_id, kind, currency) select m, k, 'subuser', 'KFB' from key;
+insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index, evm_address, tron_address, created_ms)
+select m, k, 'u' || k, 'u', k, substr(sha256((m || 'e' || k)::bytea), 1, 20), substr(sha256((m || 't' || k)::bytea), 1, 20), 0
+  from key;
+insert into wallet_address select merchant_id, evm_address, user_id from sub_user;
+insert into wallet_address select merchant_id, tron_address, user_id from sub_user;
+insert into given_address select address, merchant_id from wallet_address;
+insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, hash)
+select m, k, 'merchant_to_user', 'o' || k, k, decode(repeat('00', 32), 'hex') from key;
+insert into posting select m, k, 1, 2, k, 'KFB', 1, 0, 1 from key;
+insert into withdrawal_step (merchant_id, order_id, step_no, to_status, at_ms, cause) select m, k, 0, 0, k, 'made' from key;
+insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_status, at_ms, cause)
+select m, k, 1, 0, 1, k, 'taken' from key where k > 110;
+insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_status, at_ms, cause)
+select m, k, 2, 1, 2, k, 'paid' from key where k > 120;
+insert into withdrawal (merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
+                        deadline_ms, created_ms)
+select m, k, 'w' || k, 2, 1, 0, 'ERC20', 'a', 'u', case when k > 120 then 2 when k > 110 then 1 else 0 end,
+       case when k > 120 then 2 when k > 110 then 1 else 0 end, k, k from key;
+insert into callback (merchant_id, order_id, status, event_id, created_ms) select m, k, 2, 'e' || k, 0 from key where k > 120;
+insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms) select m, k, 1, 'p', 0 from key where k > 110;
+create table nonce_0 partition of nonce for values in (0);
+create table nonce_1 partition of nonce for values in (1);
+insert into nonce select m, 'n' || k, k % 2 from key;
+analyze;

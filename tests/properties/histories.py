@@ -1,0 +1,180 @@
+"""Histories of a small book, drawn at random: few names, few order ids and amounts at the edges, so that they meet.
+
+Rules: a history is a list of moments, each with the commands that arrive at it; how a moment's commands are cut
+into batches is drawn apart, since it must not matter.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+from tests.book.accounting import addresses, units
+from tests.book.ledger import RANGE_NO, START_MS
+
+from merchant_wallet import ids
+from merchant_wallet.book import commands as c
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
+
+History = list[tuple[int, list[Submission]]]
+Batches = list[tuple[int, list[Submission]]]
+
+NAMES = ["anna", "bert", "ulla"]
+CURRENCY_OF = {"anna": KFB, "bert": KFB, "ulla": USDT}
+
+names = st.sampled_from([*NAMES, "nobody"])
+currencies = st.sampled_from([USDT, KFB])
+orders = st.sampled_from(["o1", "o2", "o3", "o4"])
+amounts = st.sampled_from(
+    [1, 2, 49, 50, 51, units("0.01"), units("1"), units("99.999999"), units("100"), units("5000")]
+)
+large = st.sampled_from([units("100"), units("1000"), MAX_BALANCE_UNITS - 1, MAX_BALANCE_UNITS])
+rates = st.sampled_from([0, 1, 10**6, 33_333_333, 10**8])
+limits = st.none() | amounts
+order_ids = st.integers(7, 16).map(lambda counter: ids.compose(RANGE_NO, counter))
+
+
+def _step(kind: type[Command], order_id: int) -> Command:
+    more = {c.Approve: ["ann"], c.Cancel: ["ann"], c.Settle: ["0xfeed"], c.Fail: ["reverted"]}
+    return kind(order_id, *more.get(kind, []))
+
+
+@st.composite
+def registrations(draw: st.DrawFn) -> Command:
+    """A first look-up; the same name has the same wallet each time."""
+    name = draw(st.sampled_from(NAMES))
+    return c.Register(name, CURRENCY_OF[name], NAMES.index(name), *addresses(name))
+
+
+@st.composite
+def adjustments(draw: st.DrawFn) -> Command:
+    """An operator's entry, most often money coming in."""
+    units_ = draw(large | amounts) * draw(st.sampled_from([1, 1, 1, -1]))
+    reason = draw(st.sampled_from(["a reason", "a reason", " "]))
+    return c.Adjust(draw(currencies), units_, reason, "ann", draw(st.none() | names))
+
+
+wallets = st.builds(lambda name, side: addresses(name)[side], names, st.sampled_from([0, 1]))
+withdrawals = st.builds(
+    c.CreateWithdrawal,
+    mc_order_id=orders,
+    amount_units=amounts,
+    chain=st.sampled_from(["ERC20", "TRC20"]),
+    address=st.sampled_from(["0xAb", "0xaB"]),
+    notify_url=st.just("https://shop.example/n"),
+    fee_rate_e8=rates,
+    fee_minimum_units=st.sampled_from([0, 1, units("1")]),
+    approval_limit_units=st.sampled_from([0, units("1000")]),
+    daily_limit_units=limits,
+    allowed=st.sampled_from([True, True, True, False]),
+    deadline_after_ms=st.sampled_from([0, DAY_MS]),
+)
+steps = st.one_of(
+    st.builds(c.Approve, order_ids, st.just("ann")),
+    st.builds(c.TakeUp, order_ids),
+    st.builds(c.Cancel, order_ids, st.just("ann")),
+    st.builds(c.Expire, order_ids),
+    st.builds(c.Settle, order_ids, st.just("0xfeed")),
+    st.builds(c.Fail, order_ids, st.just("reverted")),
+    st.builds(c.Refund, order_ids),
+)
+reads = st.one_of(
+    st.just(c.ReadBalances()),
+    st.builds(c.ReadSubUser, names),
+    st.builds(c.ReadWithdrawal, order_ids, orders),
+    st.builds(c.QuoteWithdrawal, amounts, rates, amounts),
+)
+transfers = st.one_of(
+    st.sampled_from(NAMES).flatmap(
+        lambda name: st.builds(
+            c.UserToMerchant,
+            orders,
+            st.just(name),
+            st.just(CURRENCY_OF[name]),
+            amounts,
+            rates,
+            st.sampled_from([False, False, False, True]),
+        )
+    ),
+    st.sampled_from(NAMES).flatmap(
+        lambda name: st.builds(
+            c.MerchantToUser, orders, st.just(addresses(name)[1]), st.just(CURRENCY_OF[name]), amounts
+        )
+    ),
+)
+any_command: st.SearchStrategy[Command] = st.one_of(
+    registrations(),
+    adjustments(),
+    st.builds(c.UserToMerchant, orders, names, currencies, amounts, rates, st.booleans()),
+    st.builds(c.MerchantToUser, orders, wallets, currencies, amounts),
+    st.builds(c.Exchange, st.none() | orders, currencies, currencies, amounts, limits, limits).filter(
+        lambda command: command.send_currency != command.receive_currency
+    ),
+    transfers,
+    transfers,
+    withdrawals,
+    steps,
+    reads,
+    st.builds(c.WithdrawFees, currencies, limits, st.just("monthly"), st.just("ann")),
+)
+submissions = st.builds(
+    Submission,
+    any_command,
+    st.none() | st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"]),
+    st.sampled_from([None, None, 1, 1, 1, 2]),
+)
+alone = submissions.map(lambda each: [each])
+ways = st.tuples(
+    st.sampled_from(
+        [
+            [c.TakeUp, c.Settle],
+            [c.TakeUp, c.Fail, c.Refund],
+            [c.Approve, c.TakeUp, c.Settle],
+            [c.TakeUp, c.Fail],
+            [c.Expire],
+            [c.Approve, c.Cancel],
+        ]
+    ),
+    order_ids,
+).map(lambda way: [Submission(_step(kind, way[1])) for kind in way[0]])
+"""Steps of one order in a sensible order: drawn one by one they would hardly ever meet."""
+
+moments = st.sampled_from([0, 1, DAY_MS // 2, DAY_MS, DAY_MS + 1])
+
+OPENING = [
+    *(c.Register(name, CURRENCY_OF[name], NAMES.index(name), *addresses(name)) for name in NAMES),
+    c.Adjust(USDT, units("20000"), "opening", "ann", None),
+    c.Adjust(KFB, units("20000"), "opening", "ann", None),
+    *(c.Adjust(CURRENCY_OF[name], units("500"), "opening", "ann", name) for name in NAMES),
+]
+"""What makes most of a history's commands succeed; an empty book is drawn too."""
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Commands by the moment at which they arrive."""
+    opening = [Submission(command) for command in OPENING] if draw(st.integers(0, 9)) else []
+    now_ms, history = START_MS, [(START_MS, opening)]
+    for _ in range(draw(st.integers(1, 4))):
+        now_ms += draw(moments)
+        drawn = draw(st.lists(st.one_of(alone, alone, alone, ways), max_size=8))
+        history.append((now_ms, [each for some in drawn for each in some]))
+    return history
+
+
+def one_by_one(history: History) -> Batches:
+    """Every command a batch of its own."""
+    return [(now_ms, [each]) for now_ms, arrived in history for each in arrived]
+
+
+@st.composite
+def cuts(draw: st.DrawFn, history: History) -> Batches:
+    """The same history in batches of any size."""
+    batches: Batches = []
+    for now_ms, arrived in history:
+        rest: Sequence[Submission] = arrived
+        while rest:
+            size = draw(st.integers(1, len(rest)))
+            batches.append((now_ms, list(rest[:size])))
+            rest = rest[size:]
+    return batches

@@ -1,0 +1,230 @@
+"""What holds for a book whatever it is asked, in whatever batches: pure rules over a ledger in memory."""
+
+from collections import Counter
+from copy import deepcopy
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.book.ledger import Ledger, blank_changes, check_chain
+from tests.properties.histories import (
+    Batches,
+    History,
+    any_command,
+    cuts,
+    histories,
+    one_by_one,
+)
+
+from merchant_wallet import ids
+from merchant_wallet.book.chart import BELOW_ZERO_IDS, HOLD_ID
+from merchant_wallet.book.commands import (
+    CreateWithdrawal,
+    Exchange,
+    MerchantToUser,
+    Submission,
+    UserToMerchant,
+)
+from merchant_wallet.book.needs import gather
+from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, Exchanged, Outcome, Stale, Transferred, Withdrawal
+from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import MAX_BALANCE_UNITS
+
+CI = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def run(ledger: Ledger, batches: Batches) -> list[Outcome]:
+    """Carry batches out, each on a draft of its own; the outcomes in order."""
+    return [outcome for now_ms, batch in batches for outcome in ledger.run(batch, now_ms)]
+
+
+def check_sound(ledger: Ledger) -> None:
+    """What must hold for every book between two batches."""
+    check_chain(ledger)
+    assert set(ledger.totals().values()) == {0}
+    for account_id, balance in ledger.balances.items():
+        assert -MAX_BALANCE_UNITS <= balance <= MAX_BALANCE_UNITS
+        assert balance >= 0 or account_id in BELOW_ZERO_IDS
+    open_orders = [o for o in ledger.withdrawals.values() if o.status in (PENDING, PROCESSING, FAILED)]
+    assert ledger.balances[HOLD_ID] == sum(order.amount_units for order in open_orders)
+    for order in ledger.withdrawals.values():
+        life = [step for step in ledger.steps if step.order_id == order.order_id]
+        assert [step.step_no for step in life] == list(range(order.step_no + 1))
+        assert [step.from_status for step in life] == [None, *(step.to_status for step in life[:-1])]
+        assert life[-1].to_status == order.status
+
+
+@CI
+@given(histories())
+def test_money_is_neither_made_nor_lost_and_no_floor_is_passed(history: History) -> None:
+    ledger = Ledger()
+    for now_ms, batch in history:
+        ledger.run(batch, now_ms)
+        check_sound(ledger)
+
+
+@CI
+@given(histories().flatmap(lambda history: st.tuples(st.just(history), cuts(history), cuts(history))))
+def test_how_commands_are_cut_into_batches_makes_no_difference(cut: tuple[History, Batches, Batches]) -> None:
+    history, batches, others = cut
+    single, cut_one_way, cut_another_way = Ledger(), Ledger(), Ledger()
+    outcomes = run(single, one_by_one(history))
+    assert run(cut_one_way, batches) == outcomes
+    assert run(cut_another_way, others) == outcomes
+    # A batch of stale submissions alone is rolled back and does not move the book's clock.
+    single.last_ms = cut_one_way.last_ms = cut_another_way.last_ms
+    assert cut_one_way == single == cut_another_way
+
+
+@CI
+@given(histories().flatmap(lambda history: st.tuples(st.just(history), cuts(history))), st.randoms())
+def test_batches_of_two_writers_in_any_order_make_one_valid_chain(
+    cut: tuple[History, Batches], order: Random
+) -> None:
+    _, batches = cut
+    lanes: tuple[Batches, Batches] = ([], [])
+    for batch in batches:
+        lanes[order.random() < 0.5].append(batch)
+    ledger = Ledger()
+    while lanes[0] or lanes[1]:
+        lane = lanes[order.random() < 0.5]
+        if lane:
+            now_ms, batch = lane.pop(0)
+            ledger.run(batch, now_ms)
+            check_sound(ledger)
+
+
+@CI
+@given(histories())
+def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(history: History) -> None:
+    ledger = Ledger()
+    for now_ms, arrived in one_by_one(history):
+        (submission,) = arrived
+        (outcome,), draft = ledger.judge(arrived, now_ms)
+        before = ledger.open(gather(arrived), now_ms)
+        if isinstance(outcome, Refusal | Stale):
+            fresh = submission.nonce is not None and submission.nonce not in ledger.nonces
+            claimed = (
+                [submission.nonce] if submission.nonce and fresh and outcome.__class__ is Refusal else []
+            )
+            before.changes = blank_changes(*claimed)
+            before.used_nonces.update(claimed)
+            assert draft == before
+        if not isinstance(outcome, Stale):
+            ledger.commit(draft)
+
+
+@CI
+@given(histories(), st.integers(2, 9))
+def test_under_another_version_of_the_settings_no_submission_is_judged(
+    history: History, version: int
+) -> None:
+    ledger = Ledger(settings_version=99)
+    before = deepcopy(ledger)
+    stale = [
+        (now_ms, [Submission(each.command, each.nonce, version) for each in batch])
+        for now_ms, batch in history
+    ]
+    assert all(isinstance(outcome, Stale) for outcome in run(ledger, stale))
+    assert ledger == before
+
+
+OrderCommand = UserToMerchant | MerchantToUser | Exchange | CreateWithdrawal
+
+
+@CI
+@given(histories())
+def test_an_order_id_gives_the_same_answer_for_ever(history: History) -> None:
+    ledger = Ledger()
+    batches = one_by_one(history)
+    answers = [
+        (batch[0].command, outcome)
+        for (_, batch), outcome in zip(batches, run(ledger, batches), strict=True)
+        if isinstance(outcome, Transferred | Exchanged | Withdrawal)
+    ]
+    entries = list(ledger.entries)
+    for command, outcome in answers:
+        if not isinstance(command, OrderCommand) or command.mc_order_id is None:
+            continue
+        expected = ledger.withdrawals[outcome.order_id] if isinstance(outcome, Withdrawal) else outcome
+        later_ms = ledger.last_ms + DAY_MS
+        assert ledger.ask(command, later_ms) == expected
+        other = type(command)(**{**_values(command), "amount_units": command.amount_units + 1})
+        assert ledger.ask(other, later_ms) is ORDER_ID_TAKEN
+    assert ledger.entries == entries
+
+
+def _values(command: OrderCommand) -> dict[str, object]:
+    return {name: getattr(command, name) for name in command.__struct_fields__}
+
+
+@CI
+@given(histories())
+def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History) -> None:
+    ledger = Ledger()
+    for now_ms, batch in history:
+        ledger.run(batch, now_ms)
+    days: Counter[tuple[int, int]] = Counter()
+    for entry in ledger.entries:
+        if entry.kind == "user_to_merchant":
+            key = entry.postings[0].source_id, entry.at_ms // DAY_MS
+            days[key] += sum(posting.amount_units for posting in entry.postings)
+    for user in ledger.sub_users.values():
+        assert user.day_debited == days[user.user_id, user.day]
+    came_to_nothing = {order.order_id for order in ledger.withdrawals.values() if order.status in (4, 5, 6)}
+    withdrawn = [
+        order.amount_units
+        for order in ledger.withdrawals.values()
+        if order.created_ms // DAY_MS == ledger.withdrawn_day and order.order_id not in came_to_nothing
+    ]
+    assert ledger.withdrawn_units == sum(withdrawn)
+
+
+@CI
+@given(histories(), st.integers(0, 12))
+def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, left: int) -> None:
+    ledger = Ledger(counter=ids.MAX_COUNTER - left, next_range=9)
+    run(ledger, history)
+    last = [ids.compose(7, ids.MAX_COUNTER - left + number) for number in range(1, left + 1)]
+    following = [ids.compose(9, number) for number in range(1, len(ledger.entries) + 1)]
+    assert [entry.entry_id for entry in ledger.entries] == [*last, *following][: len(ledger.entries)]
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.lists(any_command, max_size=3), any_command)
+def test_no_command_makes_a_rule_fail(before: list[object], command: object) -> None:
+    ledger = Ledger()
+    ledger.run([Submission(each) for each in before])  # type: ignore[arg-type]  # drawn as commands
+    ledger.run([Submission(command)])  # type: ignore[arg-type]  # drawn as a command
+
+
+def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
+    """The properties above would hold of books in which nothing happens."""
+    kinds: Counter[str] = Counter()
+    statuses: Counter[int] = Counter()
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(histories())
+    def count(history: History) -> None:
+        ledger = Ledger()
+        run(ledger, history)
+        kinds.update(entry.kind for entry in ledger.entries)
+        statuses.update(step.to_status for step in ledger.steps)
+
+    count()
+    assert set(kinds) == {
+        "user_to_merchant",
+        "merchant_to_user",
+        "exchange",
+        "register",
+        "withdraw",
+        "settle",
+        "refund",
+        "cancel",
+        "expire",
+        "adjust",
+        "fee_withdraw",
+    }
+    assert set(statuses) == set(range(7))
