@@ -10,6 +10,9 @@ CREATE DOMAIN public.entry_kind AS text
 CREATE DOMAIN public.id_count AS bigint
 	CONSTRAINT id_count_check CHECK (((VALUE >= 0) AND (VALUE <= '8589934591'::bigint)));
 
+CREATE DOMAIN public.order_name AS text
+	CONSTRAINT order_name_check CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 64)));
+
 CREATE DOMAIN public.positive_units AS bigint
 	CONSTRAINT positive_units_check CHECK ((VALUE > 0));
 
@@ -62,7 +65,7 @@ CREATE TABLE public.entry (
     merchant_id bigint NOT NULL,
     entry_id bigint NOT NULL,
     kind public.entry_kind NOT NULL,
-    mc_order_id text,
+    mc_order_id public.order_name,
     at_ms bigint NOT NULL,
     rate_e8 bigint DEFAULT 0 NOT NULL,
     facts text DEFAULT ''::text NOT NULL,

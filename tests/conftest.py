@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from merchant_wallet.db import connect_sync
@@ -23,6 +24,7 @@ from merchant_wallet.migrate import migrate
 
 START_TIMEOUT_S = 60.0
 KEEPER_TIMEOUT_S = 30.0
+DROP_TIMEOUT_S = 30.0
 KEEPER = Path(__file__).with_name("postgres_keeper.py")
 TEMPLATE = "wallet_template"
 
@@ -54,7 +56,19 @@ class SharedPostgres:
         try:
             yield self.url_of(name)
         finally:
-            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            self.drop(name)
+
+    def drop(self, name: str) -> None:
+        """Drop a database, sessions and all. An autovacuum of it is not this role's to end: it is waited for."""
+        deadline = time.monotonic() + DROP_TIMEOUT_S
+        while True:
+            try:
+                self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+                return
+            except psycopg.errors.InsufficientPrivilege:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def prepare_template(self) -> None:
         """Migrate the database that tests get copies of, once per run."""

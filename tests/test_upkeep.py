@@ -40,9 +40,9 @@ async def claim(connection: psycopg.AsyncConnection, nonce: str, day: int) -> No
 
 def test_partitions_are_made_from_yesterday_to_the_days_ahead_and_once(database_url: str) -> None:
     async def scenario(connection: psycopg.AsyncConnection) -> None:
-        assert await ensure_nonce_partitions(connection, TODAY) == [TODAY - 1, TODAY, TODAY + 1, TODAY + 2]
+        assert await ensure_nonce_partitions(connection, TODAY) == [TODAY - 1, TODAY, TODAY + 1]
         assert await ensure_nonce_partitions(connection, TODAY) == []
-        assert await ensure_nonce_partitions(connection, TODAY + 1) == [TODAY + 3]
+        assert await ensure_nonce_partitions(connection, TODAY + 1) == [TODAY + 2]
         await claim(connection, "n", TODAY)
         with pytest.raises(psycopg.errors.UniqueViolation):
             await claim(connection, "n", TODAY)
@@ -56,7 +56,7 @@ def test_partitions_made_by_several_at_once_are_made_once(database_url: str) -> 
     async def scenario(connection: psycopg.AsyncConnection) -> None:
         others = [await connect(database_url) for _ in range(6)]
         made = await asyncio.gather(*(ensure_nonce_partitions(other, TODAY) for other in others))
-        assert sorted(day for days in made for day in days) == [TODAY - 1, TODAY, TODAY + 1, TODAY + 2]
+        assert sorted(day for days in made for day in days) == [TODAY - 1, TODAY, TODAY + 1]
         for other in others:
             await other.close()
 
@@ -69,7 +69,7 @@ def test_a_partition_is_made_while_others_hold_nonces_in_open_transactions(datab
         async with await connect(database_url) as busy, busy.transaction():
             await claim(busy, "uncommitted", TODAY)
             await connection.execute("set lock_timeout = '5s'")
-            assert await ensure_nonce_partitions(connection, TODAY + 1) == [TODAY + 3]
+            assert await ensure_nonce_partitions(connection, TODAY + 1) == [TODAY + 2]
 
     on_database(database_url, scenario)
 
@@ -83,7 +83,7 @@ def test_only_days_beyond_those_kept_are_dropped(database_url: str) -> None:
         assert await drop_old_nonces(connection, TODAY + 1, 1) == [TODAY - 1]
         cursor = await connection.execute("select nonce from nonce")
         assert await cursor.fetchall() == [("new",)]
-        assert await list_nonce_days(connection) == [TODAY, TODAY + 1, TODAY + 2]
+        assert await list_nonce_days(connection) == [TODAY, TODAY + 1]
 
     on_database(database_url, scenario)
 
@@ -103,9 +103,9 @@ def test_several_that_drop_at_once_hinder_nobody(database_url: str) -> None:
     async def scenario(connection: psycopg.AsyncConnection) -> None:
         await ensure_nonce_partitions(connection, TODAY)
         others = [await connect(database_url) for _ in range(4)]
-        await asyncio.gather(*(drop_old_nonces(other, TODAY + 3, 1) for other in others))
-        await drop_old_nonces(connection, TODAY + 3, 1)
-        assert await list_nonce_days(connection) == [TODAY + 2]
+        await asyncio.gather(*(drop_old_nonces(other, TODAY + 2, 1) for other in others))
+        await drop_old_nonces(connection, TODAY + 2, 1)
+        assert await list_nonce_days(connection) == [TODAY + 1]
         for other in others:
             await other.close()
 
@@ -132,7 +132,7 @@ def test_the_nonce_duty_makes_and_drops_as_the_days_go_by(database_url: str) -> 
         duty = nonce_duty(300)
         for day in range(TODAY, TODAY + 10):
             await duty(connection, day * DAY_MS + 1)
-        assert await list_nonce_days(connection) == list(range(TODAY + 8, TODAY + 12))
+        assert await list_nonce_days(connection) == list(range(TODAY + 8, TODAY + 11))
 
     on_database(database_url, scenario)
 

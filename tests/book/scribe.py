@@ -83,11 +83,12 @@ class Scribe:
         """Run a statement that must change something, with every constraint out of its way but the keys."""
         if not self.tampered:
             found = self.run(
-                "select conrelid::regclass::text, conname from pg_constraint"
+                "select case when contypid = 0 then 'table ' || conrelid::regclass"
+                " else 'domain ' || contypid::regtype end, conname from pg_constraint"
                 " where connamespace = 'public'::regnamespace and contype in ('f', 'c') and conparentid = 0"
             )
-            for table, constraint in found.fetchall():
-                self.run(f"alter table {table} drop constraint {constraint}")
+            for owner, constraint in found.fetchall():
+                self.run(f"alter {owner} drop constraint {constraint}")
             self.tampered = True
         assert self.run(statement, values).rowcount > 0
 

@@ -88,8 +88,9 @@ class Platform:
             raise problem
 
     @asynccontextmanager
-    async def _open_web(self, base: Base, public_url: str) -> AsyncIterator[Web]:
+    async def _open_web(self, base: Base, public_url: str, clock: Callable[[], int]) -> AsyncIterator[Web]:
         """The web side on this service's clock, kept at hand to see what goes on inside."""
+        assert clock is now_ms
         async with open_web(base, public_url, clock=self.clock) as self.web:
             yield self.web
 

@@ -1,7 +1,7 @@
-"""Histories of a small book, drawn at random: few names, few order ids and amounts at the edges, so that they meet.
+"""Histories of a small book, drawn at random: few names, order ids and amounts, so that they meet.
 
-Rules: a history is a list of moments, each with the commands that arrive at it; how a moment's commands are cut
-into batches is drawn apart, since it must not matter.
+Rules: a history is a list of moments, each with the commands that arrive at it; how a moment's commands are
+cut into batches is drawn apart, since it must not matter.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,18 @@ amounts = st.sampled_from(
 large = st.sampled_from([units("100"), units("1000"), MAX_BALANCE_UNITS - 1, MAX_BALANCE_UNITS])
 rates = st.sampled_from([0, 1, 10**6, 33_333_333, 10**8])
 limits = st.none() | amounts
-order_ids = st.integers(7, 16).map(lambda counter: ids.compose(RANGE_NO, counter))
+order_ids = st.integers(9, 13).map(lambda counter: ids.compose(RANGE_NO, counter))
 
 
 def _step(kind: type[Command], order_id: int) -> Command:
-    more = {c.Approve: ["ann"], c.Cancel: ["ann"], c.Settle: ["0xfeed"], c.Fail: ["reverted"]}
-    return kind(order_id, *more.get(kind, []))
+    more: dict[type[Command], list[str]] = {
+        c.Approve: ["ann"],
+        c.Cancel: ["ann"],
+        c.Settle: ["0xfeed"],
+        c.Fail: ["reverted"],
+    }
+    values = [order_id, *more.get(kind, [])]
+    return kind(*values)
 
 
 @st.composite
@@ -124,28 +130,37 @@ submissions = st.builds(
     st.sampled_from([None, None, 1, 1, 1, 2]),
 )
 alone = submissions.map(lambda each: [each])
-ways = st.tuples(
-    st.sampled_from(
-        [
-            [c.TakeUp, c.Settle],
-            [c.TakeUp, c.Fail, c.Refund],
-            [c.Approve, c.TakeUp, c.Settle],
-            [c.TakeUp, c.Fail],
-            [c.Expire],
-            [c.Approve, c.Cancel],
-        ]
-    ),
-    order_ids,
-).map(lambda way: [Submission(_step(kind, way[1])) for kind in way[0]])
+WAYS: list[list[type[Command]]] = [
+    [c.TakeUp, c.Settle],
+    [c.TakeUp, c.Fail, c.Refund],
+    [c.Approve, c.TakeUp, c.Settle],
+    [c.TakeUp, c.Fail],
+    [c.Expire],
+    [c.Approve, c.Cancel],
+]
+ways = st.tuples(st.sampled_from(WAYS), order_ids).map(
+    lambda way: [Submission(_step(kind, way[1])) for kind in way[0]]
+)
 """Steps of one order in a sensible order: drawn one by one they would hardly ever meet."""
 
 moments = st.sampled_from([0, 1, DAY_MS // 2, DAY_MS, DAY_MS + 1])
 
-OPENING = [
+
+def _waiting(name: str, approval_limit_units: int) -> Command:
+    address, url, fee = "0xAb", "https://shop.example/n", units("1")
+    return c.CreateWithdrawal(
+        name, units("100"), "ERC20", address, url, 0, fee, approval_limit_units, None, True, 0
+    )
+
+
+OPENING: list[Command] = [
     *(c.Register(name, CURRENCY_OF[name], NAMES.index(name), *addresses(name)) for name in NAMES),
     c.Adjust(USDT, units("20000"), "opening", "ann", None),
     c.Adjust(KFB, units("20000"), "opening", "ann", None),
     *(c.Adjust(CURRENCY_OF[name], units("500"), "opening", "ann", name) for name in NAMES),
+    _waiting("o1", 0),
+    _waiting("o2", units("100")),
+    _waiting("o3", units("100")),
 ]
 """What makes most of a history's commands succeed; an empty book is drawn too."""
 

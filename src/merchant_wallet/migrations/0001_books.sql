@@ -10,6 +10,7 @@ create domain currency as text check (value in ('USDT', 'KFB'));
 create domain positive_units as bigint check (value > 0);
 create domain range_number as int check (value between 1 and 1048575);
 create domain id_count as bigint check (value between 0 and 8589934591);
+create domain order_name as text check (length(value) between 1 and 64);
 create domain account_kind as text check (
     value in ('merchant', 'subuser', 'hold', 'fees', 'exchange', 'chain:ERC20', 'chain:TRC20', 'adjustment'));
 create domain entry_kind as text check (
@@ -126,7 +127,7 @@ create table entry (
     merchant_id bigint not null,
     entry_id bigint not null,
     kind entry_kind not null,
-    mc_order_id text,
+    mc_order_id order_name,
     at_ms bigint not null,
     rate_e8 bigint not null default 0,
     facts text not null default '',

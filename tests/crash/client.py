@@ -1,0 +1,131 @@
+"""A merchant's program under a service that breaks: many requests at once, an honest record of what it heard.
+
+An order is asked for until an answer comes: with a new nonce and the same order id, as the interface says.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+AT_ONCE = 32
+RETRY_S = 0.05
+CUT_SHORT = -1
+"""The code of a request that got no answer: refused, or the connection ended."""
+
+
+class Client:
+    """Sends transfers to alice for one merchant; `answers` are the successes by order id, all ever heard."""
+
+    def __init__(self, url: str, app_key: str, secret: str) -> None:
+        address = urlsplit(url)
+        self.host, self.port = address.hostname, address.port
+        self.app_key = app_key
+        self.secret = secret.encode()
+        self.answers: dict[str, list[int]] = {}
+        self.heard: dict[int, int] = {}
+        self.stopping = False
+        self._address = ""
+
+    def _sign(self, path: str, fields: dict[str, str]) -> bytes:
+        given = {
+            "appKey": self.app_key,
+            "timestamp": str(int(time.time() * 1000)),
+            "nonceStr": os.urandom(12).hex(),
+            **fields,
+        }
+        text = "\n".join([path, *(f"{name}={given[name]}" for name in sorted(given))])
+        sign = hmac.digest(self.secret, text.encode(), hashlib.sha256).hex()[:32]
+        return json.dumps({**given, "sign": sign}).encode()
+
+    async def ask(self, wire: "Wire", operation: str, **fields: str) -> dict[str, Any]:
+        """One request and its envelope; one that got no answer has the code CUT_SHORT."""
+        path = f"/merchant/{operation}"
+        body = self._sign(path, fields)
+        try:
+            envelope = await wire.exchange(path, body)
+        except (OSError, EOFError):
+            wire.close()
+            envelope = {"code": CUT_SHORT}
+        code = envelope["code"]
+        self.heard[code] = self.heard.get(code, 0) + 1
+        return envelope
+
+    async def ask_once(self, operation: str, **fields: str) -> dict[str, Any]:
+        """One request over a connection of its own."""
+        wire = Wire(self)
+        try:
+            return await self.ask(wire, operation, **fields)
+        finally:
+            wire.close()
+
+    async def learn_address(self) -> None:
+        """Look alice's wallet up."""
+        found = await self.ask_once("getMerchantCustomer", extUserId="alice")
+        assert found["code"] == 200, found
+        self._address = found["data"]["address"]
+
+    async def credit(self, wire: "Wire", mc_order_id: str) -> int:
+        """One try at one millionth for alice; the code."""
+        envelope = await self.ask(
+            wire,
+            "transferFromMerchantToUser",
+            currency="KFB",
+            amount="0.000001",
+            mcOrderId=mc_order_id,
+            address=self._address,
+        )
+        if envelope["code"] == 200:
+            self.answers.setdefault(mc_order_id, []).append(envelope["data"]["transactionId"])
+        return int(envelope["code"])
+
+    async def credit_all(self, mc_order_ids: Iterable[str], *, until_answered: bool = True) -> None:
+        """Credit once per order id, many at once, each tried again until it is answered."""
+        waiting = iter(mc_order_ids)
+
+        async def work() -> None:
+            wire = Wire(self)
+            for mc_order_id in waiting:
+                while await self.credit(wire, mc_order_id) != 200 and until_answered and not self.stopping:
+                    await asyncio.sleep(RETRY_S)
+                if self.stopping:
+                    break
+            wire.close()
+
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+    async def until_answered(self, count: int) -> None:
+        """Wait until that many orders were answered."""
+        while len(self.answers) < count:
+            await asyncio.sleep(0.005)
+
+
+class Wire:
+    """One connection that stays open as long as it can."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def exchange(self, path: str, body: bytes) -> dict[str, Any]:
+        """Send a request and read its answer. Raises OSError, EOFError."""
+        if self._reader is None or self._writer is None:
+            self._reader, self._writer = await asyncio.open_connection(self._client.host, self._client.port)
+        head = f"POST {path} HTTP/1.1\r\nhost: wallet\r\ncontent-type: application/json\r\n"
+        self._writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        answer = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = next(line for line in answer.split("\r\n") if line.startswith("content-length:"))
+        envelope: dict[str, Any] = json.loads(await self._reader.readexactly(int(length.split(":")[1])))
+        return envelope
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None

@@ -1,0 +1,276 @@
+"""A whole service, started as an operator starts it, in a folder of its own; and how to count what it left.
+
+`prepared_folder` makes one folder with a database, a merchant and its sub-user alice; every test gets a copy,
+since making a database takes longer than most of what is done with it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
+
+from merchant_wallet import postgres
+from merchant_wallet.book.commands import Adjust, Register, Submission
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.migrate import migrate
+from merchant_wallet.money import KFB
+from merchant_wallet.subusers.wallets import derive_wallets
+
+PATIENCE_S = 40.0
+"""How long a test waits for what must come; it goes on as soon as that came."""
+POLL_S = 0.02
+PROGRAM = Path(sys.executable).with_name("merchant-wallet")
+
+
+def wait_until(holds: Callable[[], object], what: str) -> None:
+    """Wait for something that must come true."""
+    ends = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < ends, f"not within {PATIENCE_S:.0f} s: {what}"
+        time.sleep(POLL_S)
+
+
+def parents() -> dict[int, int]:
+    """Every live process's parent, by pid; a zombie counts as dead."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # It ended while we were looking.
+        if state != "Z":
+            found[int(stat.parent.name)] = int(parent)
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """The live processes below this one."""
+    parent_of = parents()
+    below = {pid}
+    while more := {child for child, parent in parent_of.items() if parent in below} - below:
+        below |= more
+    return below - {pid}
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those of the pids that still run."""
+    return pids & parents().keys()
+
+
+class Service:
+    """`merchant-wallet up` on one data folder."""
+
+    def __init__(self, data: Path, app_key: str = "", secret: str = "") -> None:
+        self.data = data
+        self.app_key = app_key
+        self.secret = secret
+        self.url = ""
+        self.said: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
+        self.seen: set[int] = set()
+
+    def command(self, port: int = 0) -> list[str]:
+        """The command line of `up`."""
+        return [str(PROGRAM), "up", "--data", str(self.data), "--port", str(port)]
+
+    def environment(self) -> dict[str, str]:
+        """No limit on requests, warnings only, nothing else of this machine's."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
+        return {**kept, "WALLET_RATE_LIMIT": "0", "WALLET_LOG_LEVEL": "warning"}
+
+    def start(self, port: int = 0, *, wrap: Sequence[str] = ()) -> "Service":
+        """Start and wait for the line that says it is ready; `wrap` is a command to start it through."""
+        self.log = (self.data.parent / "up.log").open("a")
+        self.process = subprocess.Popen(
+            [*wrap, *self.command(port)],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            start_new_session=True,
+        )
+        self._listen(self.process)
+        return self
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        """Read what `up` says to the end of its days, so that it never waits for a reader."""
+        ready = threading.Event()
+        assert process.stdout is not None
+        output = process.stdout
+
+        def read() -> None:
+            for line in output:
+                self.said.append(line.rstrip("\n"))
+                if line.startswith("ready: "):
+                    self.url = line.removeprefix("ready: ").strip()
+                    ready.set()
+            output.close()
+            ready.set()
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        assert ready.wait(PATIENCE_S), "not ready in time"
+        assert process.poll() is None, self.errors()
+        self.look()
+
+    @property
+    def pid(self) -> int:
+        """The pid of `up`."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def port(self) -> int:
+        """The port it answers on."""
+        port = urlsplit(self.url).port
+        assert port is not None
+        return port
+
+    def errors(self) -> str:
+        """What it said on standard error."""
+        return (self.data.parent / "up.log").read_text()
+
+    def look(self) -> set[int]:
+        """All processes of the service, `up` first among them; they are remembered for `leavings`."""
+        pids = {self.pid, *descendants(self.pid)}
+        self.seen |= pids
+        return pids
+
+    def side(self, side: str) -> int:
+        """The pid of the live `serve` or `work` process."""
+        ends = time.monotonic() + PATIENCE_S
+        while True:
+            for pid in self.look() - {self.pid}:
+                try:
+                    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                if b"merchant_wallet.child" in words and side.encode() in words and pid in parents():
+                    return pid
+            assert time.monotonic() < ends, f"no {side} process"
+            time.sleep(POLL_S)
+
+    def postmaster(self) -> int:
+        """The pid that PostgreSQL noted in its folder."""
+        return int((self.data / "postgres" / "postmaster.pid").read_text().split()[0])
+
+    def database_url(self) -> str:
+        """Where the folder's PostgreSQL is."""
+        url = postgres.locate(self.data)
+        assert url is not None, "no database runs on this folder"
+        return url
+
+    def kill(self, *, database: bool = False) -> None:
+        """kill -9 `up`, the web side and the workers; the database too when asked."""
+        pids = self.look()
+        victims = {self.pid, self.side("serve"), self.side("work")}
+        if database:
+            victims |= pids & ({self.postmaster()} | descendants(self.postmaster()))
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        self._reap()
+        wait_until(lambda: not alive(victims), "the killed are gone")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask `up` to stop and wait; its exit status."""
+        self.look()
+        os.kill(self.pid, number)
+        return self._reap()
+
+    def _reap(self) -> int:
+        assert self.process is not None
+        status = self.process.wait(PATIENCE_S)
+        self.log.close()
+        return status
+
+    def leavings(self) -> set[int]:
+        """Processes that this service ever had and that still run."""
+        return alive(self.seen)
+
+    def end(self) -> None:
+        """Leave nothing running, whatever a test did."""
+        if self.process is not None and self.process.poll() is None:
+            self.look()
+            self.process.kill()
+            self._reap()
+        for pid in self.leavings():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # It ended by itself.
+        wait_until(lambda: not self.leavings(), "the service has ended")
+        note = self.data / "runtime.json"
+        if note.exists():
+            shutil.rmtree(json.loads(note.read_text())["socket_dir"], ignore_errors=True)
+
+
+def make_folder(prefix: str = "merchant-wallet-crash-") -> Path:
+    """A folder that every user may pass into, since as root the database runs as another one."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    folder.chmod(0o711)
+    return folder
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a data folder with its owners and modes."""
+    subprocess.run(["cp", "-a", "--reflink=auto", str(source), str(target)], check=True)
+
+
+async def _furnish(url: str) -> tuple[str, str]:
+    """A merchant with a million KFB and alice; its key and secret."""
+    opened = await open_merchant(url)
+    evm, tron = derive_wallets(opened.merchant.account_xpubs, 0)
+    writer = Writer(url)
+    for command in (
+        Adjust(KFB, FUNDS, "opening balance", "test", None),
+        Register("alice", KFB, 0, evm, tron),
+    ):
+        await writer.submit(opened.merchant.merchant_id, Submission(command))
+    await writer.close()
+    return opened.merchant.app_key, opened.app_secret
+
+
+@pytest.fixture(scope="session")
+def prepared_folder() -> Iterator[tuple[Path, str, str]]:
+    """A stopped service's folder, and its merchant's key and secret."""
+    parent = make_folder()
+    data = parent / "data"
+    # While it is made its loss would cost nothing; the service itself starts it with all of its safety.
+    running = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
+    try:
+        migrate(running.url, lambda _: None)
+        key_file = data / "master.key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(MASTER_KEY.hex() + "\n")
+        app_key, secret = run(_furnish(running.url))
+    finally:
+        running.stop()
+    os.sync()
+    yield data, app_key, secret
+    shutil.rmtree(parent)
+
+
+@pytest.fixture
+def service(prepared_folder: tuple[Path, str, str]) -> Iterator[Service]:
+    """A service that is not started yet, on a furnished folder. At the end nothing of it runs."""
+    source, app_key, secret = prepared_folder
+    parent = make_folder()
+    copy_folder(source, parent / "data")
+    made = Service(parent / "data", app_key, secret)
+    try:
+        yield made
+    finally:
+        made.end()
+        shutil.rmtree(parent)

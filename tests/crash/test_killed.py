@@ -1,0 +1,127 @@
+"""kill -9 in the middle of load: what was answered stands, nothing stands twice, the book is sound."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+from tests.crash.client import Client
+from tests.crash.service import Service, wait_until
+from tests.crash.shop import run, verify_sound
+
+from merchant_wallet.db import connect
+
+ORDERS = 2000
+KILLED_AFTER = 300
+SPARE = [f"order-{n}" for n in range(ORDERS)]
+
+Kill = Callable[[], Awaitable[None]]
+
+
+async def _load_and_kill(service: Service, kill: Kill) -> Client:
+    """Credit alice, and in the middle of it kill; gives the client with what it heard until then."""
+    client = Client(service.url, service.app_key, service.secret)
+    await client.learn_address()
+    load = asyncio.create_task(client.credit_all(SPARE, until_answered=False))
+    await client.until_answered(KILLED_AFTER)
+    await kill()
+    await load
+    assert KILLED_AFTER <= len(client.answers) < ORDERS
+    return client
+
+
+async def _insist_truth(service: Service, client: Client) -> None:
+    """Ask for every order again: each answer is the first one's, and the book holds exactly those."""
+    before = {order: list(entries) for order, entries in client.answers.items()}
+    await client.credit_all(SPARE)
+    assert client.answers.keys() == set(SPARE)
+    assert all(len(set(entries)) == 1 for entries in client.answers.values())
+    assert all(client.answers[order][: len(entries)] == entries for order, entries in before.items())
+    async with await connect(service.database_url()) as connection:
+        found = await (
+            await connection.execute("select mc_order_id, entry_id from entry where mc_order_id is not null")
+        ).fetchall()
+        balances = await (
+            await connection.execute("select balance from account where kind = 'subuser'")
+        ).fetchall()
+        merchants = await (await connection.execute("select merchant_id from merchant")).fetchall()
+        for (merchant_id,) in merchants:
+            await verify_sound(connection, merchant_id)
+    assert dict(found) == {order: entries[0] for order, entries in client.answers.items()}
+    assert len(found) == ORDERS
+    assert balances == [(ORDERS,)]
+
+
+def _continue_on(service: Service, client: Client) -> Client:
+    client.host, client.port = "127.0.0.1", service.port
+    return client
+
+
+def test_a_service_killed_under_load_keeps_every_answer_it_gave(service: Service) -> None:
+    service.start()
+
+    async def kill() -> None:
+        await asyncio.to_thread(service.kill)
+
+    client = run(_load_and_kill(service, kill))
+    service.start()
+    run(_insist_truth(service, _continue_on(service, client)))
+    assert service.stop() == 0
+    wait_until(lambda: not service.leavings(), "nothing is left running")
+
+
+def test_a_service_and_its_database_killed_at_once_keep_every_answer_they_gave(service: Service) -> None:
+    service.start()
+
+    async def kill() -> None:
+        await asyncio.to_thread(service.kill, database=True)
+
+    client = run(_load_and_kill(service, kill))
+    service.start()
+    run(_insist_truth(service, _continue_on(service, client)))
+    assert service.stop() == 0
+    wait_until(lambda: not service.leavings(), "nothing is left running")
+
+
+def test_a_database_killed_under_load_comes_back_by_itself_and_keeps_every_answer(service: Service) -> None:
+    service.start()
+
+    async def scenario() -> None:
+        async def kill() -> None:
+            os.kill(service.postmaster(), signal.SIGKILL)
+
+        client = Client(service.url, service.app_key, service.secret)
+        await client.learn_address()
+        # The merchant's program goes on all the while: refused, cut short, answered.
+        load = asyncio.create_task(client.credit_all(SPARE))
+        await client.until_answered(KILLED_AFTER)
+        await kill()
+        await load
+        assert set(client.heard) <= {200, 50300, -1}
+        assert client.heard.keys() != {200}
+        await _insist_truth(service, client)
+
+    run(scenario())
+    assert service.process is not None
+    assert service.process.poll() is None
+    assert service.stop() == 0
+    wait_until(lambda: not service.leavings(), "nothing is left running")
+
+
+def test_a_web_side_killed_under_load_is_started_again_on_its_port(service: Service) -> None:
+    service.start()
+
+    async def scenario() -> None:
+        client = Client(service.url, service.app_key, service.secret)
+        await client.learn_address()
+        load = asyncio.create_task(client.credit_all(SPARE))
+        await client.until_answered(KILLED_AFTER)
+        os.kill(service.side("serve"), signal.SIGKILL)
+        await load
+        assert set(client.heard) <= {200, 50300, -1}
+        assert -1 in client.heard
+        await _insist_truth(service, client)
+
+    run(scenario())
+    assert service.stop() == 0
+    wait_until(lambda: not service.leavings(), "nothing is left running")

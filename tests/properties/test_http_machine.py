@@ -1,0 +1,351 @@
+"""The running service against the model: requests, steps and settings in any order, every answer compared."""
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.journeys.client import Answer
+from tests.journeys.conftest import Clock, Platform
+from tests.journeys.orders import ADDRESSES, NOTIFY_URL, OPERATIONS
+from tests.properties.model import DAY_MS, Model, Order
+
+from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.verify import verify_book
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+T = TypeVar("T")
+CLOCK_MS = 20_600 * DAY_MS + DAY_MS // 3
+
+
+def mostly(usual: st.SearchStrategy[T], seldom: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
+    """One of the usual, now and then of the others; not at an end, where Hypothesis likes to look."""
+    return st.integers(0, 15).flatmap(lambda number: seldom if number == 11 else usual)
+
+
+AMOUNTS = st.sampled_from(["1", "10", "10.00", "12.5", "99.99", "250", "0.01", "1500"])
+FINE = st.sampled_from(["1", "10", "10.000", "12.5", "99.999999", "250", "0.000001", "0.00005"])
+BAD = st.sampled_from(["0", "0.00", "01", "1e2", "-1", "1.", ".5", "100000000.01", "0.0000001", "0.001"])
+RATES = mostly(st.sampled_from(["0", "0.01", "0.015", "0.33333333"]), st.just("1"))
+OPTIONAL_AMOUNTS = st.sampled_from(["none", "none", "15", "300"])
+PAIRS = st.sampled_from([("USDT", "KFB"), ("KFB", "USDT")])
+
+BOOK_CODES = {40302, 40400, 40401, 40402, 40900, 42200, 42201, 42202, 42203}
+"""Refusals that come after the nonce was claimed."""
+
+
+STEPS: list[type[Command]] = [TakeUp, Settle, Fail, Refund, Cancel, Expire, Approve]
+WAYS: list[list[type[Command]]] = [
+    [Approve, TakeUp, Settle],
+    [TakeUp, Fail, Refund],
+    [TakeUp, Fail],
+    [Approve],
+    [Cancel],
+    [Expire],
+]
+
+USERS = st.sampled_from(["alice", "bob"])
+ANYONE = mostly(USERS, st.just("mallory"))
+NAMES = st.sampled_from(["1", "2", "3", "four", "5 fünf", "6", "7"])
+WALLET_CURRENCY = mostly(st.just("KFB"), st.sampled_from(["USDT", "kfb"]))
+PAYOUT_CURRENCY = mostly(st.just("USDT"), st.just("KFB"))
+
+
+def calls(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Arguments of one of the machine's methods."""
+    return st.fixed_dictionaries(fields)
+
+
+ORDERS = {"amount": mostly(AMOUNTS, BAD), "order": NAMES}
+TRANSFERS = {"currency": WALLET_CURRENCY, "amount": mostly(FINE, BAD), "order": NAMES}
+CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    st.tuples(st.just("debit"), calls(name=ANYONE, **TRANSFERS)),
+    st.tuples(st.just("credit"), calls(name=ANYONE, form=st.integers(0, 2), **TRANSFERS)),
+    st.tuples(
+        st.just("exchange"),
+        calls(
+            pair=PAIRS,
+            amount=mostly(AMOUNTS, BAD),
+            order=st.none() | NAMES,
+            least=st.sampled_from([None, None, "0", "5", "100"]),
+            other=mostly(st.just(True), st.just(False)),
+        ),
+    ),
+    st.tuples(
+        st.just("withdraw"),
+        calls(chain=st.sampled_from(["ERC20", "TRC20"]), currency=PAYOUT_CURRENCY, **ORDERS),
+    ),
+    st.tuples(st.just("read"), calls(amount=mostly(AMOUNTS, BAD), currency=PAYOUT_CURRENCY, name=USERS)),
+)
+
+
+class ServiceMachine(RuleBasedStateMachine):
+    """One merchant of the service, and the model of it."""
+
+    platform: ClassVar[Platform]
+    clock: ClassVar[Clock]
+    reached: ClassVar[Counter[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shop = self.platform.open_merchant()
+        self.client = self.shop.client
+        self.model = Model(str(self.shop.merchant_id), self.clock)
+        self.requests: list[tuple[str, dict[str, str]]] = [("getMerchantBalance", {})]
+        self.nonces: list[str] = []
+        self.ids: set[str] = set()
+
+    def teardown(self) -> None:
+        """What the model reckoned and what the journal adds up to are the same."""
+        merchant_id = self.shop.merchant_id
+        report = self.platform.operate(lambda conn: verify_book(conn, merchant_id))
+        assert report.ok, report.fault
+
+    def ask(self, operation: str, **fields: str) -> Answer:
+        """Call an operation and compare the whole answer."""
+        self.requests.append((operation, fields))
+        nonce = secrets.token_hex(12)
+        expected = self.model.expect(operation, fields)
+        answer = self.client.call(operation, **{**fields, "nonceStr": nonce})
+        assert answer.code == expected.code, answer.text
+        self.reached[f"{operation} {answer.code}"] += 1
+        if answer.code == 200 or answer.code in BOOK_CODES:
+            self.nonces.append(nonce)
+        if expected.data is not None:
+            came = answer.without_sign()
+            self._compare(expected.data, came)
+            self.reached[f"status {came.get('txnStatus')}"] += 1
+            expected.learn(came)
+        return answer
+
+    def _compare(self, expected: Mapping[str, Any], came: Mapping[str, Any]) -> None:
+        assert list(came) == list(expected)
+        chosen = {name for name, value in expected.items() if value is None and came[name] is not None}
+        assert chosen <= {"transactionId", "orderId", "userId", "url", "address", "tronAddress"}
+        assert {n: v for n, v in came.items() if n not in chosen} == {
+            n: v for n, v in expected.items() if n not in chosen
+        }
+        for name in chosen - {"url"}:
+            assert came[name] not in self.ids
+            self.ids.add(came[name])
+
+    @initialize()
+    def open_with_money(self) -> None:
+        """Two sub-users, and something on every account."""
+        for name in ("alice", "bob"):
+            self.ask("getMerchantCustomer", extUserId=name)
+            self.fund("KFB", "500", name)
+        self.fund("USDT", "2000", None)
+        self.fund("KFB", "1000", None)
+
+    def fund(self, currency: str, amount: str, name: str | None) -> None:
+        """Money comes in."""
+        self.shop.fund(currency, amount, name)
+        if name is None:
+            self.model.balances[currency] += Decimal(amount)
+        else:
+            self.model.users[name].balance += Decimal(amount)
+
+    @rule(calls=st.lists(CALLS, min_size=3, max_size=8))
+    def trade(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+        """What merchants do all day."""
+        for kind, values in calls:
+            getattr(self, kind)(**values)
+
+    def debit(self, name: str, currency: str, amount: str, order: str) -> None:
+        fields = {"extUserId": name, "currency": currency, "amount": amount, "mcOrderId": order}
+        self.ask("transferFromUserToMerchant", **fields)
+
+    def credit(self, name: str, form: int, currency: str, amount: str, order: str) -> None:
+        user = self.model.users.get(name)
+        address = ADDRESSES["TRC20"]
+        if user is not None:
+            evm, tron = str(user.wallet["address"]), str(user.wallet["tronAddress"])
+            address = (evm, evm.lower(), tron)[form]
+        fields = {"currency": currency, "amount": amount, "mcOrderId": order, "address": address}
+        self.ask("transferFromMerchantToUser", **fields)
+
+    def exchange(
+        self, pair: tuple[str, str], amount: str, order: str | None, least: str | None, other: bool
+    ) -> None:
+        receive = pair[1] if other else pair[0]
+        fields = {"amount": amount, "sendCurrency": pair[0], "receiveCurrency": receive}
+        fields |= {} if order is None else {"mcOrderId": order}
+        fields |= {} if least is None else {"minAmountArrival": least}
+        self.ask("exchange", **fields)
+
+    def withdraw(self, amount: str, chain: str, currency: str, order: str) -> None:
+        fields = {
+            "amount": amount,
+            "chainType": chain,
+            "currency": currency,
+            "mcOrderId": order,
+            "address": ADDRESSES[chain],
+            "notifyUrl": NOTIFY_URL,
+        }
+        self.ask("createMerchantWithdrawOrder", **fields)
+
+    def read(self, amount: str, currency: str, name: str) -> None:
+        self.ask("getWithdrawFee", amount=amount, currency=currency)
+        self.ask("getMerchantCustomer", extUserId=name)
+        self.ask("queryOrder", orderId="77", mcOrderId="1")
+
+    @precondition(lambda self: self.model.orders)
+    @rule(data=st.data(), other=NAMES)
+    def query(self, data: st.DataObject, other: str) -> None:
+        _, order = self.model.orders[self.draw_order(data)]
+        for name in (order.data["mcOrderId"], other):
+            self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=name)
+
+    def draw_order(self, data: st.DataObject) -> str:
+        """The merchant's id of an order that there is."""
+        return str(data.draw(st.sampled_from(sorted(self.model.orders))))
+
+    @invariant()
+    def the_balances_are_the_models(self) -> None:
+        self.ask("getMerchantBalance")
+
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        """An earlier request again, in all but nonce, time and signature."""
+        operation, fields = data.draw(st.sampled_from(self.requests))
+        self.ask(operation, **fields)
+
+    @rule(operation=st.sampled_from(OPERATIONS), broken=st.sampled_from(["secret", "path", "sign", "amount"]))
+    def sign_wrongly(self, operation: str, broken: str) -> None:
+        """Refused before anything is looked at, and the nonce stays unused."""
+        nonce = secrets.token_hex(12)
+        fields: dict[str, Any] = {**self.client.common(), "nonceStr": nonce, "amount": "1"}
+        client = self.shop.with_client(secret="f" * 32) if broken == "secret" else self.client
+        path = "/merchant/other" if broken == "path" else f"/merchant/{operation}"
+        sign = client.sign(path, fields)
+        if broken == "sign":
+            sign = ("1" if sign[0] == "0" else "0") + sign[1:]
+        if broken == "amount":
+            fields["amount"] = "2"
+        self.client.expect(40101, operation, **{**fields, "sign": sign})
+        expected = self.model.expect("getMerchantBalance", {})
+        self.client.expect(expected.code, "getMerchantBalance", nonceStr=nonce)
+
+    @rule(data=st.data())
+    def use_a_nonce_again(self, data: st.DataObject) -> None:
+        nonce = data.draw(st.sampled_from(self.nonces))
+        self.client.expect(40103, "getMerchantBalance", nonceStr=nonce)
+
+    @precondition(lambda self: self.model.orders)
+    @rule(data=st.data(), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3))
+    def steps(self, data: st.DataObject, commands: list[type[Command]]) -> None:
+        name = self.draw_order(data)
+        for command in commands:
+            self.take_step(name, command)
+
+    @precondition(lambda self: self.model.orders)
+    @rule(data=st.data(), way=st.sampled_from(WAYS))
+    def usual_steps(self, data: st.DataObject, way: list[type[Command]]) -> None:
+        name = self.draw_order(data)
+        for command in way:
+            self.take_step(name, command)
+        fields = self.model.orders[name][1].data
+        self.ask("queryOrder", orderId=fields["orderId"], mcOrderId=name)
+
+    def take_step(self, name: str, kind: type[Command]) -> None:
+        """A step of an order, taken or refused as the model says."""
+        order: Order = self.model.orders[name][1]
+        more = {Settle: ["0xfeed"], Fail: ["reverted"], Cancel: ["ann"], Approve: ["ann"]}.get(kind, [])
+        values: list[Any] = [int(order.data["orderId"]), *more]
+        status = {TakeUp: 1, Settle: 2, Fail: 3, Cancel: 4, Expire: 5, Refund: 6}.get(kind)
+        taken = self.model.approve(order) if status is None else self.model.step(order, status)
+        outcome = self.shop.ask_book(kind(*values))
+        assert isinstance(outcome, Withdrawal) is taken, outcome
+
+    @rule(transfer=RATES, withdraw=RATES, minimum=st.sampled_from(["0", "1", "12.5"]))
+    def change_fees(self, transfer: str, withdraw: str, minimum: str) -> None:
+        self.shop.change(transfer_fee_rate=transfer, withdraw_fee_rate=withdraw, withdraw_fee_min=minimum)
+        self.model.transfer_fee, self.model.withdraw_fee = Decimal(transfer), Decimal(withdraw)
+        self.model.withdraw_minimum = Decimal(minimum)
+
+    @rule(approval=st.sampled_from(["0", "10", "1000"]), daily=OPTIONAL_AMOUNTS)
+    def change_limits(self, approval: str, daily: str) -> None:
+        self.shop.change(approval_limit=approval, daily_limit=daily)
+        self.model.approval_limit = Decimal(approval)
+        self.model.daily_limit = None if daily == "none" else Decimal(daily)
+
+    @rule(
+        name=USERS, paused=mostly(st.just(False), st.just(True)), each=OPTIONAL_AMOUNTS, day=OPTIONAL_AMOUNTS
+    )
+    def set_controls(self, name: str, paused: bool, each: str, day: str) -> None:
+        limits = [None if text == "none" else text for text in (each, day)]
+        self.shop.set_controls(name, paused=paused, limit_debit_units=limits[0], limit_day_units=limits[1])
+        user = self.model.users[name]
+        user.paused = paused
+        user.limit, user.day_limit = (None if text is None else Decimal(text) for text in limits)
+
+    @rule(
+        pair=PAIRS,
+        rate=st.sampled_from(["0.1", "0.13", "0.00000001"]),
+        pause=mostly(st.just(False), st.just(True)),
+    )
+    def set_rate(self, pair: tuple[str, str], rate: str, pause: bool) -> None:
+        """Whichever direction, the rates never multiply to more than one; setting one lifts its pause."""
+        direction = ":".join(pair)
+        self.shop.set_rate(direction, rate)
+        self.model.rates[pair] = Decimal(rate)
+        self.model.paused.discard(pair)
+        if pause:
+            self.shop.pause_rate(direction)
+            self.model.paused.add(pair)
+
+    @rule(operation=st.sampled_from(OPERATIONS), suspended=st.booleans())
+    def shut_for_two_requests(self, operation: str, suspended: bool) -> None:
+        if suspended:
+            self.shop.suspend()
+            self.model.suspended = True
+        self.shop.change(disabled_operations=operation)
+        self.model.disabled = operation
+        for asked, fields in self.requests[-2:]:
+            self.ask(asked, **fields)
+        self.shop.resume()
+        self.shop.change(disabled_operations="none")
+        self.model.suspended, self.model.disabled = False, None
+
+    @rule(hours=st.sampled_from([1, 9, 25]))
+    def wait(self, hours: int) -> None:
+        self.clock.advance(hours * 3_600_000)
+        today = self.clock() // DAY_MS
+        self.platform.operate(lambda conn: ensure_nonce_partitions(conn, today))
+
+    @rule(currency=st.sampled_from(["USDT", "KFB"]), name=st.none() | USERS)
+    def receive_money(self, currency: str, name: str | None) -> None:
+        self.fund("KFB" if name else currency, "100.000001", name)
+
+
+def test_the_service_answers_as_the_model_does(platform: Platform, clock: Clock) -> None:
+    class Machine(ServiceMachine):
+        pass
+
+    Machine.platform, Machine.clock, Machine.reached = platform, clock, Counter()
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    import sys
+
+    print(sorted(Machine.reached.items()), file=sys.stderr)
