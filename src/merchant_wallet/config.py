@@ -192,8 +192,8 @@ class Settings:
     )
     batch_limit: int = _setting(
         512,
-        _whole(1, 512),
-        "a whole number from 1 to 512",
+        _whole(2, 512),
+        "a whole number from 2 to 512",
         "Commands that one database transaction takes together.",
     )
     connections: int = _setting(

@@ -12,7 +12,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -90,6 +89,60 @@ CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
     st.tuples(st.just("read"), calls(amount=mostly(AMOUNTS, BAD), currency=PAYOUT_CURRENCY, name=USERS)),
 )
 
+CHANGES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    st.tuples(
+        st.just("change_fees"),
+        calls(transfer=RATES, withdraw=RATES, minimum=st.sampled_from(["0", "1", "12.5"])),
+    ),
+    st.tuples(
+        st.just("change_limits"),
+        calls(approval=st.sampled_from(["0", "10", "1000"]), daily=OPTIONAL_AMOUNTS),
+    ),
+    st.tuples(
+        st.just("set_controls"),
+        calls(
+            name=USERS,
+            paused=mostly(st.just(False), st.just(True)),
+            each=OPTIONAL_AMOUNTS,
+            day=OPTIONAL_AMOUNTS,
+        ),
+    ),
+    st.tuples(
+        st.just("set_rate"),
+        calls(
+            pair=PAIRS,
+            rate=mostly(st.sampled_from(["0.1", "0.13"]), st.just("0.00000001")),
+            pause=mostly(st.just(False), st.just(True)),
+        ),
+    ),
+    st.tuples(st.just("wait"), calls(hours=st.sampled_from([1, 9, 25]))),
+    st.tuples(
+        st.just("receive_money"), calls(currency=st.sampled_from(["USDT", "KFB"]), name=st.none() | USERS)
+    ),
+)
+DISTURBANCES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    st.tuples(
+        st.just("sign_wrongly"),
+        calls(
+            operation=st.sampled_from(OPERATIONS),
+            broken=st.sampled_from(["secret", "path", "sign", "amount"]),
+        ),
+    ),
+    st.tuples(st.just("use_a_nonce_again"), calls(which=st.integers(0, 99))),
+    st.tuples(
+        st.just("shut_for_two_requests"),
+        calls(operation=st.sampled_from(OPERATIONS), suspended=st.booleans()),
+    ),
+)
+LIVES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    st.tuples(
+        st.just("steps"),
+        calls(which=st.integers(0, 9), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)),
+    ),
+    st.tuples(st.just("steps"), calls(which=st.integers(0, 9), commands=st.sampled_from(WAYS))),
+    st.tuples(st.just("query"), calls(which=st.integers(0, 9), other=NAMES)),
+)
+
 
 class ServiceMachine(RuleBasedStateMachine):
     """One merchant of the service, and the model of it."""
@@ -161,6 +214,27 @@ class ServiceMachine(RuleBasedStateMachine):
     @rule(calls=st.lists(CALLS, min_size=3, max_size=8))
     def trade(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
         """What merchants do all day."""
+        self.do(calls)
+
+    @rule(calls=st.lists(LIVES, min_size=1, max_size=4))
+    def move_orders(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+        """What becomes of withdrawals."""
+        self.do(calls)
+
+    @rule(calls=st.lists(CHANGES, min_size=1, max_size=2))
+    def change(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+        """What operators, sub-users and time do."""
+        self.do(calls)
+
+    @rule(calls=st.lists(DISTURBANCES, min_size=1, max_size=2), again=st.integers(0, 99))
+    def disturb(self, calls: list[tuple[str, dict[str, Any]]], again: int) -> None:
+        """What must change nothing: repeats, replays, forgeries, a door that is shut."""
+        self.do(calls)
+        operation, fields = self.requests[again % len(self.requests)]
+        self.ask(operation, **fields)
+
+    def do(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+        """Call this machine's methods by name."""
         for kind, values in calls:
             getattr(self, kind)(**values)
 
@@ -202,28 +276,20 @@ class ServiceMachine(RuleBasedStateMachine):
         self.ask("getMerchantCustomer", extUserId=name)
         self.ask("queryOrder", orderId="77", mcOrderId="1")
 
-    @precondition(lambda self: self.model.orders)
-    @rule(data=st.data(), other=NAMES)
-    def query(self, data: st.DataObject, other: str) -> None:
-        _, order = self.model.orders[self.draw_order(data)]
-        for name in (order.data["mcOrderId"], other):
-            self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=name)
+    def query(self, which: int, other: str) -> None:
+        if order := self.find_order(which):
+            for name in (order.data["mcOrderId"], other):
+                self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=name)
 
-    def draw_order(self, data: st.DataObject) -> str:
-        """The merchant's id of an order that there is."""
-        return str(data.draw(st.sampled_from(sorted(self.model.orders))))
+    def find_order(self, which: int) -> Order | None:
+        """One of the orders that there are."""
+        orders = [order for _, order in self.model.orders.values()]
+        return orders[which % len(orders)] if orders else None
 
     @invariant()
     def the_balances_are_the_models(self) -> None:
         self.ask("getMerchantBalance")
 
-    @rule(data=st.data())
-    def repeat(self, data: st.DataObject) -> None:
-        """An earlier request again, in all but nonce, time and signature."""
-        operation, fields = data.draw(st.sampled_from(self.requests))
-        self.ask(operation, **fields)
-
-    @rule(operation=st.sampled_from(OPERATIONS), broken=st.sampled_from(["secret", "path", "sign", "amount"]))
     def sign_wrongly(self, operation: str, broken: str) -> None:
         """Refused before anything is looked at, and the nonce stays unused."""
         nonce = secrets.token_hex(12)
@@ -239,30 +305,18 @@ class ServiceMachine(RuleBasedStateMachine):
         expected = self.model.expect("getMerchantBalance", {})
         self.client.expect(expected.code, "getMerchantBalance", nonceStr=nonce)
 
-    @rule(data=st.data())
-    def use_a_nonce_again(self, data: st.DataObject) -> None:
-        nonce = data.draw(st.sampled_from(self.nonces))
+    def use_a_nonce_again(self, which: int) -> None:
+        nonce = self.nonces[which % len(self.nonces)]
         self.client.expect(40103, "getMerchantBalance", nonceStr=nonce)
 
-    @precondition(lambda self: self.model.orders)
-    @rule(data=st.data(), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3))
-    def steps(self, data: st.DataObject, commands: list[type[Command]]) -> None:
-        name = self.draw_order(data)
-        for command in commands:
-            self.take_step(name, command)
+    def steps(self, which: int, commands: list[type[Command]]) -> None:
+        if order := self.find_order(which):
+            for command in commands:
+                self.take_step(order, command)
+            self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=order.data["mcOrderId"])
 
-    @precondition(lambda self: self.model.orders)
-    @rule(data=st.data(), way=st.sampled_from(WAYS))
-    def usual_steps(self, data: st.DataObject, way: list[type[Command]]) -> None:
-        name = self.draw_order(data)
-        for command in way:
-            self.take_step(name, command)
-        fields = self.model.orders[name][1].data
-        self.ask("queryOrder", orderId=fields["orderId"], mcOrderId=name)
-
-    def take_step(self, name: str, kind: type[Command]) -> None:
+    def take_step(self, order: Order, kind: type[Command]) -> None:
         """A step of an order, taken or refused as the model says."""
-        order: Order = self.model.orders[name][1]
         more = {Settle: ["0xfeed"], Fail: ["reverted"], Cancel: ["ann"], Approve: ["ann"]}.get(kind, [])
         values: list[Any] = [int(order.data["orderId"]), *more]
         status = {TakeUp: 1, Settle: 2, Fail: 3, Cancel: 4, Expire: 5, Refund: 6}.get(kind)
@@ -270,21 +324,16 @@ class ServiceMachine(RuleBasedStateMachine):
         outcome = self.shop.ask_book(kind(*values))
         assert isinstance(outcome, Withdrawal) is taken, outcome
 
-    @rule(transfer=RATES, withdraw=RATES, minimum=st.sampled_from(["0", "1", "12.5"]))
     def change_fees(self, transfer: str, withdraw: str, minimum: str) -> None:
         self.shop.change(transfer_fee_rate=transfer, withdraw_fee_rate=withdraw, withdraw_fee_min=minimum)
         self.model.transfer_fee, self.model.withdraw_fee = Decimal(transfer), Decimal(withdraw)
         self.model.withdraw_minimum = Decimal(minimum)
 
-    @rule(approval=st.sampled_from(["0", "10", "1000"]), daily=OPTIONAL_AMOUNTS)
     def change_limits(self, approval: str, daily: str) -> None:
         self.shop.change(approval_limit=approval, daily_limit=daily)
         self.model.approval_limit = Decimal(approval)
         self.model.daily_limit = None if daily == "none" else Decimal(daily)
 
-    @rule(
-        name=USERS, paused=mostly(st.just(False), st.just(True)), each=OPTIONAL_AMOUNTS, day=OPTIONAL_AMOUNTS
-    )
     def set_controls(self, name: str, paused: bool, each: str, day: str) -> None:
         limits = [None if text == "none" else text for text in (each, day)]
         self.shop.set_controls(name, paused=paused, limit_debit_units=limits[0], limit_day_units=limits[1])
@@ -292,11 +341,6 @@ class ServiceMachine(RuleBasedStateMachine):
         user.paused = paused
         user.limit, user.day_limit = (None if text is None else Decimal(text) for text in limits)
 
-    @rule(
-        pair=PAIRS,
-        rate=st.sampled_from(["0.1", "0.13", "0.00000001"]),
-        pause=mostly(st.just(False), st.just(True)),
-    )
     def set_rate(self, pair: tuple[str, str], rate: str, pause: bool) -> None:
         """Whichever direction, the rates never multiply to more than one; setting one lifts its pause."""
         direction = ":".join(pair)
@@ -307,7 +351,6 @@ class ServiceMachine(RuleBasedStateMachine):
             self.shop.pause_rate(direction)
             self.model.paused.add(pair)
 
-    @rule(operation=st.sampled_from(OPERATIONS), suspended=st.booleans())
     def shut_for_two_requests(self, operation: str, suspended: bool) -> None:
         if suspended:
             self.shop.suspend()
@@ -320,13 +363,11 @@ class ServiceMachine(RuleBasedStateMachine):
         self.shop.change(disabled_operations="none")
         self.model.suspended, self.model.disabled = False, None
 
-    @rule(hours=st.sampled_from([1, 9, 25]))
     def wait(self, hours: int) -> None:
         self.clock.advance(hours * 3_600_000)
         today = self.clock() // DAY_MS
         self.platform.operate(lambda conn: ensure_nonce_partitions(conn, today))
 
-    @rule(currency=st.sampled_from(["USDT", "KFB"]), name=st.none() | USERS)
     def receive_money(self, currency: str, name: str | None) -> None:
         self.fund("KFB" if name else currency, "100.000001", name)
 
@@ -340,7 +381,7 @@ def test_the_service_answers_as_the_model_does(platform: Platform, clock: Clock)
         Machine,
         settings=settings(
             max_examples=40,
-            stateful_step_count=30,
+            stateful_step_count=25,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),

@@ -46,9 +46,10 @@ class Lane:
         kind.append(job)
 
     def take(self, limit: int) -> list[Job]:
-        """The next batch: at most `limit` jobs."""
+        """The next batch: at most `limit` jobs, which is 2 or more."""
         money, reads = self._money, self._reads
-        jobs = [money.popleft() for _ in range(min(len(money), limit))]
+        money_room = max(limit - min(len(reads), LEAST_READS), limit // 2)
+        jobs = [money.popleft() for _ in range(min(len(money), money_room))]
         room = limit - len(jobs)
         if jobs:
             room = min(room, max(LEAST_READS, len(jobs) // 2))
