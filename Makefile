@@ -15,7 +15,7 @@ setup: ## make .venv with exactly what requirements/ locks (quick when nothing c
 	@scripts/setup
 
 test: setup ## run every test; ARGS goes to pytest
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way
 	$(PYTHON) -m ruff format --check .

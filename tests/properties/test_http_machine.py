@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from tests.journeys.client import Answer
 from tests.journeys.conftest import Clock, Platform
 from tests.journeys.orders import ADDRESSES, NOTIFY_URL, OPERATIONS
-from tests.properties.model import DAY_MS, Model, Order
+from tests.properties.model import DAY_MS, Model, Order, plain
 
 from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
@@ -86,6 +86,17 @@ CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
         st.just("withdraw"),
         calls(chain=st.sampled_from(["ERC20", "TRC20"]), currency=PAYOUT_CURRENCY, **ORDERS),
     ),
+    st.tuples(st.just("empty"), calls(name=USERS, by=st.sampled_from(["0", "0.000001"]))),
+    st.tuples(
+        st.just("debit_within_limits"),
+        calls(
+            name=USERS,
+            paused=mostly(st.just(False), st.just(True)),
+            each=OPTIONAL_AMOUNTS,
+            day=OPTIONAL_AMOUNTS,
+            amounts=st.lists(FINE, min_size=2, max_size=3),
+        ),
+    ),
     st.tuples(st.just("read"), calls(amount=mostly(AMOUNTS, BAD), currency=PAYOUT_CURRENCY, name=USERS)),
 )
 
@@ -140,8 +151,24 @@ LIVES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
         calls(which=st.integers(0, 9), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)),
     ),
     st.tuples(st.just("steps"), calls(which=st.integers(0, 9), commands=st.sampled_from(WAYS))),
+    st.tuples(st.just("let_expire"), calls(amount=AMOUNTS, hours=st.sampled_from([23, 25]))),
     st.tuples(st.just("query"), calls(which=st.integers(0, 9), other=NAMES)),
 )
+
+
+MUST_REACH = {
+    *(f"status {status}" for status in (0, 1, 2, 3, 4, 5, 6)),
+    *(f"{operation} 200" for operation in OPERATIONS),
+    *(f"transferFromUserToMerchant {code}" for code in (40003, 40302, 40400, 40900, 42200, 42201, 42202)),
+    *(f"transferFromMerchantToUser {code}" for code in (40003, 40402, 40900, 42200)),
+    *(f"createMerchantWithdrawOrder {code}" for code in (40001, 40002, 40003, 40900, 42200, 42201, 42202)),
+    *(f"exchange {code}" for code in (40002, 40003, 40900, 42200, 42203)),
+    "getWithdrawFee 42201",
+    "queryOrder 40401",
+    "getMerchantBalance 40300",
+    "getMerchantBalance 40301",
+}
+"""A machine that only ever met refusals of one kind would prove little."""
 
 
 class ServiceMachine(RuleBasedStateMachine):
@@ -237,6 +264,29 @@ class ServiceMachine(RuleBasedStateMachine):
         """Call this machine's methods by name."""
         for kind, values in calls:
             getattr(self, kind)(**values)
+
+    def new_name(self) -> str:
+        """A mcOrderId that was not used before."""
+        return f"new {len(self.requests)}"
+
+    def empty(self, name: str, by: str) -> None:
+        """All that a wallet and the merchant have, or a millionth more."""
+        debited = self.model.users[name].balance + Decimal(by)
+        self.debit(name, "KFB", plain(debited), self.new_name())
+        credited = self.model.balances["KFB"] + Decimal(by)
+        self.credit(name, 0, "KFB", plain(credited), self.new_name())
+
+    def debit_within_limits(self, name: str, paused: bool, each: str, day: str, amounts: list[str]) -> None:
+        self.set_controls(name, paused, each, day)
+        for amount in amounts:
+            self.debit(name, "KFB", amount, self.new_name())
+
+    def let_expire(self, amount: str, hours: int) -> None:
+        """An order that nobody approves, just before and just after its deadline."""
+        self.change_limits("0", "none")
+        self.withdraw(amount, "TRC20", "USDT", self.new_name())
+        self.wait(hours)
+        self.steps(-1, [Approve] if hours == 23 else [Approve, Expire])
 
     def debit(self, name: str, currency: str, amount: str, order: str) -> None:
         fields = {"extUserId": name, "currency": currency, "amount": amount, "mcOrderId": order}

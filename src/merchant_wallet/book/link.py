@@ -66,9 +66,13 @@ class Link:
             raise LinkLost(str(error)) from error
         link = cls(connection, timeout_s)
         try:
-            await link._guard(link._begin({**statements, **_CONTROL}))
-        except BaseException:
+            # psycopg waits by itself here, where the link's own alarm would wake nobody.
+            async with asyncio.timeout(timeout_s):
+                await link._guard(link._begin({**statements, **_CONTROL}))
+        except BaseException as error:
             await link.close()
+            if isinstance(error, TimeoutError):
+                raise LinkLost("no answer in time") from error
             raise
         return link
 
@@ -101,15 +105,23 @@ class Link:
         return await self._guard(self._exchange(calls))
 
     async def _guard(self, work: Coroutine[object, object, T]) -> T:
+        alarm = self._loop.call_later(self._timeout_s, self._give_up)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await work
-        except (OperationalError, TimeoutError, OSError) as error:
+            return await work
+        except (OperationalError, OSError) as error:
             self._unwatch()
-            raise LinkLost(str(error) or "no answer in time") from error
+            raise LinkLost(str(error)) from error
         except asyncio.CancelledError:
             self._unwatch()
             raise
+        finally:
+            alarm.cancel()
+
+    def _give_up(self) -> None:
+        """The time is over: whoever waits for the database is told that it is lost."""
+        self._lost = TimeoutError("no answer in time")
+        self._unwatch()
+        self._wake()
 
     async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
         pgconn = self._pgconn

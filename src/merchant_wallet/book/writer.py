@@ -11,6 +11,7 @@ Correct with any number of processes, since the book's row is the lock; fast wit
 """
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -65,6 +66,9 @@ class Writer:
         self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
+        # Unlike any other writer's, of this process or another.
+        self._batch_prefix = f"{uuid.uuid4().hex}-"
+        self._batch_numbers = itertools.count(1)
 
     async def open(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises Unavailable."""
@@ -152,7 +156,7 @@ class Writer:
 
     async def _try_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
         """Run the batch, once more if the connection was lost before COMMIT; raises what spoiled it."""
-        batch_id = f"!{uuid.uuid4().hex}"
+        batch_id = f"!{self._batch_prefix}{next(self._batch_numbers):x}"
         for last_try in (False, True):
             try:
                 return await self._run_batch(merchant_id, submissions, batch_id)
@@ -160,7 +164,7 @@ class Writer:
                 if last_try:
                     raise Unavailable(f"database: {lost}") from lost
             except StatementFailed as failure:
-                if failure.sqlstate[:2] not in PASSING_CLASSES:
+                if not _passes(failure):
                     raise
                 if last_try:
                     raise Unavailable(f"database: {failure}") from failure
@@ -181,10 +185,14 @@ class Writer:
                 return outcomes
             try:
                 await store.commit_draft(link, draft, batch_id, seen_count)
-            except LinkLost as lost:
+            except (LinkLost, StatementFailed) as failure:
+                # A session that is ended from outside may say so after its COMMIT was done: that too is no
+                # answer.
+                if isinstance(failure, StatementFailed) and not _passes(failure):
+                    raise
                 # Closed first: a session that still waits for its COMMIT would hold the book's lock.
                 await link.close()
-                if not await self._find_out(merchant_id, batch_id, lost):
+                if not await self._find_out(merchant_id, batch_id, failure):
                     raise
             return outcomes
         except LinkLost:
@@ -195,7 +203,7 @@ class Writer:
         finally:
             await self._give_back(link)
 
-    async def _find_out(self, merchant_id: int, batch_id: str, lost: LinkLost) -> bool:
+    async def _find_out(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
         log.warning("commit unanswered", merchant_id=merchant_id, batch=batch_id, reason=str(lost))
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
@@ -226,6 +234,10 @@ class Writer:
             await link.close()
         else:
             self._idle.append(link)
+
+
+def _passes(failure: StatementFailed) -> bool:
+    return failure.sqlstate[:2] in PASSING_CLASSES
 
 
 async def _roll_back(link: Link) -> None:

@@ -1,13 +1,14 @@
 """What holds for every command of a batch: the settings' version first, then the nonce, then its own rule."""
 
 import pytest
-from tests.book.accounting import debit, given, registration, swap, withdraw
-from tests.book.ledger import Ledger, blank_changes
+from tests.book.accounting import credit, debit, given, registration, swap, withdraw
+from tests.book.ledger import Ledger, blank_changes, submit
 
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, ReadBalances, Submission
-from merchant_wallet.book.outcomes import INSUFFICIENT, NONCE_USED, STALE, Adjusted, Exchanged
+from merchant_wallet.book.outcomes import INSUFFICIENT, NONCE_USED, ORDER_ID_TAKEN, STALE, Adjusted, Exchanged
 from merchant_wallet.book.rules import RULES
+from merchant_wallet.codes import Refusal
 
 
 def every_command() -> set[type[Command]]:
@@ -89,3 +90,23 @@ def test_each_command_of_a_batch_sees_the_one_before() -> None:
         "exchange",
         "withdraw",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (debit("o1", "anna", "1"), debit("o1", "anna", "2")),
+        (credit("o1", "anna", "1"), credit("o1", "anna", "2")),
+        (swap("o1", "1"), swap("o1", "2")),
+        (withdraw("o1", "10"), withdraw("o1", "11")),
+    ],
+    ids=["debit", "credit", "exchange", "withdrawal"],
+)
+def test_an_order_id_is_known_at_once_within_its_own_batch(first: Command, other: Command) -> None:
+    ledger = given("merchant:USDT 100; merchant:KFB 100; anna 100")
+    before = len(ledger.entries)
+    done, again, refused, later = ledger.run(submit(first, first, other, first))
+    assert done == again == later
+    assert not isinstance(done, Refusal)
+    assert refused == ORDER_ID_TAKEN
+    assert len(ledger.entries) == before + 1

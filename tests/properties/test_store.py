@@ -1,0 +1,99 @@
+"""The database keeps a book as the ledger in memory does: same batches, same answers, a sound journal.
+
+The properties of the rules are proved over the ledger; this is what makes them hold for what is stored.
+"""
+
+import asyncio
+
+import psycopg
+from hypothesis import HealthCheck, given, settings
+from tests.book.ledger import KFB_RATE, START_MS, USDT_RATE, Ledger
+from tests.book.scribe import MERCHANT_ID, Scribe
+from tests.properties.histories import Batches, cuts, histories
+
+from merchant_wallet.book import store
+from merchant_wallet.book.link import ROLLBACK, Link
+from merchant_wallet.book.needs import gather
+from merchant_wallet.book.outcomes import Outcome, Stale
+from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.verify import verify_book
+from merchant_wallet.db import connect
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+DAYS = 8
+"""A history is over by then."""
+
+
+def open_book(url: str) -> None:
+    """A database with one empty book and its rates, whatever was in it before."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute(
+            "select string_agg(relname, ', ') from pg_class where relkind in ('r', 'p')"
+            " and not relispartition and relnamespace = 'public'::regnamespace"
+            " and relname not like '%migration%'"
+        )
+        (tables,) = rows.fetchone() or ("",)
+        connection.execute(f"truncate {tables} cascade".encode())
+    scribe = Scribe(url)
+    scribe.insert(
+        "rate",
+        usdt_kfb_e8=KFB_RATE.rate_e8,
+        usdt_kfb_set_ms=START_MS,
+        kfb_usdt_e8=USDT_RATE.rate_e8,
+        kfb_usdt_set_ms=START_MS,
+    )
+    scribe.close()
+
+
+async def run(url: str, batches: Batches) -> list[Outcome]:
+    """Carry batches out on the database, without the writer, which makes batches of its own."""
+    outcomes: list[Outcome] = []
+    link = await Link.open(url, store.STATEMENTS)
+    try:
+        for number, (now_ms, batch) in enumerate(batches):
+            draft = await store.open_draft(link, MERCHANT_ID, gather(batch), now_ms)
+            seen_count = draft.entry_count
+            answers = apply_batch(draft, batch)
+            outcomes += answers
+            if all(isinstance(answer, Stale) for answer in answers):
+                await link.run([(ROLLBACK, ())])
+            else:
+                await store.commit_draft(link, draft, f"!{number}", seen_count)
+    finally:
+        await link.close()
+    return outcomes
+
+
+async def read_balances(url: str) -> dict[int, int]:
+    """What stands on the accounts, once the whole book has been verified."""
+    async with await connect(url) as connection:
+        report = await verify_book(connection, MERCHANT_ID)
+        assert report.ok, report.fault
+        rows = await connection.execute("select account_id, balance from account")
+        return {account_id: balance for account_id, balance in await rows.fetchall()}
+
+
+def test_the_database_answers_as_the_ledger_does(database_url: str) -> None:
+    async def prepare() -> None:
+        async with await connect(database_url) as connection:
+            await ensure_nonce_partitions(connection, START_MS // DAY_MS, ahead=DAYS)
+
+    asyncio.run(prepare())
+
+    @settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories().flatmap(cuts).filter(bool))
+    def compare(batches: Batches) -> None:
+        ledger = Ledger()
+        expected = [outcome for now_ms, batch in batches for outcome in ledger.run(batch, now_ms)]
+        open_book(database_url)
+        assert asyncio.run(run(database_url, batches)) == expected
+        assert asyncio.run(read_balances(database_url)) == ledger.balances
+
+    compare()
