@@ -12,15 +12,17 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
+from merchant_wallet import db
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
-from merchant_wallet.config import ConfigError, Settings, load_or_create_master_key
+from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, Settings, load_or_create_master_key
 from merchant_wallet.endpoint import Joints
 from merchant_wallet.gate import Gate
 from merchant_wallet.logs import AccessLog
+from merchant_wallet.merchants import store
 from merchant_wallet.merchants.directory import Directory
-from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operation import Terms
 from merchant_wallet.routes import build_routes
 from merchant_wallet.subusers.wallets import make_link_token
@@ -59,6 +61,28 @@ def make_base(settings: Settings, url: str) -> Base:
     require_supported(settings)
     master_key = settings.master_key or load_or_create_master_key(settings.data)
     return Base(settings, url, Keyring(master_key))
+
+
+async def settle_master_key(settings: Settings, url: str) -> None:
+    """See that the master key opens what the database holds; one is made only where there is no merchant yet.
+
+    A service with another key would answer every request with a fault, and sign checkpoints that nobody can
+    check. Raises ConfigError.
+    """
+    async with await db.connect(url) as connection:
+        merchants = await store.find_outermost(connection)
+        held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
+        if merchants and not held:
+            raise ConfigError(
+                f"WALLET_MASTER_KEY is not set and {settings.data / MASTER_KEY_FILE} is not there, but the "
+                "database has merchants: bring back the key they were made under."
+            )
+        keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
+        try:
+            for merchant_id in merchants:
+                await store.load(connection, keyring, merchant_id)
+        except WrongMasterKey as error:
+            raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
 
 
 def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:

@@ -13,9 +13,13 @@ def main(side: str, parent_fd: int) -> int:
     """Run one side until it is told to stop."""
     settings = load_settings(os.environ)
     if side == "serve":
-        from merchant_wallet.server import run_serve
+        from merchant_wallet.server import CannotListen, run_serve
 
-        return run_serve(settings, _say_ready, parent_fd)
+        try:
+            return run_serve(settings, _say_ready, parent_fd)
+        except CannotListen as error:
+            print(f"failed: {error}", flush=True)
+            return 1
     from merchant_wallet.worker import run_work
 
     return run_work(settings, lambda: _say_ready("working"), parent_fd)

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from merchant_wallet.money import parse_units
 
 PREFIX = "WALLET_"
@@ -78,6 +81,11 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _database_url(value: str) -> str:
     if urlsplit(value).scheme not in ("postgresql", "postgres"):
         raise ValueError(value)
+    try:
+        conninfo_to_dict(value)
+    except psycopg.ProgrammingError:
+        # Its text quotes the part that is wrong, which may be the password.
+        raise ValueError("not a URL that libpq reads") from None
     return value
 
 

@@ -9,27 +9,43 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 APPLICATION_NAME = "merchant-wallet"
 CONNECT_TIMEOUT_S = 10
+RELIABLY: dict[str, Any] = {
+    "application_name": APPLICATION_NAME,
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    # What is compared and hashed here is UTF-8, whatever the server's or the environment's default.
+    "client_encoding": "utf8",
+    # A host that vanished is noticed in half a minute, not when TCP gives up.
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""How every connection is opened."""
+SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
+"""A commit is on the disk even where the database's default is another, and nobody holds a lock in his
+sleep."""
 
 _NAME_LINE = re.compile(r"--\s*name:\s*(.*)")
 
 
 async def connect(url: str) -> psycopg.AsyncConnection:
     """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
-    return await psycopg.AsyncConnection.connect(
-        url, autocommit=True, application_name=APPLICATION_NAME, connect_timeout=CONNECT_TIMEOUT_S
-    )
+    connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **RELIABLY)
+    await connection.execute(SESSION)
+    return connection
 
 
 def connect_sync(url: str) -> psycopg.Connection:
     """The same for commands and tests that have no event loop."""
-    return psycopg.connect(
-        url, autocommit=True, application_name=APPLICATION_NAME, connect_timeout=CONNECT_TIMEOUT_S
-    )
+    connection = psycopg.connect(url, autocommit=True, **RELIABLY)
+    connection.execute(SESSION)
+    return connection
 
 
 class QueryFileError(ValueError):

@@ -17,6 +17,7 @@ from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.writer import Fault, Unavailable, Writer
 from merchant_wallet.codes import (
+    BODY_MALFORMED,
     CODES,
     INTERNAL_FAULT,
     METHOD_NOT_ALLOWED,
@@ -54,6 +55,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MAX_TRIES: Final = 5
+BODY_TIMEOUT_S: Final = 10
 FAULT: Final = Refusal(INTERNAL_FAULT, "a fault on our side; ask again with the same mcOrderId")
 BUSY: Final = Refusal(
     UNAVAILABLE, "not available right now; ask again with the same mcOrderId", retry_after_s=1
@@ -150,7 +152,7 @@ class Endpoint:
     ) -> tuple[int, str]:
         app_key = ""
         try:
-            fields = parse_body(content_type, await read_body(receive))
+            fields = parse_body(content_type, await _read_in_time(receive))
             app_key = require_app_key(fields)
             body = await self._carry_out(app_key, fields, source, request_id)
         except Refused as refused:
@@ -220,6 +222,15 @@ class Endpoint:
             operation.sign_length,
         )
         return encode_success(items, sign)
+
+
+async def _read_in_time(receive: Receive) -> bytes:
+    """The body; mostly it is there at once. A client that never sends it must not keep its place for ever."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await read_body(receive)
+    except TimeoutError:
+        raise Refused(Refusal(BODY_MALFORMED, f"the body did not arrive within {BODY_TIMEOUT_S} s")) from None
 
 
 async def read_body(receive: Receive) -> bytes:

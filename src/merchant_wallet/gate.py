@@ -7,7 +7,7 @@ say only 42900, while requests that authenticate pass.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,7 @@ from merchant_wallet.wire import Fields, require, require_long, signable
 
 APP_KEY_LENGTH: Final = 20
 NONCE_LENGTH: Final = 32
+MAX_HOPS: Final = 16
 SECONDS_DIGITS: Final = 10
 """A timestamp of at most this many digits is in seconds; milliseconds have had more since 2001."""
 
@@ -48,6 +49,9 @@ class Caller(NamedTuple):
     merchant: Merchant
     nonce: str
     secret: str
+
+    def __repr__(self) -> str:
+        return f"Caller({self.merchant!r}, {self.nonce!r})"
 
 
 class Gate:
@@ -164,9 +168,12 @@ def _require_nonce(fields: Fields) -> str:
 def read_address(text: str) -> Address:
     """An address from its text; one that can't be read is nobody's, `::`."""
     try:
-        return ip_address(text)
+        # A scope id is any text, and names no address that anyone could be allowed from.
+        address = IPv6Address(0) if "%" in text else ip_address(text)
     except ValueError:
         return IPv6Address(0)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
@@ -178,11 +185,20 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
     """
     if not trusted or not _is_trusted(peer, trusted):
         return peer
-    hops = [str(read_address(hop.strip())) for line in forwarded for hop in line.split(",") if hop.strip()]
-    for hop in reversed(hops):
-        if not _is_trusted(hop, trusted):
-            return hop
-    return hops[0] if hops else peer
+    last = peer
+    for hop in _hops_from_the_last(forwarded):
+        last = str(read_address(hop))
+        if not _is_trusted(last, trusted):
+            break
+    return last
+
+
+def _hops_from_the_last(forwarded: list[str]) -> Iterator[str]:
+    """The hops, the nearest first; further ones than a chain of proxies can have are not looked at."""
+    for line in reversed(forwarded):
+        for hop in reversed(line.rsplit(",", MAX_HOPS)):
+            if hop.strip():
+                yield hop.strip()
 
 
 def _is_trusted(text: str, trusted: tuple[Network, ...]) -> bool:

@@ -10,13 +10,15 @@ import logging
 import secrets
 import sys
 import time
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import msgspec
 import structlog
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FLUSH_INTERVAL_S = 0.25
+MAX_GATHERED = 100_000
+"""Lines kept for a reader that is slow; further ones are dropped rather than kept in memory."""
 
 
 def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> None:
@@ -25,7 +27,10 @@ def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> 
     target = stream or sys.stderr
     rendered = log_format or ("console" if target.isatty() else "json")
     renderer: Any = (
-        structlog.dev.ConsoleRenderer() if rendered == "console" else structlog.processors.JSONRenderer()
+        # No local variables in a traceback: they hold secrets and passwords.
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if rendered == "console"
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[
@@ -35,9 +40,37 @@ def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> 
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(target),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Sink(target))),
         cache_logger_on_first_use=True,
     )
+
+
+class Sink:
+    """A stream that a full disk or a reader that went away can't turn into a failure of what is logged about.
+
+    What can't be written is counted, and the count is written once the stream takes lines again.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.lost = 0
+
+    def write(self, text: str) -> None:
+        """Write, or count what could not be written."""
+        try:
+            if self.lost:
+                self._stream.write(f'{{"event":"log lines lost","writes":{self.lost}}}\n')
+                self.lost = 0
+            self._stream.write(text)
+        except (OSError, ValueError):
+            self.lost += 1
+
+    def flush(self) -> None:
+        """Flush, or count that as a loss."""
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.lost += 1
 
 
 def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -60,7 +93,7 @@ class AccessLog:
     """One line per request, gathered and written every quarter of a second, and at the end."""
 
     def __init__(self, stream: TextIO, *, enabled: bool) -> None:
-        self._stream = stream
+        self._stream = Sink(stream)
         self._enabled = enabled
         self._lines: list[str] = []
         self._task: asyncio.Task[None] | None = None
@@ -72,7 +105,7 @@ class AccessLog:
 
     def write(self, request_id: str, path: str, code: int, app_key: str, source: str, took_s: float) -> None:
         """Note a request. The key comes from the caller, so it is quoted as JSON; the rest is ours."""
-        if self._enabled:
+        if self._enabled and len(self._lines) < MAX_GATHERED:
             key = msgspec.json.encode(app_key).decode()
             self._lines.append(
                 f'{{"event":"request","request_id":"{request_id}","path":"{path}","code":{code},"app_key":{key},'

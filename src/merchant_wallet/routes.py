@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Mapping
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -86,4 +87,10 @@ class _Envelope(Response):
         self._extra = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await respond(send, self._joints.request_ids.next(), self._refusal, self._extra)
+        joints, refusal = self._joints, self._refusal
+        request_id = joints.request_ids.next()
+        await respond(send, request_id, refusal, self._extra)
+        # Any text may stand in a path, and the line is JSON made by hand.
+        path = msgspec.json.encode(scope["path"]).decode()[1:-1]
+        peer = (scope.get("client") or ("",))[0]
+        joints.access_log.write(request_id, path, refusal.code, "", peer, 0.0)

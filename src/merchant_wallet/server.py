@@ -13,12 +13,12 @@ from typing import Final
 
 import structlog
 import uvloop
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.server.embed import Server
 from starlette.types import ASGIApp
 
 from merchant_wallet import db, logs, parent, upkeep
-from merchant_wallet.app import Base, Web, make_base, open_web
+from merchant_wallet.app import Base, Web, make_base, open_web, settle_master_key
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import Settings
@@ -39,13 +39,14 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
     logs.set_up(settings.log_level, settings.log_format)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"
-    uvloop.run(_run(make_base(settings, url), on_ready, parent_fd))
+    uvloop.run(_run(settings, url, on_ready, parent_fd))
     return 0
 
 
-async def _run(base: Base, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
+async def _run(settings: Settings, url: str, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
     stop = parent.stop_event(parent_fd)
-    await serve(base, on_ready, stop)
+    await settle_master_key(settings, url)
+    await serve(make_base(settings, url), on_ready, stop)
 
 
 async def serve(
@@ -54,15 +55,14 @@ async def serve(
     """Serve until `stop` is set. Calls `on_ready` with the address once it answers."""
     settings = base.settings
     await _ensure_nonce_days(base)
-    port = await choose_port(settings.host, settings.port)
+    host = await resolve_host(settings.host)
+    port = await choose_port(host, settings.port)
     address = f"http://{_in_url(settings.host)}:{port}"
     async with open_web(base, settings.public_url or address, clock) as web:
         keeping = asyncio.create_task(_keep_nonce_days(base))
         try:
             drain = partial(_drain, web, settings.drain_timeout_s)
-            await serve_application(
-                web.application, settings.host, port, lambda: on_ready(address), stop, drain
-            )
+            await serve_application(web.application, host, port, lambda: on_ready(address), stop, drain)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -85,6 +85,7 @@ async def serve_application(
         backlog=BACKLOG,
         backpressure=BACKLOG,
         websockets=False,
+        http=HTTPModes.http1,
         log_enabled=False,
     )
     serving = asyncio.create_task(server.serve())
@@ -103,9 +104,25 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+class CannotListen(Exception):
+    """The address or the port can't be had; the text says which and why."""
+
+
+async def resolve_host(host: str) -> str:
+    """The address that a host name stands for. Raises CannotListen."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise CannotListen(f"WALLET_HOST {host} has no address: {error.strerror}") from error
+    return str(found[0][4][0])
+
+
 async def choose_port(host: str, port: int) -> int:
-    """A port that can be listened on: the given one once it is free, or any free one for 0. Raises
-    OSError."""
+    """A port that can be listened on: the given one once it is free, or any free one for 0.
+
+    Raises CannotListen.
+    """
     loop = asyncio.get_running_loop()
     ends = loop.time() + BIND_RETRY_S
     while True:
@@ -118,9 +135,7 @@ async def choose_port(host: str, port: int) -> int:
             except OSError as error:
                 # The server before this one may still be finishing its requests.
                 if loop.time() > ends or port == 0:
-                    raise OSError(
-                        error.errno, f"can't listen on {host} port {port}: {error.strerror}"
-                    ) from error
+                    raise CannotListen(f"can't listen on {host} port {port}: {error.strerror}") from error
         await asyncio.sleep(0.2)
 
 

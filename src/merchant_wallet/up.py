@@ -6,6 +6,7 @@ after a pause that grows; when the database ends by itself, all are. When this p
 children see their pipe end and stop, and the next `up` on the same folder takes the database over.
 """
 
+import asyncio
 import os
 import queue
 import signal
@@ -20,9 +21,10 @@ from typing import Final
 import structlog
 
 from merchant_wallet import logs, postgres
-from merchant_wallet.app import require_supported
-from merchant_wallet.config import Settings, load_or_create_master_key
+from merchant_wallet.app import require_supported, settle_master_key
+from merchant_wallet.config import ConfigError, Settings
 from merchant_wallet.migrate import migrate
+from merchant_wallet.whereabouts import remove_note, write_note
 
 log = structlog.get_logger("up")
 
@@ -33,6 +35,7 @@ HEALTHY_AFTER_S: Final = 30.0
 POLL_S: Final = 0.2
 KILL_MARGIN_S: Final = 10.0
 READY_PREFIX: Final = "ready: "
+FAILED_PREFIX: Final = "failed: "
 
 Say = Callable[[str], None]
 
@@ -65,8 +68,8 @@ class Child:
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith(READY_PREFIX):
-                self._told.put((self.side, line.removeprefix(READY_PREFIX).strip()))
+            if line.startswith((READY_PREFIX, FAILED_PREFIX)):
+                self._told.put((self.side, line.strip()))
 
     def look(self, environment: Mapping[str, str], pipe: int) -> None:
         """Start the process again when it has ended by itself and its pause is over."""
@@ -124,6 +127,7 @@ class Household:
         self._postgres: postgres.RunningPostgres | None = None
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
+        self._noted = False
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Begin to stop; a signal handler."""
@@ -146,13 +150,26 @@ class Household:
             url = self._postgres.url
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
+        asyncio.run(settle_master_key(self._settings, url))
         self._environment["WALLET_DATABASE_URL"] = url
+        self._leave_note()
         for child in self._children:
             child.start(self._environment, self._read_fd)
 
+    def _leave_note(self) -> None:
+        try:
+            self._noted = write_note(self._settings)
+        except OSError as error:
+            # A folder that can't be written to is no reason not to serve: commands need the variables then.
+            log.warning("commands won't find this service by its data folder", reason=str(error))
+
     def _hear(self) -> None:
         while not self._told.empty():
-            side, address = self._told.get()
+            side, line = self._told.get()
+            if line.startswith(FAILED_PREFIX):
+                self._judge_failure(line.removeprefix(FAILED_PREFIX))
+                continue
+            address = line.removeprefix(READY_PREFIX)
             log.info("side ready", side=side)
             if side == "serve":
                 self._address = address
@@ -162,6 +179,12 @@ class Household:
                 self._ready.add(side)
                 if self._ready == set(SIDES):
                     self._say(f"{READY_PREFIX}{self._address}")
+
+    def _judge_failure(self, sentence: str) -> None:
+        """What can't be had at the start is the operator's to mend; later it is tried again."""
+        if self._ready != set(SIDES):
+            raise ConfigError(f"{sentence}.")
+        log.error("the web side can't listen and is started again", reason=sentence)
 
     def _look(self) -> None:
         if self._postgres is not None and not self._postgres.is_alive():
@@ -182,6 +205,8 @@ class Household:
 
     def _stop(self) -> None:
         self._stop_children()
+        if self._noted:
+            remove_note(self._settings.data)
         os.close(self._write_fd)
         os.close(self._read_fd)
         if self._postgres is not None:
@@ -196,8 +221,6 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     """
     require_supported(settings)
     logs.set_up(settings.log_level, settings.log_format)
-    if settings.master_key is None:
-        load_or_create_master_key(settings.data)
     household = Household(settings, os.environ, say, progress)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, household.ask_to_stop)

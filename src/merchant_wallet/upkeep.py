@@ -80,7 +80,8 @@ def nonce_duty(tolerance_s: int) -> Duty:
     async def keep_nonces(connection: AsyncConnection, at_ms: int) -> None:
         today = at_ms // DAY_MS
         await ensure_nonce_partitions(connection, today)
-        await drop_old_nonces(connection, today, keep_days)
+        # A clock that is ahead for a moment must not cost nonces that are still needed: two clocks agree.
+        await drop_old_nonces(connection, min(today, await _database_day(connection)), keep_days)
 
     return keep_nonces
 
@@ -151,6 +152,12 @@ async def drop_old_nonces(connection: AsyncConnection, today: int, keep_days: in
         if day < today - keep_days and await _drop_day(connection, day):
             dropped.append(day)
     return dropped
+
+
+async def _database_day(connection: AsyncConnection) -> int:
+    row = await (await connection.execute(_TEXTS["read_day"])).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 async def _drop_day(connection: AsyncConnection, day: int) -> bool:

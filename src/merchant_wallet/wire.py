@@ -85,17 +85,18 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
 def signable(fields: Fields) -> dict[str, str]:
     """The texts that a request's signature covers: every field but `sign`, unknown ones included.
 
-    Refused 40001 naming the first field that is not a scalar, or that holds a control character. Interface 5.
+    Refused 40001 naming the first field, `sign` among them, that is not a scalar or that holds a control
+    character. Interface 5.
     """
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if value is NON_SCALAR:
             _refuse_non_scalar(name)
-        if name != "sign":
-            texts[name] = value
+        texts[name] = value
     offender = find_control_character(texts)
     if offender is not None:
         refuse(FIELD_INVALID, f"{offender} must not contain control characters")
+    texts.pop("sign", None)
     return texts
 
 

@@ -9,15 +9,16 @@ import uvloop
 from psycopg import AsyncConnection
 
 from merchant_wallet import db, logs, parent
-from merchant_wallet.app import Base, make_base, make_writer
+from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
 from merchant_wallet.book.checkpoints import write_checkpoints
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import Settings
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
-from merchant_wallet.upkeep import Duty, Upkeep, nonce_duty, range_duty
+from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
@@ -36,12 +37,14 @@ def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | 
     logs.set_up(settings.log_level, settings.log_format)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"
-    uvloop.run(_run(make_base(settings, url), on_ready, parent_fd))
+    uvloop.run(_run(settings, url, on_ready, parent_fd))
     return 0
 
 
-async def _run(base: Base, on_ready: Callable[[], None], parent_fd: int | None) -> None:
-    await work(base, on_ready, parent.stop_event(parent_fd))
+async def _run(settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None) -> None:
+    stop = parent.stop_event(parent_fd)
+    await settle_master_key(settings, url)
+    await work(make_base(settings, url), on_ready, stop)
 
 
 async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) -> None:
@@ -55,7 +58,9 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     expiry = Expiry(connect, writer)
     upkeep = Upkeep(connect, make_duties(base))
     try:
-        await upkeep.do_all()
+        async with await db.connect(base.url) as connection:
+            # Nothing can be written without today's; the other duties may fail and be tried again.
+            await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
         await run_workers([payer.run, expiry.run, upkeep.run], stop)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
+from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
@@ -350,11 +350,8 @@ def test_whether_a_batch_was_committed_is_asked_under_the_books_lock(database_ur
 
 
 async def _until_waiting(shop: Shop) -> None:
-    async with asyncio.timeout(20):
-        while not await shop.rows(
-            "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        ):
-            await asyncio.sleep(0.01)
+    query = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    await eventually(lambda: shop.rows(query))
 
 
 def test_a_book_that_is_not_there_is_said_to_be_missing(database_url: str) -> None:

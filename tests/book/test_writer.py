@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
-from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
+from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.book import rules, writer
 from merchant_wallet.book.commands import (
@@ -106,6 +106,11 @@ def test_what_the_database_refuses_hurts_itself_alone(database_url: str, poison:
     run(scenario())
 
 
+def _rules() -> dict[object, object]:
+    """The rules, to be changed for a test."""
+    return cast(dict[object, object], rules.RULES)
+
+
 def test_a_rule_that_raises_hurts_its_own_command_alone(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +122,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone(
         assert command.mc_order_id != "poison"
         return outcome
 
-    monkeypatch.setitem(rules.RULES, MerchantToUser, judge_but_stumble)
+    monkeypatch.setitem(_rules(), MerchantToUser, judge_but_stumble)
 
     async def scenario() -> None:
         shop = await open_shop(database_url)
@@ -126,7 +131,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone(
         await _insist_on_one_fault(shop, commands)
 
         # The fault stored nothing: with the rule mended the same order id is as good as new.
-        monkeypatch.setitem(rules.RULES, MerchantToUser, judge)
+        monkeypatch.setitem(_rules(), MerchantToUser, judge)
         answers = await _ask_in_one_batch(shop, [shop.credit("poison")])
         assert _codes(answers) == [200]
 
@@ -348,9 +353,12 @@ async def _waiting_pid(connection: psycopg.AsyncConnection[Any]) -> int:
         "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
         " and datname = current_database() and wait_event_type = 'Lock'"
     )
-    async with asyncio.timeout(PATIENCE_S):
-        while (row := await (await connection.execute(query)).fetchone()) is None:
-            await asyncio.sleep(0.01)
+
+    async def find() -> tuple[int] | None:
+        return await (await connection.execute(query)).fetchone()
+
+    row = await eventually(find)
+    assert row is not None
     return int(row[0])
 
 

@@ -26,7 +26,7 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Transferred, Withdrawal
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.program import app
-from merchant_wallet.config import load_settings
+from merchant_wallet.config import load_or_create_master_key, load_settings
 from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
@@ -59,6 +59,14 @@ class Wallet:
     def ask(self, *arguments: object, status: int = 0) -> dict[str, Any]:
         """Run a command with `--json` and give its one document."""
         document = json.loads(self.run(*arguments, "--json", status=status).stdout)
+        assert isinstance(document, dict)
+        return document
+
+    def refuse_document(self, *arguments: object) -> dict[str, Any]:
+        """Run a command with `--json` that must be refused, and give its one document."""
+        result = self.run(*arguments, "--json", status=1)
+        document = json.loads(result.stdout)
+        assert result.stderr.strip() == document["msg"]
         assert isinstance(document, dict)
         return document
 
@@ -163,6 +171,11 @@ class Wallet:
         with connect_sync(self.url) as connection:
             connection.execute(statement.encode(), values)
 
+    def read(self, question: str, **values: object) -> list[tuple[Any, ...]]:
+        """What the database itself says."""
+        with connect_sync(self.url) as connection:
+            return connection.execute(question.encode(), values).fetchall()
+
 
 def clean_environment() -> Mapping[str, str]:
     """This process's environment without settings of the service."""
@@ -174,6 +187,9 @@ def wallet(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A migrated database and an empty data folder; no setting of the tester's own environment is seen."""
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)
-    yield Wallet(database_url, tmp_path / "wallet data")
+    made = Wallet(database_url, tmp_path / "wallet data")
+    # As the service's first start does: no command makes a master key.
+    load_or_create_master_key(made.folder)
+    yield made
     # A command points the log at the standard error of its own run, which is closed by now.
     structlog.reset_defaults()

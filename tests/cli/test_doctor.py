@@ -29,10 +29,12 @@ def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
 
 
 def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) -> None:
-    checks = examine(wallet, 1)
+    elsewhere = Wallet(wallet.url, wallet.folder.with_name("elsewhere"))
+    checks = examine(elsewhere, 1)
     assert wrong(checks) == ["nonces"]
     assert "merchant-wallet up" in checks["nonces"]["advice"]
-    assert not wallet.folder.exists()
+    assert "made at the first start" in checks["master key"]["text"]
+    assert not elsewhere.folder.exists()
 
 
 def test_an_absent_database_ends_the_checks(wallet: Wallet) -> None:

@@ -12,6 +12,7 @@ from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
 from merchant_wallet.app import make_base
 from merchant_wallet.book.checkpoints import write_checkpoints
+from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.config import load_settings
@@ -50,11 +51,32 @@ def test_a_statement_of_the_whole_book_has_both_sides(shop: Wallet) -> None:
     rows = [json.loads(line) for line in lines]
     assert len(rows) == 6
     assert {row["account"] for row in rows} == {"merchant:USDT", "adjustment:USDT"}
-    assert lines == shop.run("book", "statement", "Shop", "--json").stdout.splitlines()
+    result = shop.run("book", "statement", "Shop", "--json")
+    assert json.loads(result.stdout) == {"merchantId": 1001, "rows": rows}
+    assert result.stdout.count("\n") == 1
+
+
+def test_an_empty_statement_in_json_is_a_document_without_rows(shop: Wallet) -> None:
+    nothing = shop.ask("book", "statement", "Shop", "--from", "2100-01-01")
+    assert nothing == {"merchantId": 1001, "rows": []}
+
+
+def test_a_long_statement_is_one_document_though_it_is_written_in_pieces(
+    shop: Wallet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "WRITE_ROWS", 2)
+    rows = shop.ask("book", "statement", "Shop")["rows"]
+    assert len(rows) == 6
+    assert len(shop.run("book", "statement", "Shop").stdout.splitlines()) == 1 + 6
+
+
+def test_a_statement_of_an_unknown_account_is_refused_by_one_document(shop: Wallet) -> None:
+    refused = shop.refuse_document("book", "statement", "Shop", "--account", "purse")
+    assert "is no account" in refused["msg"]
 
 
 def test_a_statement_keeps_to_its_moments(shop: Wallet) -> None:
-    account = ("book", "statement", "Shop", "--account", "merchant:USDT", "--json")
+    account = ("book", "statement", "Shop", "--account", "merchant:USDT", "--format", "jsonl")
     moments = [json.loads(line)["atMs"] for line in shop.run(*account).stdout.splitlines()]
     later = shop.run(*account, "--from", moments[1], "--to", moments[2]).stdout.splitlines()
     assert [json.loads(line)["amount"] for line in later] == ["-30"]

@@ -1,6 +1,14 @@
 """`withdrawals` and `fees`: an order's way past the operator, and what the platform earns."""
 
+import json
+
+import pytest
 from tests.cli.conftest import Wallet
+
+from merchant_wallet.book.commands import Fail, TakeUp
+from merchant_wallet.ids import MAX_ID
+
+FEE_FACTS = "select facts::text from entry where kind = 'withdrawFees' order by entry_id"
 
 
 def open_shop(wallet: Wallet) -> int:
@@ -42,6 +50,63 @@ def test_an_order_that_is_finished_is_neither_approved_nor_cancelled(wallet: Wal
     wallet.run("withdrawals", "cancel", "Shop", order_id)
     for command in ("approve", "cancel"):
         assert "Refused (42202)" in wallet.refuse("withdrawals", command, "Shop", order_id)
+
+
+def test_an_order_id_names_its_book_by_itself(wallet: Wallet) -> None:
+    shop_id, other_id = open_shop(wallet), wallet.open_merchant("Other")
+    wallet.credit("Other", "USDT", "100")
+    orders = {merchant_id: wallet.order(merchant_id, "40") for merchant_id in (shop_id, other_id)}
+    for merchant_id, order_id in orders.items():
+        shown = wallet.ask("withdrawals", "show", order_id)
+        assert (shown["merchantId"], shown["orderId"]) == (merchant_id, order_id)
+        assert shown == wallet.ask("withdrawals", "show", merchant_id, order_id)
+    assert wallet.ask("withdrawals", "approve", orders[other_id])["approvedBy"].startswith("cli:")
+    assert wallet.ask("withdrawals", "cancel", orders[shop_id])["txnStatus"] == "4"
+    assert wallet.ask("withdrawals", "show", orders[other_id])["txnStatus"] == "0"
+
+
+def test_an_id_that_no_book_gave_out_is_unknown(wallet: Wallet) -> None:
+    order_id = wallet.order(open_shop(wallet), "40")
+    assert "has no order" in wallet.refuse("withdrawals", "show", order_id + 1000)
+    assert "No merchant has an order 7" in wallet.refuse("withdrawals", "show", 7)
+    assert "No merchant has an order" in wallet.refuse("withdrawals", "cancel", MAX_ID)
+
+
+@pytest.mark.parametrize("names", [("Shop",), ("0",), (str(MAX_ID + 1),), ("a", "b", "7"), ("7", "Shop")])
+def test_an_order_that_is_not_named_is_a_mistake_in_typing(wallet: Wallet, names: tuple[str, ...]) -> None:
+    assert "MERCHANT ORDER_ID" in wallet.refuse("withdrawals", "show", *names, status=2)
+
+
+def test_a_refund_that_was_kept_back_is_given(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "40", approval_limit="100")
+    assert "Refused (42202)" in wallet.refuse("withdrawals", "refund", order_id)
+    wallet.submit(merchant_id, TakeUp(order_id))
+    wallet.submit(merchant_id, Fail(order_id, "no such address"))
+    assert wallet.balance("Shop", "merchant:USDT") == "60"
+    refunded = wallet.ask("withdrawals", "refund", order_id)
+    assert (refunded["txnStatus"], refunded["status"]) == ("6", "refunded")
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
+    assert wallet.ask("withdrawals", "refund", "Shop", order_id) == refunded
+    assert wallet.ask("book", "verify")["ok"] is True
+
+
+def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "10")
+    assert "was not frozen" in wallet.refuse("withdrawals", "thaw", order_id)
+    wallet.tamper(
+        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
+        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 1, 'w', 0, 'x', 1)",
+        merchant=merchant_id,
+        order=order_id,
+    )
+    wallet.run("doctor", status=1)
+    thawed = wallet.run("withdrawals", "thaw", order_id)
+    assert "is thawed" in thawed.stderr
+    assert wallet.ask("doctor")["ok"] is True
+    assert wallet.refuse_document("withdrawals", "thaw", "Shop", order_id)["code"] is None
+    assert "has no order" in wallet.refuse("withdrawals", "thaw", "Shop", order_id + 1)
 
 
 def test_another_merchants_order_is_unknown(wallet: Wallet) -> None:
@@ -86,10 +151,12 @@ def test_fees_are_listed_and_taken_out_with_a_reason(wallet: Wallet) -> None:
 
     some = wallet.ask("fees", "withdraw", "Shop", "KFB", "4", "--reason", "November")
     assert some["amount"] == "4"
-    rest = wallet.ask("fees", "withdraw", "Shop", "KFB", "--reason", "November")
+    rest = wallet.ask("fees", "withdraw", "Shop", "KFB")
     assert rest["amount"] == "6"
     held = [line for line in wallet.ask("fees", "list")["fees"] if line["currency"] == "KFB"]
     assert [(line["held"], line["withdrawn"], line["earned"]) for line in held] == [("0", "10", "10")]
     assert "nothing to move" in wallet.refuse("fees", "withdraw", "Shop", "KFB", "--reason", "x")
     assert "Refused (42200)" in wallet.refuse("fees", "withdraw", "Shop", "KFB", "1", "--reason", "x")
+    reasons = [json.loads(facts)["reason"] for (facts,) in wallet.read(FEE_FACTS)]
+    assert reasons == ["November", "platform fees withdrawn"]
     assert wallet.ask("book", "verify")["ok"] is True

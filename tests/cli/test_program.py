@@ -12,6 +12,9 @@ from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from typer.testing import CliRunner
 
 from merchant_wallet.cli.program import app
+from merchant_wallet.cli.session import read_running
+from merchant_wallet.config import Settings
+from merchant_wallet.whereabouts import remove_note, write_note
 
 COMMANDS = (
     "up",
@@ -46,6 +49,8 @@ COMMANDS = (
     "withdrawals show",
     "withdrawals approve",
     "withdrawals cancel",
+    "withdrawals refund",
+    "withdrawals thaw",
 )
 LISTS = ("merchant list", "rates list", "fees list", "withdrawals list", "book verify", "doctor", "migrate")
 HEAVY = ("psycopg", "rich", "structlog", "starlette", "coincurve", "cryptography", "uvloop")
@@ -68,7 +73,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert result.stdout.count(f"merchant-wallet {command}") >= 1
-    assert ("--data" in result.stdout) == (command != "sign")
+    assert "--data" in result.stdout
     assert ("--json" in result.stdout) == (command not in ("up", "serve", "work"))
 
 
@@ -85,6 +90,60 @@ def test_with_json_there_is_one_document_even_when_there_is_nothing_to_list(
     result = wallet.run(*command.split(), "--json", status=1 if command == "doctor" else 0)
     assert isinstance(json.loads(result.stdout), dict)
     assert result.stdout.count("\n") == 1
+
+
+def test_with_json_a_refusal_is_one_document_too(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    refused = wallet.refuse_document("book", "debit", "Shop", "USDT", "1", "--reason", "x")
+    assert (refused["ok"], refused["code"]) == (False, 42200)
+    assert "more than the available balance" in refused["msg"]
+    unknown = wallet.refuse_document("merchant", "show", "nobody")
+    assert (unknown["ok"], unknown["code"]) == (False, None)
+
+
+def test_with_json_what_could_not_be_asked_prints_no_document(wallet: Wallet) -> None:
+    wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
+    assert "can't be reached" in wallet.refuse("merchant", "list", "--json", status=2)
+
+
+def test_a_reason_that_reads_json_asks_for_no_document(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    assert "Refused (42200)" in wallet.refuse("book", "debit", "Shop", "USDT", "1", "--reason", "--json")
+
+
+def test_no_command_makes_a_master_key(wallet: Wallet) -> None:
+    elsewhere = Wallet(wallet.url, wallet.folder.with_name("elsewhere"))
+    for command in (("merchant", "create", "Shop"), ("book", "verify")):
+        assert "master key is not in" in elsewhere.refuse(*command, status=2)
+    assert not elsewhere.folder.exists()
+    assert wallet.ask("merchant", "list") == {"merchants": []}
+
+
+def test_the_folder_alone_leads_to_a_service_that_was_told_its_database(
+    wallet: Wallet, tmp_path: Path
+) -> None:
+    checkpoints = tmp_path / "apart"
+    write_note(Settings(data=wallet.folder, database_url=wallet.url, checkpoint_dir=checkpoints))
+    wallet.variables = {}
+    wallet.run("merchant", "create", "Shop", "--data", wallet.folder)
+    assert len(wallet.ask("merchant", "list", "--data", wallet.folder)["merchants"]) == 1
+    assert read_running(wallet.folder).checkpoint_dir == checkpoints
+    remove_note(wallet.folder)
+    assert "No wallet is running" in wallet.refuse("merchant", "list", "--data", wallet.folder, status=2)
+
+
+def test_variables_win_over_the_running_services_note(
+    wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_note(Settings(data=tmp_path, database_url=wallet.url, checkpoint_dir=tmp_path / "apart"))
+    other = "postgresql://wallet@other/wallet"
+    monkeypatch.setenv("WALLET_DATABASE_URL", other)
+    found = read_running(tmp_path)
+    assert (found.database_url, found.checkpoint_dir) == (other, None)
+    monkeypatch.setenv("WALLET_DATABASE_URL", wallet.url)
+    monkeypatch.setenv("WALLET_CHECKPOINT_DIR", "mine")
+    found = read_running(tmp_path)
+    assert (found.database_url, found.checkpoint_dir) == (wallet.url, Path("mine"))
 
 
 def test_where_nothing_runs_the_command_says_how_to_start_it(tmp_path: Path) -> None:

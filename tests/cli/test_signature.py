@@ -1,9 +1,11 @@
-"""`sign`: the string to sign and the signature, without a database."""
+"""`sign`: the string to sign and the signature; without a secret, the merchant's own."""
 
 import json
 
+from tests.cli.conftest import Wallet
 from typer.testing import CliRunner, Result
 
+from merchant_wallet import signing
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.signature import SECRET_VARIABLE
 
@@ -70,3 +72,42 @@ def test_a_path_that_no_operation_has_is_refused_with_the_nearest() -> None:
     refused = sign("--path", "/merchant/exchang")
     assert refused.exit_code == 2
     assert "did you mean /merchant/exchange?" in refused.stderr
+
+
+def sign_here(wallet: Wallet, app_key: str, *options: str, status: int = 0) -> Result:
+    body = json.dumps({**BODY, "appKey": app_key})
+    # The variable is emptied, since the tester's own environment may have it.
+    wallet.variables[SECRET_VARIABLE] = ""
+    return wallet.run("sign", "--path", PATH, *options, stdin=body, status=status)
+
+
+def expect(method: signing.Method, secret: str, app_key: str) -> str:
+    fields = {name: str(value) for name, value in {**BODY, "appKey": app_key}.items()}
+    return signing.sign(method, secret, PATH, fields)
+
+
+def test_without_a_secret_the_named_merchants_newest_is_used(wallet: Wallet) -> None:
+    made = wallet.ask("merchant", "create", "Shop")
+    key = made["appKey"]
+    signed = json.loads(sign_here(wallet, key, "--json").stdout)
+    assert (signed["method"], signed["sign"]) == ("HMAC", expect("HMAC", made["appSecret"], key))
+    newest = wallet.ask("merchant", "rotate-secret", "Shop")["appSecret"]
+    shown = sign_here(wallet, key)
+    assert f"sign: {expect('HMAC', newest, key)}" in shown.stdout
+    assert newest not in shown.output
+
+
+def test_the_merchants_method_is_used_unless_one_is_typed(wallet: Wallet) -> None:
+    made = wallet.ask("merchant", "create", "Shop")
+    key, secret = made["appKey"], made["appSecret"]
+    wallet.run("merchant", "set", "Shop", "--sign-method", "MD5")
+    assert json.loads(sign_here(wallet, key, "--json").stdout)["sign"] == expect("MD5", secret, key)
+    typed = json.loads(sign_here(wallet, key, "--json", "--method", "HMAC").stdout)
+    assert typed["sign"] == expect("HMAC", secret, key)
+
+
+def test_an_app_key_that_nobody_has_is_told(wallet: Wallet) -> None:
+    refused = sign_here(wallet, "mk_nobody", status=1)
+    assert refused.stdout == ""
+    assert "No merchant has the appKey 'mk_nobody'" in refused.stderr
+    assert "no appKey" in sign_here(wallet, "", status=1).stderr

@@ -29,8 +29,9 @@ class Client:
         self.secret = secret.encode()
         self.answers: dict[str, list[int]] = {}
         self.heard: dict[int, int] = {}
-        self.stopping = False
         self._address = ""
+        self._awaited_count = 0
+        self._enough = asyncio.Event()
 
     def _sign(self, path: str, fields: dict[str, str]) -> bytes:
         given = {
@@ -82,6 +83,8 @@ class Client:
         )
         if envelope["code"] == 200:
             self.answers.setdefault(mc_order_id, []).append(envelope["data"]["transactionId"])
+            if len(self.answers) >= self._awaited_count:
+                self._enough.set()
         return int(envelope["code"])
 
     async def credit_all(self, mc_order_ids: Iterable[str], *, until_answered: bool = True) -> None:
@@ -91,18 +94,20 @@ class Client:
         async def work() -> None:
             wire = Wire(self)
             for mc_order_id in waiting:
-                while await self.credit(wire, mc_order_id) != 200 and until_answered and not self.stopping:
+                while True:
+                    code = await self.credit(wire, mc_order_id)
+                    if code == 200 or not until_answered:
+                        break
                     await asyncio.sleep(RETRY_S)
-                if self.stopping:
-                    break
             wire.close()
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
     async def until_answered(self, count: int) -> None:
-        """Wait until that many orders were answered."""
-        while len(self.answers) < count:
-            await asyncio.sleep(0.005)
+        """Wait, while they are being asked for, until that many orders were answered."""
+        self._awaited_count = count
+        self._enough.clear()
+        await self._enough.wait()
 
 
 class Wire:

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -68,6 +69,15 @@ def alive(pids: set[int]) -> set[int]:
     return pids & parents().keys()
 
 
+def kill_all(pids: set[int]) -> None:
+    """kill -9 each of them that is not gone by then."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # It ended with one that was killed before it.
+
+
 class Service:
     """`merchant-wallet up` on one data folder."""
 
@@ -77,7 +87,7 @@ class Service:
         self.secret = secret
         self.url = ""
         self.said: list[str] = []
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[Any] | None = None
         self.seen: set[int] = set()
 
     def command(self, port: int = 0) -> list[str]:
@@ -89,18 +99,20 @@ class Service:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
         return {**kept, "WALLET_RATE_LIMIT": "0", "WALLET_LOG_LEVEL": "warning"}
 
-    def start(self, port: int = 0, *, wrap: Sequence[str] = ()) -> "Service":
-        """Start and wait for the line that says it is ready; `wrap` is a command to start it through."""
-        self.log = (self.data.parent / "up.log").open("a")
-        self.process = subprocess.Popen(
-            [*wrap, *self.command(port)],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, port: int = 0, *, before: Callable[[], None] | None = None) -> "Service":
+        """Start and wait for the line that says it is ready; `before` is done in the new process first."""
+        with (self.data.parent / "up.log").open("a") as log:
+            self.process = subprocess.Popen(
+                self.command(port),
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+                preexec_fn=before,
+                cwd="/",
+            )
         self._listen(self.process)
         return self
 
@@ -178,10 +190,15 @@ class Service:
         victims = {self.pid, self.side("serve"), self.side("work")}
         if database:
             victims |= pids & ({self.postmaster()} | descendants(self.postmaster()))
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+        kill_all(victims)
         self._reap()
         wait_until(lambda: not alive(victims), "the killed are gone")
+
+    def kill_up(self) -> None:
+        """kill -9 `up` alone."""
+        self.look()
+        os.kill(self.pid, signal.SIGKILL)
+        self._reap()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask `up` to stop and wait; its exit status."""
@@ -191,9 +208,7 @@ class Service:
 
     def _reap(self) -> int:
         assert self.process is not None
-        status = self.process.wait(PATIENCE_S)
-        self.log.close()
-        return status
+        return self.process.wait(PATIENCE_S)
 
     def leavings(self) -> set[int]:
         """Processes that this service ever had and that still run."""
@@ -205,11 +220,7 @@ class Service:
             self.look()
             self.process.kill()
             self._reap()
-        for pid in self.leavings():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # It ended by itself.
+        kill_all(self.leavings())
         wait_until(lambda: not self.leavings(), "the service has ended")
         note = self.data / "runtime.json"
         if note.exists():

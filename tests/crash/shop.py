@@ -5,7 +5,7 @@ Everything is done through the program's own parts; only what is looked at is re
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import uvloop
@@ -35,6 +35,8 @@ COIN = 10**6
 FUNDS = 10**6 * COIN
 ALICE = "alice"
 MASTER_KEY = bytes(range(32))
+PATIENCE_S = 20.0
+"""How long a test waits for what should come at once."""
 
 Result = TypeVar("Result")
 
@@ -42,6 +44,16 @@ Result = TypeVar("Result")
 def run(scenario: Coroutine[Any, Any, Result]) -> Result:
     """Run a scenario on the event loop that the service runs on."""
     return uvloop.run(scenario)
+
+
+async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
+    """Ask until the answer is something, and give it; asking for long fails."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = await ask()
+            if answer:
+                return answer
+            await asyncio.sleep(0.01)
 
 
 async def open_merchant(url: str, name: str = "Shop", *, at_ms: int | None = None) -> store.NewMerchant:
@@ -144,6 +156,3 @@ async def verify_sound(connection: AsyncConnection, merchant_id: int) -> BookRep
     report = await verify_book(connection, merchant_id)
     assert report.fault is None, report.fault
     return report
-
-
-Clock = Callable[[], int]

@@ -123,5 +123,7 @@ def test_a_web_side_killed_under_load_is_started_again_on_its_port(service: Serv
         await _insist_truth(service, client)
 
     run(scenario())
+    # Whoever waits for the line that it is ready has had it; the client went on with the port it knew.
+    assert service.said.count(f"ready: {service.url}") == 1
     assert service.stop() == 0
     wait_until(lambda: not service.leavings(), "nothing is left running")

@@ -108,20 +108,31 @@ transfers = st.one_of(
         )
     ),
 )
+exchanges = st.sampled_from([(USDT, KFB), (KFB, USDT)]).flatmap(
+    lambda pair: st.builds(
+        c.Exchange,
+        st.none() | orders,
+        st.just(pair[0]),
+        st.just(pair[1]),
+        amounts,
+        st.none() | limits,
+        st.none() | limits,
+    )
+)
+takings = st.builds(c.WithdrawFees, currencies, limits, st.just("monthly"), st.just("ann"))
 any_command: st.SearchStrategy[Command] = st.one_of(
     registrations(),
     adjustments(),
     st.builds(c.UserToMerchant, orders, names, currencies, amounts, rates, st.booleans()),
     st.builds(c.MerchantToUser, orders, wallets, currencies, amounts),
-    st.builds(c.Exchange, st.none() | orders, currencies, currencies, amounts, limits, limits).filter(
-        lambda command: command.send_currency != command.receive_currency
-    ),
+    exchanges,
+    exchanges,
     transfers,
     transfers,
     withdrawals,
     steps,
     reads,
-    st.builds(c.WithdrawFees, currencies, limits, st.just("monthly"), st.just("ann")),
+    takings,
 )
 submissions = st.builds(
     Submission,
@@ -143,6 +154,11 @@ ways = st.tuples(st.sampled_from(WAYS), order_ids).map(
 )
 """Steps of one order in a sensible order: drawn one by one they would hardly ever meet."""
 
+business = st.lists(st.one_of(transfers, exchanges, withdrawals, takings), min_size=3, max_size=6).map(
+    lambda commands: [Submission(command) for command in commands]
+)
+"""Many orders at one moment, none of them stale or replayed."""
+
 moments = st.sampled_from([0, 1, DAY_MS // 2, DAY_MS, DAY_MS + 1])
 
 
@@ -161,6 +177,7 @@ OPENING: list[Command] = [
     _waiting("o1", 0),
     _waiting("o2", units("100")),
     _waiting("o3", units("100")),
+    c.UserToMerchant("o9", "anna", KFB, units("100"), 10**6, False),
 ]
 """What makes most of a history's commands succeed; an empty book is drawn too."""
 
@@ -170,9 +187,9 @@ def histories(draw: st.DrawFn) -> History:
     """Commands by the moment at which they arrive."""
     opening = [Submission(command) for command in OPENING] if draw(st.integers(0, 9)) else []
     now_ms, history = START_MS, [(START_MS, opening)]
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 3))):
         now_ms += draw(moments)
-        drawn = draw(st.lists(st.one_of(alone, alone, alone, ways), max_size=8))
+        drawn = draw(st.lists(st.one_of(alone, alone, ways, business), min_size=1, max_size=4))
         history.append((now_ms, [each for some in drawn for each in some]))
     return history
 

@@ -35,7 +35,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.codes import Refusal
 from merchant_wallet.money import MAX_BALANCE_UNITS
 
-CI = settings(max_examples=150, deadline=None, derandomize=True)
+CI = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def run(ledger: Ledger, batches: Batches) -> list[Outcome]:
@@ -204,7 +204,7 @@ def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
     kinds: Counter[str] = Counter()
     statuses: Counter[int] = Counter()
 
-    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
     @given(histories())
     def count(history: History) -> None:
         ledger = Ledger()

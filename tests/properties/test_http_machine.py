@@ -4,8 +4,9 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -18,6 +19,7 @@ from hypothesis.stateful import (
 from tests.journeys.client import Answer
 from tests.journeys.conftest import Clock, Platform
 from tests.journeys.orders import ADDRESSES, NOTIFY_URL, OPERATIONS
+from tests.properties.calls import CALLS, CHANGES, DISTURBANCES, LIVES, Call
 from tests.properties.model import DAY_MS, Model, Order, plain
 
 from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
@@ -25,137 +27,10 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.verify import verify_book
 from merchant_wallet.upkeep import ensure_nonce_partitions
 
-T = TypeVar("T")
 CLOCK_MS = 20_600 * DAY_MS + DAY_MS // 3
-
-
-def mostly(usual: st.SearchStrategy[T], seldom: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
-    """One of the usual, now and then of the others; not at an end, where Hypothesis likes to look."""
-    return st.integers(0, 15).flatmap(lambda number: seldom if number == 11 else usual)
-
-
-AMOUNTS = st.sampled_from(["1", "10", "10.00", "12.5", "99.99", "250", "0.01", "1500"])
-FINE = st.sampled_from(["1", "10", "10.000", "12.5", "99.999999", "250", "0.000001", "0.00005"])
-BAD = st.sampled_from(["0", "0.00", "01", "1e2", "-1", "1.", ".5", "100000000.01", "0.0000001", "0.001"])
-RATES = mostly(st.sampled_from(["0", "0.01", "0.015", "0.33333333"]), st.just("1"))
-OPTIONAL_AMOUNTS = st.sampled_from(["none", "none", "15", "300"])
-PAIRS = st.sampled_from([("USDT", "KFB"), ("KFB", "USDT")])
 
 BOOK_CODES = {40302, 40400, 40401, 40402, 40900, 42200, 42201, 42202, 42203}
 """Refusals that come after the nonce was claimed."""
-
-
-STEPS: list[type[Command]] = [TakeUp, Settle, Fail, Refund, Cancel, Expire, Approve]
-WAYS: list[list[type[Command]]] = [
-    [Approve, TakeUp, Settle],
-    [TakeUp, Fail, Refund],
-    [TakeUp, Fail],
-    [Approve],
-    [Cancel],
-    [Expire],
-]
-
-USERS = st.sampled_from(["alice", "bob"])
-ANYONE = mostly(USERS, st.just("mallory"))
-NAMES = st.sampled_from(["1", "2", "3", "four", "5 fünf", "6", "7"])
-WALLET_CURRENCY = mostly(st.just("KFB"), st.sampled_from(["USDT", "kfb"]))
-PAYOUT_CURRENCY = mostly(st.just("USDT"), st.just("KFB"))
-
-
-def calls(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Arguments of one of the machine's methods."""
-    return st.fixed_dictionaries(fields)
-
-
-ORDERS = {"amount": mostly(AMOUNTS, BAD), "order": NAMES}
-TRANSFERS = {"currency": WALLET_CURRENCY, "amount": mostly(FINE, BAD), "order": NAMES}
-CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
-    st.tuples(st.just("debit"), calls(name=ANYONE, **TRANSFERS)),
-    st.tuples(st.just("credit"), calls(name=ANYONE, form=st.integers(0, 2), **TRANSFERS)),
-    st.tuples(
-        st.just("exchange"),
-        calls(
-            pair=PAIRS,
-            amount=mostly(AMOUNTS, BAD),
-            order=st.none() | NAMES,
-            least=st.sampled_from([None, None, "0", "5", "100"]),
-            other=mostly(st.just(True), st.just(False)),
-        ),
-    ),
-    st.tuples(
-        st.just("withdraw"),
-        calls(chain=st.sampled_from(["ERC20", "TRC20"]), currency=PAYOUT_CURRENCY, **ORDERS),
-    ),
-    st.tuples(st.just("empty"), calls(name=USERS, by=st.sampled_from(["0", "0.000001"]))),
-    st.tuples(
-        st.just("debit_within_limits"),
-        calls(
-            name=USERS,
-            paused=mostly(st.just(False), st.just(True)),
-            each=OPTIONAL_AMOUNTS,
-            day=OPTIONAL_AMOUNTS,
-            amounts=st.lists(FINE, min_size=2, max_size=3),
-        ),
-    ),
-    st.tuples(st.just("read"), calls(amount=mostly(AMOUNTS, BAD), currency=PAYOUT_CURRENCY, name=USERS)),
-)
-
-CHANGES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
-    st.tuples(
-        st.just("change_fees"),
-        calls(transfer=RATES, withdraw=RATES, minimum=st.sampled_from(["0", "1", "12.5"])),
-    ),
-    st.tuples(
-        st.just("change_limits"),
-        calls(approval=st.sampled_from(["0", "10", "1000"]), daily=OPTIONAL_AMOUNTS),
-    ),
-    st.tuples(
-        st.just("set_controls"),
-        calls(
-            name=USERS,
-            paused=mostly(st.just(False), st.just(True)),
-            each=OPTIONAL_AMOUNTS,
-            day=OPTIONAL_AMOUNTS,
-        ),
-    ),
-    st.tuples(
-        st.just("set_rate"),
-        calls(
-            pair=PAIRS,
-            rate=mostly(st.sampled_from(["0.1", "0.13"]), st.just("0.00000001")),
-            pause=mostly(st.just(False), st.just(True)),
-        ),
-    ),
-    st.tuples(st.just("wait"), calls(hours=st.sampled_from([1, 9, 25]))),
-    st.tuples(
-        st.just("receive_money"), calls(currency=st.sampled_from(["USDT", "KFB"]), name=st.none() | USERS)
-    ),
-)
-DISTURBANCES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
-    st.tuples(
-        st.just("sign_wrongly"),
-        calls(
-            operation=st.sampled_from(OPERATIONS),
-            broken=st.sampled_from(["secret", "path", "sign", "amount"]),
-        ),
-    ),
-    st.tuples(st.just("use_a_nonce_again"), calls(which=st.integers(0, 99))),
-    st.tuples(
-        st.just("shut_for_two_requests"),
-        calls(operation=st.sampled_from(OPERATIONS), suspended=st.booleans()),
-    ),
-)
-LIVES: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
-    st.tuples(
-        st.just("steps"),
-        calls(which=st.integers(0, 9), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)),
-    ),
-    st.tuples(st.just("steps"), calls(which=st.integers(0, 9), commands=st.sampled_from(WAYS))),
-    st.tuples(st.just("let_expire"), calls(amount=AMOUNTS, hours=st.sampled_from([23, 25]))),
-    st.tuples(st.just("query"), calls(which=st.integers(0, 9), other=NAMES)),
-)
-
-
 MUST_REACH = {
     *(f"status {status}" for status in (0, 1, 2, 3, 4, 5, 6)),
     *(f"{operation} 200" for operation in OPERATIONS),
@@ -239,28 +114,28 @@ class ServiceMachine(RuleBasedStateMachine):
             self.model.users[name].balance += Decimal(amount)
 
     @rule(calls=st.lists(CALLS, min_size=3, max_size=8))
-    def trade(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    def trade(self, calls: list[Call]) -> None:
         """What merchants do all day."""
         self.do(calls)
 
     @rule(calls=st.lists(LIVES, min_size=1, max_size=4))
-    def move_orders(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    def move_orders(self, calls: list[Call]) -> None:
         """What becomes of withdrawals."""
         self.do(calls)
 
     @rule(calls=st.lists(CHANGES, min_size=1, max_size=2))
-    def change(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    def change(self, calls: list[Call]) -> None:
         """What operators, sub-users and time do."""
         self.do(calls)
 
     @rule(calls=st.lists(DISTURBANCES, min_size=1, max_size=2), again=st.integers(0, 99))
-    def disturb(self, calls: list[tuple[str, dict[str, Any]]], again: int) -> None:
+    def disturb(self, calls: list[Call], again: int) -> None:
         """What must change nothing: repeats, replays, forgeries, a door that is shut."""
         self.do(calls)
         operation, fields = self.requests[again % len(self.requests)]
         self.ask(operation, **fields)
 
-    def do(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    def do(self, calls: list[Call]) -> None:
         """Call this machine's methods by name."""
         for kind, values in calls:
             getattr(self, kind)(**values)
@@ -422,6 +297,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.fund("KFB" if name else currency, "100.000001", name)
 
 
+@pytest.mark.timeout(600)  # Shrinking a failure takes minutes; a success takes seconds.
 def test_the_service_answers_as_the_model_does(platform: Platform, clock: Clock) -> None:
     class Machine(ServiceMachine):
         pass
@@ -430,7 +306,7 @@ def test_the_service_answers_as_the_model_does(platform: Platform, clock: Clock)
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=30,
             stateful_step_count=25,
             deadline=None,
             derandomize=True,

@@ -7,12 +7,15 @@ caller's to roll back; after `LinkLost` the link is good for nothing but `close`
 """
 
 import asyncio
+import select
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
+
+from merchant_wallet.db import RELIABLY
 
 T = TypeVar("T")
 Call = tuple[bytes, Sequence[bytes | None]]
@@ -51,6 +54,8 @@ class Link:
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._fd = self._pgconn.socket
+        self._readiness = select.poll()
+        self._readiness.register(self._fd, select.POLLIN)
         self._waiting: asyncio.Future[None] | None = None
         self._lost: BaseException | None = None
         self.broken = False
@@ -59,9 +64,8 @@ class Link:
     async def open(cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0) -> "Link":
         """Connect and prepare the statements, text by name. Raises LinkLost when that can't be done."""
         try:
-            connection = await AsyncConnection.connect(
-                url, autocommit=True, connect_timeout=5, application_name="merchant-wallet writer"
-            )
+            reliably = {**RELIABLY, "application_name": "merchant-wallet writer", "connect_timeout": 5}
+            connection = await AsyncConnection.connect(url, autocommit=True, **reliably)
         except OperationalError as error:
             raise LinkLost(str(error)) from error
         link = cls(connection, timeout_s)
@@ -162,8 +166,12 @@ class Link:
             results.append(result)
 
     def _read(self) -> None:
+        # All there is, since of a socket that ended in error uvloop tells only once: behind the last words of
+        # the database stands the end of the file, which must be seen now.
         try:
             self._pgconn.consume_input()
+            while self._readiness.poll(0):
+                self._pgconn.consume_input()
         except OperationalError as error:
             self._lost = error
             self._unwatch()

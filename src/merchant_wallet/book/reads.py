@@ -95,6 +95,12 @@ async def _fetch(conn: AsyncConnection, name: str, **values: object) -> list[tup
     return await (await cursor.execute(QUERIES[name].text, values)).fetchall()
 
 
+async def find_book(conn: AsyncConnection, composed_id: int) -> int | None:
+    """The merchant whose book gave an id out; None when none did."""
+    rows = await _fetch(conn, "find_book", range_no=ids.range_of(composed_id))
+    return int(rows[0][0]) if rows else None
+
+
 async def show_book(
     conn: AsyncConnection, merchant_id: int, *, after_id: int = 0, limit: int = PAGE_ROWS
 ) -> BookShown | None:

@@ -1,6 +1,10 @@
 -- What people read of books: accounts, statements, entries, orders and fees. Nothing here takes a lock; every list goes
 -- page by page along an index.
 
+-- name: find_book
+-- Whose book a range of ids belongs to.
+select merchant_id from id_range where range_no = %(range_no)s;
+
 -- name: show_book
 -- The head of a book.
 select entry_count, id_range, id_counter, head_hash, last_ms from book where merchant_id = %(merchant_id)s;

@@ -34,10 +34,21 @@ PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
 """SQLSTATE classes of what passes: connection, serialization, resources, locks, operator, system."""
 
 
+SESSION_TIMED_OUT: Final = "25P03"
+"""The transaction stood idle for too long, because this process did."""
+
+
 class Unavailable(Exception):
     """Not now: queue full, database away or service stopping (code 50300).
 
     Nothing was done; only where a COMMIT got no answer and the database stayed away, nobody knows.
+    """
+
+
+class Unknown(Unavailable):
+    """Whether it was done can't be known: the database went away while it committed (code 50300).
+
+    A request is safe to repeat under its mcOrderId; whoever has no such id must look before asking again.
     """
 
 
@@ -121,8 +132,10 @@ class Writer:
             # Even when something breaks that no batch can answer for, nobody waits for ever and the next
             # submission finds a new lane.
             del self._lanes[merchant_id]
-            left = lane.take(len(lane))
-            _answer_all((*jobs, *left), Unavailable("the writer broke off"))
+            left = list(jobs)
+            while lane:
+                left += lane.take(len(lane) + 1)
+            _answer_all(left, Unknown("the writer broke off"))
 
     async def _commit(self, merchant_id: int, jobs: Sequence[Job]) -> None:
         """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
@@ -192,7 +205,7 @@ class Writer:
                     raise
                 # Closed first: a session that still waits for its COMMIT would hold the book's lock.
                 await link.close()
-                if not await self._find_out(merchant_id, batch_id, failure):
+                if not await self._insist(merchant_id, batch_id, failure):
                     raise
             return outcomes
         except LinkLost:
@@ -202,6 +215,16 @@ class Writer:
             raise
         finally:
             await self._give_back(link)
+
+    async def _insist(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
+        """As `_find_out`; whatever else goes wrong in asking is no answer either, and no reason to run
+        again."""
+        try:
+            return await self._find_out(merchant_id, batch_id, lost)
+        except Unavailable:
+            raise
+        except Exception as error:
+            raise Unknown(f"asking for a batch's fate failed: {error!r}") from error
 
     async def _find_out(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
@@ -219,7 +242,7 @@ class Writer:
                 log.warning(
                     "commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure)
                 )
-        raise Unavailable("the database went away while it committed")
+        raise Unknown("the database went away while it committed")
 
     async def _take_link(self) -> Link:
         while self._idle:
@@ -237,7 +260,7 @@ class Writer:
 
 
 def _passes(failure: StatementFailed) -> bool:
-    return failure.sqlstate[:2] in PASSING_CLASSES
+    return failure.sqlstate[:2] in PASSING_CLASSES or failure.sqlstate == SESSION_TIMED_OUT
 
 
 async def _roll_back(link: Link) -> None:

@@ -2,8 +2,9 @@
 
 Rules: a command reads its arguments, asks the module whose rule it is, and prints; no rule lives here. What
 is heavy is imported inside the command, so that `--help` stays quick. Answers go to standard output (with
-`--json` exactly one document), everything else to standard error. Exit status 0: done; 1: refused, or
-something is wrong; 2: the command can't be run as typed or configured, or there is nothing to talk to.
+`--json` exactly one document, of a refusal too), everything else to standard error. Exit status 0: done; 1:
+refused, or something is wrong; 2: the command can't be run as typed or configured, or there is nothing to
+talk to.
 """
 
 

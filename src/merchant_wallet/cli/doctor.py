@@ -16,7 +16,7 @@ import typer
 
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import find_database, has_master_key, read_settings
+from merchant_wallet.cli.session import find_database, has_master_key, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
 from merchant_wallet.config import Settings
 
@@ -99,7 +99,7 @@ _ADVICE: Final = {
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet import db
 
-    settings = read_settings(data)
+    settings = read_running(data)
     yield _check_configuration(settings)
     url = find_database(settings)
     async with await db.connect(url) as conn:

@@ -10,12 +10,16 @@ UNREACHABLE: Final = 2
 
 
 class Failure(Exception):
-    """Ends a command with a sentence on standard error and an exit status."""
+    """Ends a command with a sentence on standard error and an exit status.
 
-    def __init__(self, text: str, status: int = REFUSED) -> None:
+    `code` is the interface's for the same refusal, where it has one.
+    """
+
+    def __init__(self, text: str, status: int = REFUSED, code: int | None = None) -> None:
         super().__init__(text)
         self.text = text
         self.status = status
+        self.code = code
 
 
 def explain(error: Exception) -> Failure | None:
@@ -37,7 +41,7 @@ def _explain_database(error: Exception) -> Failure | None:
     # Imported only now that something failed: a command that works needs few of these.
     import psycopg
 
-    from merchant_wallet.book.writer import Fault, Unavailable
+    from merchant_wallet.book.writer import Fault, Unavailable, Unknown
 
     if isinstance(error, psycopg.errors.UndefinedTable):
         return Failure(
@@ -45,6 +49,12 @@ def _explain_database(error: Exception) -> Failure | None:
         )
     if isinstance(error, psycopg.OperationalError):
         return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
+    if isinstance(error, Unknown):
+        return Failure(
+            f"It is not known whether this was done: {error}. Look at `merchant-wallet book statement` before "
+            "repeating it.",
+            UNREACHABLE,
+        )
     if isinstance(error, Unavailable):
         return Failure(f"Not available now, nothing was done: {error}.", UNREACHABLE)
     if isinstance(error, Fault):
@@ -71,6 +81,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.subusers.controls import SubUserUnknown
 
     if isinstance(error, Refused):
-        return Failure(f"Refused ({error.refusal.code}): {error.refusal.msg}.")
+        refusal = error.refusal
+        return Failure(f"Refused ({refusal.code}): {refusal.msg}.", code=refusal.code)
     known = RateRefused | SettingRefused | MerchantUnknown | RangesExhausted | SecretRefused | SubUserUnknown
     return Failure(str(error)) if isinstance(error, known) else None

@@ -18,6 +18,7 @@ from merchant_wallet.cli.session import Session, name_actor, run
 app = typer.Typer(help="The platform's earned fees.", no_args_is_help=True)
 
 LIST_COLUMNS = ("merchantId", "merchantName", "currency", "held", "withdrawn", "earned")
+DEFAULT_REASON = "platform fees withdrawn"
 
 
 @app.command("list")
@@ -54,10 +55,10 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 def withdraw(
     merchant: MerchantArgument,
     currency: CurrencyArgument,
-    reason: ReasonOption,
     amount: Annotated[
         str | None, typer.Argument(metavar="[AMOUNT]", help="Default: all that is held.", show_default=False)
     ] = None,
+    reason: ReasonOption = DEFAULT_REASON,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,7 +66,7 @@ def withdraw(
 
     \b
     Examples:
-      merchant-wallet fees withdraw Shop KFB --reason "November"
+      merchant-wallet fees withdraw Shop KFB
       merchant-wallet fees withdraw Shop USDT 12.5 --reason "to treasury"
     """
     amount_units = None if amount is None else read_amount(amount)

@@ -1,7 +1,7 @@
 """`book statement` and `book verify`: what reads a journal from end to end."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
@@ -11,6 +11,9 @@ from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from merchant_wallet.book.reads import StatementRow
     from merchant_wallet.book.verify import BookReport
 
 app = typer.Typer()
@@ -39,10 +42,11 @@ def statement(
         Literal["csv", "jsonl"] | None, typer.Option("--format", help="Default: csv.", show_default=False)
     ] = None,
     data: DataOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write every movement, oldest first, to standard output, however many there are.
 
+    With --json it is one document, {"merchantId": …, "rows": […]}; with --format jsonl one per movement.
     Of a whole book each movement comes twice: as the account that pays sees it, and as the one that gets it.
 
     \b
@@ -50,14 +54,16 @@ def statement(
       merchant-wallet book statement Shop --account merchant:KFB > kfb.csv
       merchant-wallet book statement Shop --from 2025-11-01 --to 2025-12-01 --format jsonl
     """
-    if as_json and form == "csv":
-        raise Failure("--json and --format csv contradict each other.", UNREACHABLE)
+    if as_json and form:
+        raise Failure("--json and --format contradict each other.", UNREACHABLE)
     from_ms, to_ms = read_moment(since, "--from"), read_moment(until, "--to")
-    jsonl = as_json or form == "jsonl"
 
     async def act(session: Session) -> None:
+        from merchant_wallet.book import reads
+
         merchant_id = (await session.find(merchant)).merchant_id
-        await _write_statement(session, merchant_id, account, from_ms, to_ms, jsonl)
+        rows = reads.statement(session.conn, merchant_id, account, from_ms, to_ms)
+        await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
 
     run(data, act)
 
@@ -86,32 +92,44 @@ def read_moment(text: str | None, option: str) -> int | None:
     return at_ms
 
 
-async def _write_statement(
-    session: Session,
-    merchant_id: int,
-    account: str | None,
-    from_ms: int | None,
-    to_ms: int | None,
-    jsonl: bool,
-) -> None:
+class Frame(NamedTuple):
+    """How rows become text: each rendered, `between` two of them, and what is around all."""
+
+    head: str
+    render: "Callable[[StatementRow], str]"
+    between: str = ""
+    foot: str = ""
+
+
+def _choose_frame(merchant_id: int, form: str | None, as_json: bool) -> Frame:
     from merchant_wallet.book import reads
 
-    render = reads.render_jsonl if jsonl else reads.render_csv
-    lines = [] if jsonl else [reads.render_csv_header()]
+    if as_json:
+        head = f'{{"merchantId": {merchant_id}, "rows": ['
+        return Frame(head, lambda row: reads.render_jsonl(row).rstrip("\n"), ", ", "]}\n")
+    if form == "jsonl":
+        return Frame("", reads.render_jsonl)
+    return Frame(reads.render_csv_header(), reads.render_csv)
+
+
+async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) -> None:
+    pieces = [frame.head]
     progress, count = terminal.Progress(), 0
     output = typer.get_binary_stream("stdout")
     try:
-        async for row in reads.statement(session.conn, merchant_id, account, from_ms, to_ms):
-            lines.append(render(row))
+        async for row in rows:
+            if count:
+                pieces.append(frame.between)
+            pieces.append(frame.render(row))
             count += 1
-            if len(lines) >= WRITE_ROWS:
-                output.write("".join(lines).encode())
-                lines = []
+            if count % WRITE_ROWS == 0:
+                output.write("".join(pieces).encode())
+                pieces = []
                 progress.tell(f"{count} lines")
     except (ValueError, LookupError) as error:
         # Only the account's name is judged there, before the first row.
         raise Failure(f"--account: {error}.") from None
-    output.write("".join(lines).encode())
+    output.write("".join([*pieces, frame.foot]).encode())
     output.flush()
     progress.end()
 

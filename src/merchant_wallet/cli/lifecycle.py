@@ -1,12 +1,13 @@
 """`up`, `serve`, `work` and `migrate`: running the service and bringing its database up to date."""
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import find_database, read_settings
+from merchant_wallet.cli.session import find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
 from merchant_wallet.config import Settings
 
@@ -54,7 +55,7 @@ def serve(data: DataOption = None) -> None:
     Example:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet serve
     """
-    settings = _with_database(read_settings(data))
+    settings = _find_running(data)
     from merchant_wallet.server import run_serve
 
     raise typer.Exit(run_serve(settings, lambda address: typer.echo(f"ready: {address}")))
@@ -68,7 +69,7 @@ def work(data: DataOption = None) -> None:
     Example:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet work
     """
-    settings = _with_database(read_settings(data))
+    settings = _find_running(data)
     from merchant_wallet.worker import run_work
 
     raise typer.Exit(run_work(settings, lambda: typer.echo("ready: working")))
@@ -82,11 +83,12 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
     Example:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet migrate
     """
-    settings = _with_database(read_settings(data))
+    settings = _find_running(data)
     from merchant_wallet.migrate import migrate as apply_pending
 
     print_answer({"applied": apply_pending(settings.database_url or "", note)}, as_json)
 
 
-def _with_database(settings: Settings) -> Settings:
+def _find_running(data: Path | None) -> Settings:
+    settings = read_running(data)
     return dataclasses.replace(settings, database_url=find_database(settings))

@@ -1,7 +1,7 @@
 """Arguments and options that several commands share, each with one name, one meaning and one help text."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -9,6 +9,20 @@ from merchant_wallet.cli.failures import Failure
 from merchant_wallet.money import parse_units
 
 Currency = Literal["USDT", "KFB"]
+
+JSON_KEY: Final = f"{__name__}.json"
+
+
+def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
+    # `meta` belongs to the whole command line: `wants_json` asks it at the top.
+    ctx.meta[JSON_KEY] = as_json
+    return as_json
+
+
+def wants_json(ctx: typer.Context) -> bool:
+    """Whether the command that ran was given `--json`."""
+    return bool(ctx.meta.get(JSON_KEY))
+
 
 DataOption = Annotated[
     Path | None,
@@ -19,7 +33,7 @@ DataOption = Annotated[
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+JsonOption = Annotated[bool, typer.Option("--json", callback=_remember_json, help="Print one JSON document.")]
 MerchantArgument = Annotated[
     str, typer.Argument(metavar="MERCHANT", help="merchantId, appKey or a name that only one merchant has.")
 ]

@@ -1,7 +1,8 @@
 """The whole program: every group of commands, and the one place where errors become sentences.
 
 Rules: an error that the user can act on is told in one sentence without a traceback; any other is a fault of
-ours and keeps its traceback, without the values of variables, since those may be secrets.
+ours and keeps its traceback, without the values of variables, since those may be secrets. A refusal is an
+answer too: with `--json` it is the one document on standard output.
 """
 
 from typing import Any
@@ -21,8 +22,9 @@ from merchant_wallet.cli import (
     subusers,
     withdrawals,
 )
-from merchant_wallet.cli.failures import explain
-from merchant_wallet.cli.terminal import note
+from merchant_wallet.cli.failures import REFUSED, explain
+from merchant_wallet.cli.options import wants_json
+from merchant_wallet.cli.terminal import note, print_document
 
 
 class Program(TyperGroup):
@@ -38,6 +40,8 @@ class Program(TyperGroup):
             if failure is None:
                 raise
             note(failure.text)
+            if failure.status == REFUSED and wants_json(ctx):
+                print_document({"ok": False, "code": failure.code, "msg": failure.text})
             raise typer.Exit(failure.status) from error
 
 

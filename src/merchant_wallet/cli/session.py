@@ -1,8 +1,9 @@
 """What a command works with: settings, the database that belongs to them, and a book's writer.
 
 Rules: WALLET_DATABASE_URL is used when it is set, as `up` does, else the database of the `up` that runs in
-the data folder. No command makes a new master key for a database that already has merchants: their secrets
-are sealed under another one. Imports are made where they are needed, to keep the start quick.
+the data folder, wherever that one keeps it. No command makes a master key: secrets that were sealed under
+another one than the service's could never be opened by it. Imports are made where they are needed, to keep
+the start quick.
 """
 
 import asyncio
@@ -32,6 +33,24 @@ def read_settings(data: Path | None, **typed: Any) -> Settings:
     """The environment's settings with what was typed over them; None is "not typed". Raises ConfigError."""
     changes = {name: value for name, value in {"data": data, **typed}.items() if value is not None}
     return dataclasses.replace(load_settings(os.environ), **changes)
+
+
+def read_running(data: Path | None) -> Settings:
+    """The settings, with what the `up` that runs in the data folder was told and we were not.
+
+    Raises ConfigError, OSError.
+    """
+    from merchant_wallet.whereabouts import read_note
+
+    settings = read_settings(data)
+    found = read_note(settings.data)
+    if settings.database_url not in (None, found.database_url):
+        # Another database than the running one's, so that its checkpoints are not ours.
+        return settings
+    folder = settings.checkpoint_dir
+    if folder is None and found.checkpoint_dir is not None:
+        folder = Path(found.checkpoint_dir)
+    return dataclasses.replace(settings, database_url=found.database_url, checkpoint_dir=folder)
 
 
 def find_database(settings: Settings) -> str:
@@ -68,11 +87,15 @@ class Session:
         self.conn = conn
 
     async def open_base(self) -> "Base":
-        """The settings, database and keys joined. Raises ConfigError, Failure."""
+        """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
         from merchant_wallet.app import make_base
 
         if not has_master_key(self.settings):
-            await self._refuse_new_key()
+            raise Failure(
+                f"The service's master key is not in {self.settings.data}: "
+                "give its own folder with --data, or set WALLET_MASTER_KEY.",
+                UNREACHABLE,
+            )
         return make_base(self.settings, self.url)
 
     async def find(self, text: str) -> "MerchantRef":
@@ -108,16 +131,6 @@ class Session:
             raise Refused(outcome)
         return outcome
 
-    async def _refuse_new_key(self) -> None:
-        from merchant_wallet.merchants import store
-
-        if await store.list_merchants(self.conn):
-            raise Failure(
-                f"The master key of this database's secrets is not in {self.settings.data}: "
-                "give the service's own folder with --data, or set WALLET_MASTER_KEY.",
-                UNREACHABLE,
-            )
-
 
 def has_master_key(settings: Settings) -> bool:
     """Whether there is a master key already, set or in the data folder."""
@@ -126,7 +139,7 @@ def has_master_key(settings: Settings) -> bool:
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
     """Connect to the database of a data folder, act, and disconnect; raises what `act` raises."""
-    settings = read_settings(data)
+    settings = read_running(data)
     return asyncio.run(_run(settings, find_database(settings), act))
 
 

@@ -2,18 +2,21 @@
 
 import difflib
 import sys
-from typing import Annotated, Final, Literal
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import JsonOption
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import Session, run
 from merchant_wallet.cli.terminal import note, print_document
 
 app = typer.Typer()
 
 SECRET_VARIABLE: Final = "MERCHANT_APP_SECRET"
 PREFIX: Final = "/merchant/"
+Method = Literal["HMAC", "MD5"]
 
 
 @app.command()
@@ -30,34 +33,74 @@ def sign(
             help="The appSecret. Better by the variable: other users of the machine can see arguments.",
         ),
     ] = None,
-    method: Annotated[Literal["HMAC", "MD5"], typer.Option(help="The merchant's method.")] = "HMAC",
+    method: Annotated[
+        Method | None,
+        typer.Option(help="Default: the merchant's; HMAC where the secret is given.", show_default=False),
+    ] = None,
+    data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the string to sign and the signature of a request, whose JSON body is read from standard input.
 
+    Without a secret, those of the merchant that the body's appKey names are used: its newest, and its method.
+
     \b
-    Example:
+    Examples:
+      merchant-wallet sign --path /merchant/getMerchantBalance --data ./wallet-data < body.json
       MERCHANT_APP_SECRET=... merchant-wallet sign --path /merchant/getMerchantBalance < body.json
     """
     _check_path(path)
-    if not secret:
-        raise Failure(f"No secret: set {SECRET_VARIABLE} (or give --secret).", UNREACHABLE)
     if sys.stdin.isatty():
         note("Reading the JSON body; end it with Ctrl-D.")
     body = typer.get_binary_stream("stdin").read()
     from merchant_wallet import signing, wire
 
     fields = wire.signable(wire.parse_body("application/json", body))
-    is_md5 = method == signing.MD5
+    known = Signer(secret, signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
+    chosen = method or known.method
+    is_md5 = chosen == signing.MD5
     signed = signing.md5_string_to_sign(fields) if is_md5 else signing.string_to_sign(path, fields)
-    signature = signing.sign(method, secret, path, fields)
+    signature = signing.sign(chosen, known.secret, path, fields)
     if as_json:
-        print_document({"method": method, "path": path, "stringToSign": signed, "sign": signature})
+        print_document({"method": chosen, "path": path, "stringToSign": signed, "sign": signature})
         return
     typer.echo(f"{signed}\n")
     typer.echo(f"sign: {signature}")
     if is_md5:
         note("MD5 signs that text with &key= and the secret behind it.")
+
+
+class Signer(NamedTuple):
+    """What signs: a secret, and the method when none was typed."""
+
+    secret: str
+    method: Method
+
+    def __repr__(self) -> str:
+        return f"Signer({self.method})"
+
+
+def _find_signer(data: Path | None, app_key: str | None) -> Signer:
+    """The newest secret and the method of the merchant that has this key. Raises Failure."""
+    if not app_key:
+        raise Failure(f"No secret: the body has no appKey to find it by; set {SECRET_VARIABLE}.")
+
+    async def act(session: Session) -> Signer:
+        from merchant_wallet.merchants import store
+
+        keyring = (await session.open_base()).keyring
+        merchant = await store.load_by_app_key(session.conn, keyring, app_key)
+        if merchant is None:
+            raise Failure(f"No merchant has the appKey {app_key!r}.")
+        method: Method = "MD5" if merchant.sign_method == "MD5" else "HMAC"
+        return Signer(merchant.secrets[0], method)
+
+    try:
+        return run(data, act)
+    except Failure as failure:
+        if failure.status != UNREACHABLE:
+            raise
+        raise Failure(f"No secret: {SECRET_VARIABLE} is not set. {failure.text}", UNREACHABLE) from failure
 
 
 def _check_path(path: str) -> None:

@@ -1,12 +1,12 @@
-"""`withdrawals`: listing orders, showing one with its steps, approving and cancelling."""
+"""`withdrawals`: listing orders, showing one with its steps, and what an operator decides about one."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, MerchantOption
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
 from merchant_wallet.cli.session import Session, name_actor, run
 from merchant_wallet.ids import MAX_ID
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.reads import WithdrawalShown
 
-app = typer.Typer(help="Look at withdrawal orders, approve or cancel them.", no_args_is_help=True)
+app = typer.Typer(help="Look at withdrawal orders and decide about them.", no_args_is_help=True)
 
 OPEN: Final = (0, 1, 3)
 LIST_COLUMNS = (
@@ -32,7 +32,12 @@ STEP_COLUMNS = ("stepNo", "fromStatus", "toStatus", "atMs", "cause")
 WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 
 OrderArgument = Annotated[
-    int, typer.Argument(metavar="ORDER_ID", min=1, max=MAX_ID, help="The platform's orderId.")
+    list[str],
+    typer.Argument(
+        metavar="[MERCHANT] ORDER_ID",
+        help="The platform's orderId; it names its merchant by itself.",
+        show_default=False,
+    ),
 ]
 
 
@@ -101,57 +106,121 @@ async def _list_of(
 
 
 @app.command()
-def show(
-    merchant: MerchantArgument, order_id: OrderArgument, data: DataOption = None, as_json: JsonOption = False
-) -> None:
+def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show an order and every step it has taken.
 
     \b
     Example:
-      merchant-wallet withdrawals show Shop 8589934595
+      merchant-wallet withdrawals show 8589934595
     """
+    named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
-        return await _read(session, (await session.find(merchant)).merchant_id, order_id)
+        return await _read(session, await _find_book(session, named), named.order_id)
 
     _print_order(run(data, act), as_json)
 
 
 @app.command()
-def approve(
-    merchant: MerchantArgument, order_id: OrderArgument, data: DataOption = None, as_json: JsonOption = False
-) -> None:
+def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Let an order that is above the merchant's approval limit be paid.
 
     \b
-    Example:
+    Examples:
+      merchant-wallet withdrawals approve 8589934595
       merchant-wallet withdrawals approve Shop 8589934595
     """
     from merchant_wallet.book.commands import Approve
 
-    _print_order(_move(merchant, Approve(order_id, name_actor()), order_id, data), as_json)
+    named = _read_names(names)
+    _print_order(_move(named, Approve(named.order_id, name_actor()), data), as_json)
 
 
 @app.command()
-def cancel(
-    merchant: MerchantArgument, order_id: OrderArgument, data: DataOption = None, as_json: JsonOption = False
-) -> None:
+def cancel(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Cancel an order that nobody has begun to pay, and give its amount back to the merchant.
 
     \b
     Example:
-      merchant-wallet withdrawals cancel Shop 8589934595
+      merchant-wallet withdrawals cancel 8589934595
     """
     from merchant_wallet.book.commands import Cancel
 
-    _print_order(_move(merchant, Cancel(order_id, name_actor()), order_id, data), as_json)
+    named = _read_names(names)
+    _print_order(_move(named, Cancel(named.order_id, name_actor()), data), as_json)
 
 
-def _move(merchant: str, command: "Command", order_id: int, data: DataOption) -> dict[str, Any]:
+@app.command()
+def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Give a failed order's amount back to the merchant, where WALLET_HOLD_REFUNDS kept it on hold.
+
+    \b
+    Example:
+      merchant-wallet withdrawals refund 8589934595
+    """
+    from merchant_wallet.book.commands import Refund
+
+    named = _read_names(names)
+    _print_order(_move(named, Refund(named.order_id), data), as_json)
+
+
+@app.command()
+def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let a frozen order's payout go on, once you have seen that order, journal and chain agree.
+
+    \b
+    Example:
+      merchant-wallet withdrawals thaw 8589934595
+    """
+    named = _read_names(names)
+
     async def act(session: Session) -> dict[str, Any]:
-        merchant_id = (await session.find(merchant)).merchant_id
+        from merchant_wallet.withdrawals import payouts
+
+        merchant_id = await _find_book(session, named)
+        document = await _read(session, merchant_id, named.order_id)
+        if not await payouts.thaw(session.conn, merchant_id, named.order_id):
+            raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
+        return document
+
+    _print_order(run(data, act), as_json)
+    terminal.note(f"Order {named.order_id} is thawed: the workers go on with it.")
+
+
+class Named(NamedTuple):
+    """An order as it was typed: with its merchant, or by an id that names its book."""
+
+    merchant: str | None
+    order_id: int
+
+
+def _read_names(names: list[str]) -> Named:
+    *merchants, typed = names
+    is_id = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MAX_ID))
+    if len(merchants) > 1 or not is_id or not 1 <= int(typed) <= MAX_ID:
+        raise Failure(
+            f"Name the order as ORDER_ID or as MERCHANT ORDER_ID; an orderId is a number from 1 to {MAX_ID}.",
+            UNREACHABLE,
+        )
+    return Named(merchants[0] if merchants else None, int(typed))
+
+
+async def _find_book(session: Session, named: Named) -> int:
+    from merchant_wallet.book import reads
+
+    if named.merchant is not None:
+        return (await session.find(named.merchant)).merchant_id
+    merchant_id = await reads.find_book(session.conn, named.order_id)
+    if merchant_id is None:
+        raise Failure(f"No merchant has an order {named.order_id}.")
+    return merchant_id
+
+
+def _move(named: Named, command: "Command", data: DataOption) -> dict[str, Any]:
+    async def act(session: Session) -> dict[str, Any]:
+        merchant_id = await _find_book(session, named)
         await session.ask(merchant_id, command)
-        return await _read(session, merchant_id, order_id)
+        return await _read(session, merchant_id, named.order_id)
 
     return run(data, act)
 

@@ -19,6 +19,7 @@ from merchant_wallet.merchants.records import Merchant
 Reading = asyncio.Task[Merchant | None]
 
 MAX_KEPT = 100_000
+READ_TIMEOUT_S = 10.0
 
 
 class DirectoryAway(Exception):
@@ -36,6 +37,7 @@ class Directory:
         self._following: dict[str, Reading] = {}
         self._idle: list[store.Connection] = []
         self._turns = asyncio.Semaphore(connections)
+        self._strangers = asyncio.Semaphore(1)
 
     def kept(self, app_key: str) -> Merchant | None:
         """What was read last, without asking the database."""
@@ -59,8 +61,12 @@ class Directory:
             await asyncio.wait((reading,))
         mine = self._reading[app_key] = self._following.pop(app_key)
         try:
-            async with self._connection() as connection:
+            # Whoever guesses keys waits for other guessers, never a merchant that is known for one.
+            turns = self._turns if app_key in self._kept else self._strangers
+            async with asyncio.timeout(READ_TIMEOUT_S), self._connection(turns) as connection:
                 return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
+        except TimeoutError as error:
+            raise DirectoryAway("no answer in time") from error
         finally:
             if self._reading.get(app_key) is mine:
                 del self._reading[app_key]
@@ -88,13 +94,13 @@ class Directory:
 
     async def take_address_index(self, merchant_id: int) -> int:
         """The next address index of a merchant, never given twice. Raises DirectoryAway."""
-        async with self._connection() as connection:
+        async with self._connection(self._turns) as connection:
             return await store.take_address_index(connection, merchant_id)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[store.Connection]:
+    async def _connection(self, turns: asyncio.Semaphore) -> AsyncIterator[store.Connection]:
         """A connection in turn, kept for the next only when nothing went wrong with it."""
-        async with self._turns:
+        async with turns:
             try:
                 connection = self._idle.pop() if self._idle else await db.connect(self._url)
                 try:

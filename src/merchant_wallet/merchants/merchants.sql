@@ -125,3 +125,7 @@ update book set next_range = %(range_no)s::int where merchant_id = %(merchant_id
 -- name: list_books_short_of_ids
 -- Books near the end of their range with no further one.
 select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;
+
+-- name: find_outermost
+-- The first and the last merchant made, whose secrets tell whether the master key is the right one.
+select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;

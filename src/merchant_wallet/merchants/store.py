@@ -130,6 +130,12 @@ async def settings_version(conn: Connection, merchant_id: int) -> int | None:
     return None if row is None else int(row["settings_version"])
 
 
+async def find_outermost(conn: Connection) -> list[int]:
+    """The oldest and the newest merchant's ids; fewer where there are fewer merchants."""
+    row = await _expect(conn, "find_outermost", {})
+    return sorted({row["oldest"], row["newest"]} - {None})
+
+
 async def list_merchants(conn: Connection) -> list[MerchantRef]:
     """Every merchant, oldest first."""
     async with conn.cursor(row_factory=dict_row) as cursor:

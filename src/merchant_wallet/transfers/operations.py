@@ -4,13 +4,14 @@ from merchant_wallet.amounts import require_transfer_amount
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.chains.addresses import parse_wallet_address
-from merchant_wallet.codes import CURRENCY_UNSUPPORTED, WALLET_NOT_FOUND, refuse
+from merchant_wallet.codes import CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import format_rate, format_units
 from merchant_wallet.operation import Operation, Terms
 from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require
 
 ORDER_ID_LENGTH = 64
+NO_ADDRESS = b""
 # A text that is no currency is refused as such, whatever its length: the interface gives none.
 _ANY_LENGTH = 16 * 1024
 
@@ -52,7 +53,8 @@ def _prepare_credit(merchant: Merchant, fields: Fields, terms: Terms) -> Merchan
     try:
         _, address = parse_wallet_address(text)
     except ValueError:
-        refuse(WALLET_NOT_FOUND, "address is not a wallet address of either network")
+        # No wallet has it, which the book says in its turn: after the nonce and the known order.
+        address = NO_ADDRESS
     return MerchantToUser(mc_order_id, address, currency, amount_units)
 
 

@@ -12,7 +12,9 @@ select w.merchant_id, w.order_id
    and (w.status <> 0 or (w.approved_ms is not null and m.status = 'active'))
    and (w.status <> 3 or not %(hold_refunds)s::boolean)
    and p.frozen_ms is null
-   and (p.claimed_until_ms is null or p.claimed_until_ms <= %(now_ms)s::bigint)
+   and (p.claimed_until_ms is null or p.claimed_until_ms <= %(now_ms)s::bigint
+        -- No claim or rest is this long: the clock went back.
+        or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
    and (w.status = 3 or p.decided_ms is not null or w.chain not in (
         select x.chain from payout f join withdrawal x on x.merchant_id = f.merchant_id and x.order_id = f.order_id
          where f.frozen_ms is not null and f.freezes_wallet))
@@ -25,7 +27,8 @@ insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms)
 values (%(merchant_id)s::bigint, %(order_id)s::bigint, 1, %(claimed_by)s::text, %(until_ms)s::bigint)
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, claimed_by = excluded.claimed_by, claimed_until_ms = excluded.claimed_until_ms
- where payout.claimed_until_ms <= %(now_ms)s::bigint and payout.frozen_ms is null
+ where (payout.claimed_until_ms <= %(now_ms)s::bigint or payout.claimed_until_ms > %(now_ms)s::bigint + 60000)
+   and payout.frozen_ms is null
 returning fence, failures;
 
 -- name: read_order

@@ -20,7 +20,7 @@ from merchant_wallet.book.outcomes import (
 )
 from merchant_wallet.book.state import Draft, KnownTransfer, Posting, SubUser
 from merchant_wallet.codes import Refusal
-from merchant_wallet.money import fee_units
+from merchant_wallet.money import MAX_BALANCE_UNITS, fee_units
 
 USER_TO_MERCHANT = "user_to_merchant"
 MERCHANT_TO_USER = "merchant_to_user"
@@ -92,10 +92,10 @@ def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee:
         return NOT_ABOVE_FEE
     if sub_user.limit_debit_units is not None and amount > sub_user.limit_debit_units:
         return DEBIT_LIMIT
-    if sub_user.limit_day_units is not None:
-        spent = sub_user.day_debited if sub_user.day == draft.day else 0
-        if spent + amount > sub_user.limit_day_units:
-            return DEBIT_DAY_LIMIT
+    spent = sub_user.day_debited if sub_user.day == draft.day else 0
+    limit = MAX_BALANCE_UNITS if sub_user.limit_day_units is None else sub_user.limit_day_units
+    if spent + amount > limit:
+        return DEBIT_DAY_LIMIT
     if draft.balances[sub_user.user_id] < amount:
         return INSUFFICIENT
     currency = command.currency

@@ -37,7 +37,7 @@ from merchant_wallet.book.outcomes import (
 )
 from merchant_wallet.book.state import DAY_MS, CallbackDue, Draft, Posting, Step
 from merchant_wallet.codes import Refusal
-from merchant_wallet.money import USDT, fee_units
+from merchant_wallet.money import MAX_BALANCE_UNITS, USDT, fee_units
 
 PENDING: Final = 0
 PROCESSING: Final = 1
@@ -98,10 +98,10 @@ def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None
         return ADDRESS_NOT_ALLOWED
     if fee >= command.amount_units:
         return NOT_ABOVE_FEE
-    if command.daily_limit_units is not None:
-        already = draft.withdrawn_units if draft.withdrawn_day == draft.day else 0
-        if already + command.amount_units > command.daily_limit_units:
-            return WITHDRAW_DAY_LIMIT
+    already = draft.withdrawn_units if draft.withdrawn_day == draft.day else 0
+    limit = MAX_BALANCE_UNITS if command.daily_limit_units is None else command.daily_limit_units
+    if already + command.amount_units > limit:
+        return WITHDRAW_DAY_LIMIT
     if draft.balances[MERCHANT_USDT_ID] < command.amount_units:
         return INSUFFICIENT
     return None if can_take(draft, HOLD_ID, command.amount_units) else BALANCE_LIMIT

@@ -1,0 +1,63 @@
+"""Where the running `up` of a data folder keeps its books, for commands that are given that folder alone.
+
+Rules: the note is there only while an `up` runs that was told its database or its checkpoints' folder from
+outside; what lies in the data folder is found without it. It may hold the database's password, so that its
+owner alone may read it, and it is replaced whole. The master key is never written there.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.config import DATA_DIR_MODE, ConfigError, Settings
+
+NOTE_FILE: Final = "service.json"
+
+
+class Whereabouts(msgspec.Struct, frozen=True, rename="camel"):
+    """The database's URL and the checkpoints' folder; None is "the data folder's own"."""
+
+    database_url: str | None = None
+    checkpoint_dir: str | None = None
+
+
+def write_note(settings: Settings) -> bool:
+    """Write down what was told from outside; with nothing to tell, remove an old note. Raises OSError.
+
+    Gives whether there is a note now.
+    """
+    if settings.database_url is None and settings.checkpoint_dir is None:
+        remove_note(settings.data)
+        return False
+    folder = settings.checkpoint_dir
+    found = Whereabouts(settings.database_url, None if folder is None else str(folder.absolute()))
+    settings.data.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
+    draft = settings.data / f"{NOTE_FILE}.{secrets.token_hex(8)}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(found) + b"\n")
+        draft.replace(settings.data / NOTE_FILE)
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def remove_note(data_dir: Path) -> None:
+    """Remove the note, if there is one. Raises OSError."""
+    (data_dir / NOTE_FILE).unlink(missing_ok=True)
+
+
+def read_note(data_dir: Path) -> Whereabouts:
+    """What the note says, nothing when there is none. Raises ConfigError when it is malformed, OSError."""
+    path = data_dir / NOTE_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Whereabouts)
+    except FileNotFoundError:
+        return Whereabouts()
+    except msgspec.DecodeError:
+        # The cause is left out: it may hold the password.
+        raise ConfigError(f"{path} is malformed; start `up` again, or remove it.") from None

@@ -1,0 +1,136 @@
+"""What the machine does next, drawn at random: mostly what succeeds, now and then what does not."""
+
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from tests.journeys.orders import OPERATIONS
+
+from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
+
+T = TypeVar("T")
+Call = tuple[str, dict[str, Any]]
+"""The name of one of the machine's methods, and its arguments."""
+
+
+def mostly(usual: st.SearchStrategy[T], seldom: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
+    """One of the usual, now and then of the others; not at an end, where Hypothesis likes to look."""
+    return st.integers(0, 15).flatmap(lambda number: seldom if number == 11 else usual)
+
+
+AMOUNTS = st.sampled_from(["1", "10", "10.00", "12.5", "99.99", "250", "0.01", "1500"])
+FINE = st.sampled_from(["1", "10", "10.000", "12.5", "99.999999", "250", "0.000001", "0.00005"])
+BAD = st.sampled_from(["0", "0.00", "01", "1e2", "-1", "1.", ".5", "100000000.01", "0.0000001", "0.001"])
+RATES = mostly(st.sampled_from(["0", "0.01", "0.015", "0.33333333"]), st.just("1"))
+OPTIONAL_AMOUNTS = st.sampled_from(["none", "none", "15", "300"])
+PAIRS = st.sampled_from([("USDT", "KFB"), ("KFB", "USDT")])
+
+
+STEPS: list[type[Command]] = [TakeUp, Settle, Fail, Refund, Cancel, Expire, Approve]
+WAYS: list[list[type[Command]]] = [
+    [Approve, TakeUp, Settle],
+    [TakeUp, Fail, Refund],
+    [TakeUp, Fail],
+    [Approve],
+    [Cancel],
+    [Expire],
+]
+
+USERS = st.sampled_from(["alice", "bob"])
+ANYONE = mostly(USERS, st.just("mallory"))
+NAMES = st.sampled_from(["1", "2", "3", "four", "5 fünf", "6", "7"])
+WALLET_CURRENCY = mostly(st.just("KFB"), st.sampled_from(["USDT", "kfb"]))
+PAYOUT_CURRENCY = mostly(st.just("USDT"), st.just("KFB"))
+
+
+def calls(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Arguments of one of the machine's methods."""
+    return st.fixed_dictionaries(fields)
+
+
+ORDERS = {"amount": mostly(AMOUNTS, BAD), "order": NAMES}
+TRANSFERS = {"currency": WALLET_CURRENCY, "amount": mostly(FINE, BAD), "order": NAMES}
+CALLS: st.SearchStrategy[Call] = st.one_of(
+    st.tuples(st.just("debit"), calls(name=ANYONE, **TRANSFERS)),
+    st.tuples(st.just("credit"), calls(name=ANYONE, form=st.integers(0, 2), **TRANSFERS)),
+    st.tuples(
+        st.just("exchange"),
+        calls(
+            pair=PAIRS,
+            amount=mostly(AMOUNTS, BAD),
+            order=st.none() | NAMES,
+            least=st.sampled_from([None, None, "0", "5", "100"]),
+            other=mostly(st.just(True), st.just(False)),
+        ),
+    ),
+    st.tuples(
+        st.just("withdraw"),
+        calls(chain=st.sampled_from(["ERC20", "TRC20"]), currency=PAYOUT_CURRENCY, **ORDERS),
+    ),
+    st.tuples(st.just("empty"), calls(name=USERS, by=st.sampled_from(["0", "0.000001"]))),
+    st.tuples(
+        st.just("debit_within_limits"),
+        calls(
+            name=USERS,
+            paused=mostly(st.just(False), st.just(True)),
+            each=OPTIONAL_AMOUNTS,
+            day=OPTIONAL_AMOUNTS,
+            amounts=st.lists(FINE, min_size=2, max_size=3),
+        ),
+    ),
+    st.tuples(st.just("read"), calls(amount=mostly(AMOUNTS, BAD), currency=PAYOUT_CURRENCY, name=USERS)),
+)
+
+CHANGES: st.SearchStrategy[Call] = st.one_of(
+    st.tuples(
+        st.just("change_fees"),
+        calls(transfer=RATES, withdraw=RATES, minimum=st.sampled_from(["0", "1", "12.5"])),
+    ),
+    st.tuples(
+        st.just("change_limits"),
+        calls(approval=st.sampled_from(["0", "10", "1000"]), daily=OPTIONAL_AMOUNTS),
+    ),
+    st.tuples(
+        st.just("set_controls"),
+        calls(
+            name=USERS,
+            paused=mostly(st.just(False), st.just(True)),
+            each=OPTIONAL_AMOUNTS,
+            day=OPTIONAL_AMOUNTS,
+        ),
+    ),
+    st.tuples(
+        st.just("set_rate"),
+        calls(
+            pair=PAIRS,
+            rate=mostly(st.sampled_from(["0.1", "0.13"]), st.just("0.00000001")),
+            pause=mostly(st.just(False), st.just(True)),
+        ),
+    ),
+    st.tuples(st.just("wait"), calls(hours=st.sampled_from([1, 9, 25]))),
+    st.tuples(
+        st.just("receive_money"), calls(currency=st.sampled_from(["USDT", "KFB"]), name=st.none() | USERS)
+    ),
+)
+DISTURBANCES: st.SearchStrategy[Call] = st.one_of(
+    st.tuples(
+        st.just("sign_wrongly"),
+        calls(
+            operation=st.sampled_from(OPERATIONS),
+            broken=st.sampled_from(["secret", "path", "sign", "amount"]),
+        ),
+    ),
+    st.tuples(st.just("use_a_nonce_again"), calls(which=st.integers(0, 99))),
+    st.tuples(
+        st.just("shut_for_two_requests"),
+        calls(operation=st.sampled_from(OPERATIONS), suspended=st.booleans()),
+    ),
+)
+LIVES: st.SearchStrategy[Call] = st.one_of(
+    st.tuples(
+        st.just("steps"),
+        calls(which=st.integers(0, 9), commands=st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)),
+    ),
+    st.tuples(st.just("steps"), calls(which=st.integers(0, 9), commands=st.sampled_from(WAYS))),
+    st.tuples(st.just("let_expire"), calls(amount=AMOUNTS, hours=st.sampled_from([23, 25]))),
+    st.tuples(st.just("query"), calls(which=st.integers(0, 9), other=NAMES)),
+)
