@@ -59,7 +59,8 @@ class SharedPostgres:
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Drop a database, sessions and all. An autovacuum of it is not this role's to end: it is waited for."""
+        """Drop a database, sessions and all. An autovacuum of it is not this role's to end: it is waited
+        for."""
         deadline = time.monotonic() + DROP_TIMEOUT_S
         while True:
             try:

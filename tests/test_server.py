@@ -170,7 +170,7 @@ def test_a_port_that_stays_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> N
             holder.bind(("127.0.0.1", 0))
             holder.listen()
             port = holder.getsockname()[1]
-            with pytest.raises(OSError, match=f"can't listen on 127.0.0.1 port {port}"):
+            with pytest.raises(server.CannotListen, match=f"can't listen on 127.0.0.1 port {port}"):
                 await server.choose_port("127.0.0.1", port)
 
     run(scenario())

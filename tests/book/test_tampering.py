@@ -78,7 +78,10 @@ BOOK_TAMPERINGS = [
     ("update account set day_debited = 0 where day_debited > 0", "account"),
     ("update account set currency = 'USDT' where kind = 'subuser'", "account"),
     ("delete from account where account_id = 9", "account"),
-    ("insert into account (merchant_id, account_id, kind, currency) values (1001, 5000, 'subuser', 'KFB')", "account"),
+    (
+        "insert into account (merchant_id, account_id, kind, currency) values (1001, 5000, 'subuser', 'KFB')",
+        "account",
+    ),
     ("update book set entry_count = entry_count + 1", "book"),
     ("update book set id_counter = id_counter + 1", "book"),
     ("update book set head_hash = sha256(head_hash)", "book"),

@@ -1,10 +1,14 @@
-"""`serve` and `work` by themselves, on a database that is there already."""
+"""`up`, `serve` and `work` on a database that is there already."""
 
 import signal
+import stat
 import subprocess
 import urllib.request
+from pathlib import Path
 
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
+
+from merchant_wallet.whereabouts import NOTE_FILE
 
 WAIT_S = 60
 
@@ -55,3 +59,23 @@ def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> No
     finally:
         status = stop(working)
     assert status == 0
+
+
+def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
+    wallet: Wallet, tmp_path: Path
+) -> None:
+    wallet.variables["WALLET_CHECKPOINT_DIR"] = str(tmp_path / "apart")
+    running = start(wallet, "up")
+    note = wallet.folder / NOTE_FILE
+    try:
+        assert first_line(running).startswith("ready: ")
+        assert stat.S_IMODE(note.stat().st_mode) == 0o600
+        told = wallet.variables
+        wallet.variables = {}
+        assert wallet.ask("merchant", "create", "Shop", "--data", wallet.folder)["merchantId"] == 1001
+        assert wallet.ask("doctor", "--data", wallet.folder)["ok"] is True
+        wallet.variables = told
+    finally:
+        status = stop(running)
+    assert status == 0
+    assert not note.exists()

@@ -8,7 +8,7 @@ from tests.cli.conftest import Wallet
 from merchant_wallet.book.commands import Fail, TakeUp
 from merchant_wallet.ids import MAX_ID
 
-FEE_FACTS = "select facts::text from entry where kind = 'withdrawFees' order by entry_id"
+FEE_FACTS = "select facts::text from entry where kind = 'fee_withdraw' order by entry_id"
 
 
 def open_shop(wallet: Wallet) -> int:
@@ -87,7 +87,8 @@ def test_a_refund_that_was_kept_back_is_given(wallet: Wallet) -> None:
     refunded = wallet.ask("withdrawals", "refund", order_id)
     assert (refunded["txnStatus"], refunded["status"]) == ("6", "refunded")
     assert wallet.balance("Shop", "merchant:USDT") == "100"
-    assert wallet.ask("withdrawals", "refund", "Shop", order_id) == refunded
+    assert "Refused (42202)" in wallet.refuse("withdrawals", "refund", "Shop", order_id)
+    assert wallet.ask("withdrawals", "show", order_id) == refunded
     assert wallet.ask("book", "verify")["ok"] is True
 
 

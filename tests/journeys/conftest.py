@@ -99,6 +99,11 @@ class Platform:
         """How many requests wait for their answer."""
         return self.web.joints.counter.under_way
 
+    @property
+    def waiting(self) -> int:
+        """How many commands wait in the lanes."""
+        return self.web.joints.writer.waiting_count
+
     def ask_to_stop(self) -> None:
         """Begin to stop, as a signal would."""
         self._loop.call_soon_threadsafe(self._stop.set)

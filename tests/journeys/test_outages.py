@@ -102,7 +102,10 @@ def test_one_command_that_meets_a_fault_of_ours_spoils_no_other(
 
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
-            asked = [pool.submit(call, mc_order_id) for mc_order_id in ("a", "bad", "b", "c")]
+            # The first is taken up and waits for the book; only the other three wait in the lane.
+            asked = [pool.submit(call, "a")]
+            wait_until(lambda: shop.platform.under_way == 1 and shop.platform.waiting == 0, "one taken up")
+            asked += [pool.submit(call, mc_order_id) for mc_order_id in ("bad", "b", "c")]
             wait_until(lambda: shop.platform.under_way == 4, "four requests under way")
         codes = [future.result().code for future in asked]
     assert (balance, codes, shop.user_balance("alice")) == ("100", [200, 50000, 200, 200], "97")

@@ -189,3 +189,13 @@ def test_another_currency_is_not_supported(currency: str, funded: Shop) -> None:
     address = funded.user("alice")["address"]
     funded.client.expect(40003, DEBIT, **debit("1") | {"currency": currency})
     funded.client.expect(40003, CREDIT, **credit("1", address) | {"currency": currency})
+
+
+def test_an_address_that_is_none_uses_its_nonce_and_meets_its_known_order_like_any_other(
+    funded: Shop,
+) -> None:
+    alice = funded.user("alice")["address"]
+    funded.client.do(CREDIT, **credit("1", alice))
+    funded.client.expect(40900, CREDIT, **credit("1", "garbage"))
+    funded.client.expect(40402, CREDIT, nonceStr="spent", **credit("2", "garbage"))
+    funded.client.expect(40103, CREDIT, nonceStr="spent", **credit("2", alice))
