@@ -20,9 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
 from merchant_wallet.money import parse_units
 
 PREFIX = "WALLET_"
@@ -81,6 +78,10 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _database_url(value: str) -> str:
     if urlsplit(value).scheme not in ("postgresql", "postgres"):
         raise ValueError(value)
+    # Loaded only for this: most commands, their help above all, work without it.
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
     try:
         conninfo_to_dict(value)
     except psycopg.ProgrammingError:

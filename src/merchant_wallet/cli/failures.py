@@ -51,8 +51,8 @@ def _explain_database(error: Exception) -> Failure | None:
         return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
     if isinstance(error, Unknown):
         return Failure(
-            f"It is not known whether this was done: {error}. Look at `merchant-wallet book statement` before "
-            "repeating it.",
+            f"It is not known whether this was done: {error}. "
+            "Look at `merchant-wallet book statement` before repeating it.",
             UNREACHABLE,
         )
     if isinstance(error, Unavailable):
