@@ -222,7 +222,7 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     require_supported(settings)
     logs.set_up(settings.log_level, settings.log_format)
     household = Household(settings, os.environ, say, progress)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, household.ask_to_stop)
     household.run()
     return 0

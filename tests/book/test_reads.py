@@ -341,7 +341,7 @@ def test_every_query_of_reads_can_be_planned(database_url: str) -> None:
     numbers = (
         "merchant_id account_id entry_id posting_no from_id until_id before_id status created_ms order_id"
     )
-    values: dict[str, Any] = dict.fromkeys([*numbers.split(), "after", "page"], 1)
+    values: dict[str, Any] = dict.fromkeys([*numbers.split(), "after", "page", "range_no"], 1)
     values["fees_ids"] = [4, 5]
     with psycopg.connect(database_url, autocommit=True) as conn:
         for query in reads.QUERIES.values():
