@@ -15,7 +15,7 @@ from merchant_wallet.book.outcomes import Outcome
 READS: Final = frozenset(
     {commands.ReadBalances, commands.ReadSubUser, commands.ReadWithdrawal, commands.QuoteWithdrawal}
 )
-LEAST_READS: Final = 16
+LEAST_READS: Final = 4
 
 
 class Job:
