@@ -77,6 +77,7 @@ class Writer:
         self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         # Unlike any other writer's, of this process or another.
         self._batch_prefix = f"{uuid.uuid4().hex}-"
         self._batch_numbers = itertools.count(1)
@@ -108,11 +109,13 @@ class Writer:
         """
         if self._closing:
             raise Unavailable("stopping")
-        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        # Looked up once: until Python 3.12 each look-up of the running loop is a system call.
+        loop = self._loop = self._loop or asyncio.get_running_loop()
+        answer: asyncio.Future[Outcome] = loop.create_future()
         lane = self._lanes.get(merchant_id)
         if lane is None:
             lane = self._lanes[merchant_id] = Lane()
-            task = asyncio.create_task(self._drain(merchant_id))
+            task = loop.create_task(self._drain(merchant_id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif len(lane) >= self._queue_limit:
