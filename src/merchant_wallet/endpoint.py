@@ -218,7 +218,7 @@ class Endpoint:
         operation, merchant = self._operation, caller.merchant
         items = operation.answer(merchant, outcome, self._joints.terms)
         sign = sign_response(
-            merchant.sign_method,  # type: ignore[arg-type]
+            merchant.sign_method,
             caller.secret,
             operation.path,
             present_texts(items),

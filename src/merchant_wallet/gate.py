@@ -126,7 +126,7 @@ class Gate:
     def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
         given = require(fields, "sign", SIGN_LENGTH)
         texts = signable(fields)
-        secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)  # type: ignore[arg-type]
+        secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)
         if secret is None:
             raise Refused(
                 Refusal(

@@ -92,8 +92,7 @@ def _find_signer(data: Path | None, app_key: str | None) -> Signer:
         merchant = await store.load_by_app_key(session.conn, keyring, app_key)
         if merchant is None:
             raise Failure(f"No merchant has the appKey {app_key!r}.")
-        method: Method = "MD5" if merchant.sign_method == "MD5" else "HMAC"
-        return Signer(merchant.secrets[0], method)
+        return Signer(merchant.secrets[0], merchant.sign_method)
 
     try:
         return run(data, act)

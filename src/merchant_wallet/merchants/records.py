@@ -16,7 +16,7 @@ import msgspec
 
 from merchant_wallet.chains.addresses import parse_wallet_address
 from merchant_wallet.money import KFB, RATE_SCALE, USDT, format_rate, format_units, parse_rate, parse_units
-from merchant_wallet.signing import HMAC, MD5
+from merchant_wallet.signing import HMAC, MD5, Method
 
 Network = IPv4Network | IPv6Network
 Value = str | int | bool | list[str] | None
@@ -58,7 +58,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     app_key: str
     status: str
     currency_mode: str
-    sign_method: str
+    sign_method: Method
     secrets: tuple[str, ...]
     callback_secret: str
     networks: tuple[Network, ...]
