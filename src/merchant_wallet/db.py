@@ -28,8 +28,7 @@ RELIABLY: dict[str, Any] = {
 }
 """How every connection is opened."""
 SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
-"""A commit is on the disk even where the database's default is another, and nobody holds a lock in his
-sleep."""
+"""A commit is on the disk whatever the database's default, and nobody holds a lock in his sleep."""
 
 _NAME_LINE = re.compile(r"--\s*name:\s*(.*)")
 

@@ -1,5 +1,4 @@
-"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the order of the interface's
-codes.
+"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the interface's order.
 
 Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed
 authentication counts against its source address, and once there are too many, further failures from there
@@ -177,8 +176,7 @@ def read_address(text: str) -> Address:
 
 
 def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
-    """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, seen from a
-    trusted one.
+    """The client's address: the last hop of X-Forwarded-For that is no trusted proxy, if one tells it.
 
     A header that comes from anyone else says nothing (RFC 7239 section 8.1). What a proxy forwards is given
     in an address's own spelling, since it goes into the log; a hop that is no address is `::`.

@@ -220,8 +220,7 @@ class Writer:
             await self._give_back(link)
 
     async def _insist(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
-        """As `_find_out`; whatever else goes wrong in asking is no answer either, and no reason to run
-        again."""
+        """As `_find_out`; any other failure in asking is no answer either, and no reason to run again."""
         try:
             return await self._find_out(merchant_id, batch_id, lost)
         except Unavailable:

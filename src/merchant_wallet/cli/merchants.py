@@ -260,15 +260,7 @@ def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOp
     Example:
       merchant-wallet merchant suspend Shop
     """
-
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.merchants import store
-
-        merchant_id = (await session.find(merchant)).merchant_id
-        changed = await store.suspend(session.conn, merchant_id)
-        return {"merchantId": merchant_id, "status": "suspended", "changed": changed}
-
-    terminal.print_answer(run(data, act), as_json)
+    _set_status(merchant, data, as_json, suspended=True)
 
 
 @app.command()
@@ -279,13 +271,18 @@ def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOpt
     Example:
       merchant-wallet merchant resume Shop
     """
+    _set_status(merchant, data, as_json, suspended=False)
 
+
+def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bool) -> None:
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.merchants import store
+        from merchant_wallet.merchants import records, store
 
         merchant_id = (await session.find(merchant)).merchant_id
-        changed = await store.resume(session.conn, merchant_id)
-        return {"merchantId": merchant_id, "status": "active", "changed": changed}
+        change = store.suspend if suspended else store.resume
+        changed = await change(session.conn, merchant_id)
+        status = records.SUSPENDED if suspended else records.ACTIVE
+        return {"merchantId": merchant_id, "status": status, "changed": changed}
 
     terminal.print_answer(run(data, act), as_json)
 
