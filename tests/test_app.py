@@ -7,9 +7,10 @@ import pytest
 
 from merchant_wallet import db
 from merchant_wallet.app import require_supported, settle_master_key
-from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, Settings
+from merchant_wallet.config import MASTER_KEY_FILE, ConfigError
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.settings import Settings
 
 OURS, ANOTHER = bytes(32), bytes([1]) * 32
 

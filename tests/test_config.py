@@ -11,11 +11,11 @@ import pytest
 from merchant_wallet.config import (
     MASTER_KEY_FILE,
     ConfigError,
-    Settings,
     describe_settings,
     load_or_create_master_key,
     load_settings,
 )
+from merchant_wallet.settings import Settings
 
 
 def test_without_any_setting_the_defaults_hold() -> None:

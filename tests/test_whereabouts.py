@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.config import ConfigError, Settings
+from merchant_wallet.config import ConfigError
+from merchant_wallet.settings import Settings
 from merchant_wallet.up import Household
 from merchant_wallet.whereabouts import NOTE_FILE, Whereabouts, read_note, remove_note, write_note
 

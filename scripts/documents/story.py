@@ -22,11 +22,11 @@ from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.chains.sandbox import SandboxChain
-from merchant_wallet.config import Settings
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import APP
 from merchant_wallet.merchants.records import Merchant, show_settings
+from merchant_wallet.settings import Settings
 from merchant_wallet.signing import HMAC, sign, string_to_sign
 from merchant_wallet.subusers.wallets import make_link_token
 from merchant_wallet.upkeep import ensure_nonce_partitions

@@ -16,7 +16,7 @@ from merchant_wallet import db
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
-from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, Settings, load_or_create_master_key
+from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, load_or_create_master_key
 from merchant_wallet.endpoint import Joints
 from merchant_wallet.gate import Gate
 from merchant_wallet.logs import AccessLog
@@ -25,6 +25,7 @@ from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operation import Terms
 from merchant_wallet.routes import build_routes
+from merchant_wallet.settings import Settings
 from merchant_wallet.subusers.wallets import make_link_token
 
 WALLET_LINK_KEY = "wallet link"

@@ -21,7 +21,7 @@ from merchant_wallet import db, logs, parent, upkeep
 from merchant_wallet.app import Base, Web, make_base, open_web, settle_master_key
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
-from merchant_wallet.config import Settings
+from merchant_wallet.settings import Settings
 
 log = structlog.get_logger("server")
 

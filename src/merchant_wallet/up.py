@@ -22,8 +22,9 @@ import structlog
 
 from merchant_wallet import logs, postgres
 from merchant_wallet.app import require_supported, settle_master_key
-from merchant_wallet.config import ConfigError, Settings
+from merchant_wallet.config import ConfigError
 from merchant_wallet.migrate import migrate
+from merchant_wallet.settings import Settings
 from merchant_wallet.whereabouts import remove_note, write_note
 
 log = structlog.get_logger("up")

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.config import DATA_DIR_MODE, ConfigError, Settings
+from merchant_wallet.config import DATA_DIR_MODE, ConfigError
+from merchant_wallet.settings import Settings
 
 NOTE_FILE: Final = "service.json"
 

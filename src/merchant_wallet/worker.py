@@ -16,8 +16,8 @@ from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.clock import now_ms
-from merchant_wallet.config import Settings
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
+from merchant_wallet.settings import Settings
 from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.withdrawals.payer import Payer

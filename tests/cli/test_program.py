@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.session import read_running
-from merchant_wallet.config import Settings
+from merchant_wallet.settings import Settings
 from merchant_wallet.whereabouts import remove_note, write_note
 
 COMMANDS = (

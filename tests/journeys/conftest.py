@@ -29,10 +29,10 @@ from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
 from merchant_wallet.clock import now_ms
-from merchant_wallet.config import Settings
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.money import parse_rate, parse_units
+from merchant_wallet.settings import Settings
 from merchant_wallet.subusers import controls
 from merchant_wallet.upkeep import ensure_nonce_partitions
 

@@ -18,7 +18,7 @@ from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, has_master_key, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
-from merchant_wallet.config import Settings
+from merchant_wallet.settings import Settings
 
 app = typer.Typer()
 

@@ -9,7 +9,7 @@ import typer
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
-from merchant_wallet.config import Settings
+from merchant_wallet.settings import Settings
 
 app = typer.Typer()
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.config import MASTER_KEY_FILE, Settings, load_settings
+from merchant_wallet.config import MASTER_KEY_FILE, load_settings
+from merchant_wallet.settings import Settings
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
