@@ -45,8 +45,9 @@ from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.money import KFB, USDT
-from merchant_wallet.routes import build_routes
-from merchant_wallet.server import choose_port, serve_application
+from merchant_wallet.app import Web
+from merchant_wallet.routes import build_endpoints, build_routes
+from merchant_wallet.server import choose_port, serve_web
 from merchant_wallet.signing import HMAC
 
 HOST: Final = "127.0.0.1"
@@ -192,9 +193,11 @@ async def serve(players: list[Player]) -> None:
     address = f"http://{HOST}:{port}"
     access_log = AccessLog(sys.stderr, enabled=True)
     access_log.start()
-    application = build_routes(make_joints(players, access_log, address))
+    joints = make_joints(players, access_log, address)
+    endpoints = build_endpoints(joints)
+    web = Web(endpoints, build_routes(endpoints, joints), joints)
     ready = partial(print, f"ready: {address}", flush=True)
-    await serve_application(application, HOST, port, ready, stop, partial(asyncio.sleep, 0))
+    await serve_web(web, HOST, port, ready, stop, partial(asyncio.sleep, 0))
     await access_log.stop()
 
 

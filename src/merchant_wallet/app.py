@@ -17,14 +17,14 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, load_or_create_master_key
-from merchant_wallet.endpoint import Joints
+from merchant_wallet.endpoint import Endpoint, Joints
 from merchant_wallet.gate import Gate
 from merchant_wallet.logs import AccessLog
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operation import Terms
-from merchant_wallet.routes import build_routes
+from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
 from merchant_wallet.subusers.wallets import make_link_token
 
@@ -117,8 +117,9 @@ def make_terms(base: Base, public_url: str) -> Terms:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The web side: the ASGI application and what it shares."""
+    """The web side: the operations, the ASGI application with everything else, and what they share."""
 
+    endpoints: dict[str, Endpoint]
     application: ASGIApp
     joints: Joints
 
@@ -152,4 +153,5 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
         )
-        yield Web(build_routes(joints), joints)
+        endpoints = build_endpoints(joints)
+        yield Web(endpoints, build_routes(endpoints, joints), joints)

@@ -1,17 +1,22 @@
-"""One operation as an ASGI endpoint: body in, envelope out. The hot path of the whole service.
+"""One operation as an endpoint: body in, envelope out. The hot path of the whole service.
 
 Rules: a request is answered with an envelope whatever happens; a fault is logged with the request's id and
 tells the caller nothing but the code. No request of a known merchant is refused by settings that were only
 kept: they are read again first; a submission that the book finds stale starts over with the fresh ones.
+
+Most requests need no task of their own: they are judged where they arrive, and answered where their batch's
+outcome comes in. Whatever has to ask the database first takes its time in a task.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import structlog
+from starlette.types import Receive, Scope, Send
 
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome, Stale
@@ -38,6 +43,7 @@ from merchant_wallet.logs import AccessLog, RequestIds
 from merchant_wallet.merchants.directory import Directory, DirectoryAway
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operation import Operation, Terms
+from merchant_wallet.pace import Pace
 from merchant_wallet.signing import sign_response
 from merchant_wallet.wire import (
     MAX_BODY_BYTES,
@@ -50,19 +56,18 @@ from merchant_wallet.wire import (
 
 log = structlog.get_logger("endpoint")
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+Reply = Callable[[int, bytes, str, Sequence[Header]], None]
+"""Takes HTTP status, body, request id and further headers; is called once for each request."""
 
 MAX_TRIES: Final = 5
 BODY_TIMEOUT_S: Final = 10
-UNWATCHED: Final = 512
-"""So many requests may wait for their bodies without a time limit; the server takes eight times as many."""
-TOO_LATE: Final = f"the body did not arrive within {BODY_TIMEOUT_S} s"
+TOO_LATE: Final = Refusal(BODY_MALFORMED, f"the body did not arrive within {BODY_TIMEOUT_S} s")
 FAULT: Final = Refusal(INTERNAL_FAULT, "a fault on our side; ask again with the same mcOrderId")
 BUSY: Final = Refusal(
     UNAVAILABLE, "not available right now; ask again with the same mcOrderId", retry_after_s=1
 )
+ONLY_POST: Final = Refusal(METHOD_NOT_ALLOWED, "operations are called with POST")
 
 
 class Counter:
@@ -109,6 +114,7 @@ class Joints:
         self.trusted_proxies = trusted_proxies
         self.request_ids = RequestIds()
         self.counter = Counter()
+        self.pace = Pace()
 
     async def take_address_index(self, merchant_id: int) -> int:
         """The next address index of a merchant."""
@@ -119,98 +125,165 @@ class Joints:
         return await self.writer.submit(merchant.merchant_id, Submission(command))
 
 
+class Call:
+    """One request on its way through an endpoint; `began_s` is on the monotonic clock."""
+
+    __slots__ = ("app_key", "began_s", "body", "content_type", "counted", "reply", "request_id", "source")
+
+    def __init__(
+        self, content_type: str | None, body: bytes, source: str, request_id: str, reply: Reply
+    ) -> None:
+        self.content_type = content_type
+        self.body = body
+        self.source = source
+        self.request_id = request_id
+        self.reply = reply
+        self.began_s = time.monotonic()
+        self.app_key = ""
+        self.counted = False
+
+
 class Endpoint:
-    """The ASGI application of one operation."""
+    """What answers the requests of one operation."""
 
     def __init__(self, operation: Operation, joints: Joints) -> None:
         self._operation = operation
         self._joints = joints
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, method: str, call: Call) -> None:
+        """Answer a request, sooner or later, through its `reply`."""
+        counter = self._joints.counter
+        counter.under_way += 1
+        if method != "POST":
+            self._refuse(call, ONLY_POST, [(b"allow", b"POST")])
+        elif counter.draining:
+            self._refuse(call, BUSY)
+        else:
+            try:
+                self._begin(call)
+            except Exception as error:
+                self._fail(call, error)
+
+    def give_up(self, call: Call, refusal: Refusal) -> None:
+        """Answer a request that never arrived whole."""
+        self._joints.counter.under_way += 1
+        self._refuse(call, refusal)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
-        began = time.monotonic()
-        joints = self._joints
-        counter = joints.counter
-        request_id = joints.request_ids.next()
-        content_type, source = _read_headers(scope, joints.trusted_proxies)
-        counter.under_way += 1
-        try:
-            if scope["method"] != "POST":
-                refusal = Refusal(METHOD_NOT_ALLOWED, "operations are called with POST")
-                await respond(send, request_id, refusal, [(b"allow", b"POST")])
-                code, app_key = METHOD_NOT_ALLOWED, ""
-            elif counter.draining:
-                await respond(send, request_id, BUSY)
-                code, app_key = UNAVAILABLE, ""
-            else:
-                code, app_key = await self._serve(receive, send, content_type, source, request_id)
-        finally:
-            counter.end()
-        joints.access_log.write(
-            request_id, self._operation.path, code, app_key, source, time.monotonic() - began
-        )
+        """As `take`, for a server that speaks ASGI."""
+        content_type, source = _read_headers(scope, self._joints.trusted_proxies)
+        answered: asyncio.Future[tuple[int, bytes, str, Sequence[Header]]]
+        answered = asyncio.get_running_loop().create_future()
 
-    async def _serve(
-        self, receive: Receive, send: Send, content_type: str | None, source: str, request_id: str
-    ) -> tuple[int, str]:
-        app_key = ""
+        def reply(*answer: Any) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        call = Call(content_type, b"", source, self._joints.request_ids.next(), reply)
         try:
-            crowded = self._joints.counter.under_way > UNWATCHED
-            body = await (_read_in_time(receive) if crowded else read_body(receive))
-            fields = parse_body(content_type, body)
-            app_key = require_app_key(fields)
-            answer = await self._carry_out(app_key, fields, source, request_id)
-        except Refused as refused:
-            refusal = self._joints.gate.note(refused.refusal, source)
-        except (Unavailable, DirectoryAway) as error:
-            log.warning("not available", request_id=request_id, reason=str(error))
-            refusal = BUSY
-        except Fault:
-            refusal = FAULT
-        except Exception:
-            log.exception("request failed", request_id=request_id, path=self._operation.path)
-            refusal = FAULT
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                call.body = await read_body(receive)
+        except TimeoutError:
+            self.give_up(call, TOO_LATE)
         else:
-            await send_answer(send, 200, answer, request_id)
-            return SUCCESS, app_key
-        await respond(send, request_id, refusal)
-        return refusal.code, app_key
+            self.take(scope["method"], call)
+        await send_answer(send, *await answered)
 
-    async def _carry_out(self, app_key: str, fields: Fields, source: str, request_id: str) -> bytes:
+    def _begin(self, call: Call) -> None:
+        """Judge a request and hand it to the book. Raises Refused, Unavailable."""
+        fields = parse_body(call.content_type, call.body)
+        call.app_key = require_app_key(fields)
+        merchant = self._joints.directory.kept(call.app_key)
+        if merchant is None:
+            self._take_time(call, self._introduce(call, fields))
+            return
+        try:
+            caller, command = self._judge(call, merchant, fields)
+        except Refused as refused:
+            # Any check may depend on a setting, and an older setting may refuse before a newer one would.
+            self._take_time(call, self._reconsider(call, merchant, fields, refused))
+            return
+        if self._operation.follow is not None:
+            self._take_time(call, self._carry_out(call, merchant, fields))
+            return
+        waiting = self._submit(caller, command, call.request_id)
+        waiting.add_done_callback(partial(self._joints.pace.put, self._finish, call, fields, caller))
+
+    def _judge(self, call: Call, merchant: Merchant, fields: Fields) -> tuple[Caller, Command]:
+        """See that a request may be carried out. Raises Refused."""
+        operation, gate = self._operation, self._joints.gate
+        caller = gate.authenticate(merchant, operation.path, fields, call.source)
+        if not call.counted:
+            gate.count(merchant)
+            call.counted = True
+        gate.admit(merchant, operation)
+        return caller, operation.prepare(merchant, fields, self._joints.terms)
+
+    def _submit(self, caller: Caller, command: Command, request_id: str) -> asyncio.Future[Outcome]:
+        merchant = caller.merchant
+        submission = Submission(command, caller.nonce, merchant.settings_version, request_id)
+        return self._joints.writer.submit(merchant.merchant_id, submission)
+
+    def _finish(self, call: Call, fields: Fields, caller: Caller, waiting: asyncio.Future[Outcome]) -> None:
+        """Answer with the outcome that the book gave."""
+        try:
+            outcome = waiting.result()
+            stale = type(outcome) is Stale
+            body = b"" if stale else self._answer(caller, outcome)
+        except Exception as error:
+            self._fail(call, error)
+            return
+        if stale:
+            self._take_time(call, self._introduce(call, fields))
+        else:
+            self._succeed(call, body)
+
+    def _take_time(self, call: Call, work: Coroutine[Any, Any, bytes]) -> None:
+        task = asyncio.get_running_loop().create_task(self._work(call, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, call: Call, work: Coroutine[Any, Any, bytes]) -> None:
+        try:
+            answer = await work
+        except Exception as error:
+            self._fail(call, error)
+        else:
+            self._succeed(call, answer)
+
+    async def _introduce(self, call: Call, fields: Fields) -> bytes:
+        """As `_carry_out`, for a merchant whose settings are not kept or no longer hold."""
+        return await self._carry_out(call, await self._joints.directory.load(call.app_key), fields)
+
+    async def _reconsider(self, call: Call, merchant: Merchant, fields: Fields, refused: Refused) -> bytes:
+        """As `_carry_out`, for a request that the kept settings refuse."""
+        fresh = await self._joints.directory.refresh(merchant)
+        if fresh is merchant:
+            raise refused
+        return await self._carry_out(call, fresh, fields)
+
+    async def _carry_out(self, call: Call, merchant: Merchant | None, fields: Fields) -> bytes:
         """Judge, submit and answer. Raises Refused, Unavailable, Fault, DirectoryAway."""
-        directory, operation, gate = self._joints.directory, self._operation, self._joints.gate
-        merchant = directory.kept(app_key) or await directory.load(app_key)
-        counted = False
+        directory = self._joints.directory
         for _ in range(MAX_TRIES):
             if merchant is None:
                 raise Refused(unknown_app_key())
             try:
-                caller = gate.authenticate(merchant, operation.path, fields, source)
-                if not counted:
-                    gate.count(merchant)
-                    counted = True
-                gate.admit(merchant, operation)
-                command = operation.prepare(merchant, fields, self._joints.terms)
+                caller, command = self._judge(call, merchant, fields)
             except Refused:
-                # Any check may depend on a setting, and an older setting may refuse before a newer one would.
                 fresh = await directory.refresh(merchant)
                 if fresh is merchant:
                     raise
                 merchant = fresh
                 continue
-            outcome = await self._submit(caller, command, request_id)
+            outcome = await self._submit(caller, command, call.request_id)
+            if self._operation.follow is not None:
+                outcome = await self._operation.follow(merchant, command, outcome, self._joints)
             if not isinstance(outcome, Stale):
                 return self._answer(caller, outcome)
-            merchant = await directory.load(app_key)
+            merchant = await directory.load(call.app_key)
         raise Unavailable("the merchant's settings keep changing")
-
-    async def _submit(self, caller: Caller, command: Command, request_id: str) -> Outcome:
-        merchant, joints = caller.merchant, self._joints
-        submission = Submission(command, caller.nonce, merchant.settings_version, request_id)
-        outcome = await joints.writer.submit(merchant.merchant_id, submission)
-        if self._operation.follow is not None:
-            outcome = await self._operation.follow(merchant, command, outcome, joints)
-        return outcome
 
     def _answer(self, caller: Caller, outcome: Outcome) -> bytes:
         if isinstance(outcome, Refusal):
@@ -228,29 +301,49 @@ class Endpoint:
         )
         return encode_success(items, sign)
 
+    def _fail(self, call: Call, error: Exception) -> None:
+        """Answer a request that `error` ended."""
+        if isinstance(error, Refused):
+            refusal = self._joints.gate.note(error.refusal, call.source)
+        elif isinstance(error, Unavailable | DirectoryAway):
+            log.warning("not available", request_id=call.request_id, reason=str(error))
+            refusal = BUSY
+        else:
+            if not isinstance(error, Fault):
+                log.error(
+                    "request failed",
+                    request_id=call.request_id,
+                    path=self._operation.path,
+                    exc_info=error,
+                )
+            refusal = FAULT
+        self._refuse(call, refusal)
 
-async def _read_in_time(receive: Receive) -> bytes:
-    """The body; mostly it is there at once. A client that never sends it must not keep its place for ever.
+    def _succeed(self, call: Call, body: bytes) -> None:
+        self._close(call, SUCCESS, 200, body, ())
 
-    Only asked for when many requests are under way: a timer costs as much as reading the body does.
-    """
-    task = asyncio.current_task()
-    assert task is not None
-    alarm = asyncio.get_running_loop().call_later(BODY_TIMEOUT_S, task.cancel, TOO_LATE)
-    try:
-        return await read_body(receive)
-    except asyncio.CancelledError as cancelled:
-        if cancelled.args != (TOO_LATE,):
-            raise
-        task.uncancel()
-        raise Refused(Refusal(BODY_MALFORMED, TOO_LATE)) from None
-    finally:
-        alarm.cancel()
+    def _refuse(self, call: Call, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
+        self._close(call, refusal.code, *write_refusal(refusal, headers))
+
+    def _close(self, call: Call, code: int, status: int, body: bytes, headers: Sequence[Header]) -> None:
+        joints = self._joints
+        try:
+            call.reply(status, body, call.request_id, headers)
+        finally:
+            joints.counter.end()
+            joints.access_log.write(
+                call.request_id,
+                self._operation.path,
+                code,
+                call.app_key,
+                call.source,
+                time.monotonic() - call.began_s,
+            )
 
 
 async def read_body(receive: Receive) -> bytes:
     """The request's body, read no further than the largest one allowed and a byte more."""
-    message = await receive()
+    message: MutableMapping[str, Any] = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         return body
@@ -262,18 +355,15 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-async def respond(
-    send: Send, request_id: str, refusal: Refusal, headers: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    """Send a refusal's envelope with its HTTP status."""
-    extra = headers or []
+def write_refusal(refusal: Refusal, headers: Sequence[Header] = ()) -> tuple[int, bytes, Sequence[Header]]:
+    """A refusal's HTTP status, envelope and further headers."""
     if refusal.retry_after_s is not None:
-        extra = [*extra, (b"retry-after", b"%d" % refusal.retry_after_s)]
-    await send_answer(send, CODES[refusal.code].http_status, encode_refusal(refusal), request_id, extra)
+        headers = [*headers, (b"retry-after", b"%d" % refusal.retry_after_s)]
+    return CODES[refusal.code].http_status, encode_refusal(refusal), headers
 
 
 async def send_answer(
-    send: Send, status: int, body: bytes, request_id: str, extra: list[tuple[bytes, bytes]] | None = None
+    send: Send, status: int, body: bytes, request_id: str, extra: Sequence[Header] = ()
 ) -> None:
     """Send an envelope; every answer bears the request's id."""
     headers = [
@@ -281,9 +371,8 @@ async def send_answer(
         (b"content-length", b"%d" % len(body)),
         (b"x-request-id", request_id.encode()),
         (b"cache-control", b"no-store"),
+        *extra,
     ]
-    if extra:
-        headers += extra
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 

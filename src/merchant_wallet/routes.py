@@ -1,8 +1,7 @@
 """Every URL, one line each."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from merchant_wallet.balances.operations import GET_BALANCE
 from merchant_wallet.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
-from merchant_wallet.endpoint import Endpoint, Joints, respond
+from merchant_wallet.endpoint import Endpoint, Joints, send_answer, write_refusal
 from merchant_wallet.exchange.operations import EXCHANGE
 from merchant_wallet.operation import Operation
 from merchant_wallet.subusers.operations import GET_CUSTOMER
@@ -30,27 +29,26 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def build_routes(joints: Joints) -> ASGIApp:
-    """The web application: the eight operations, and a Starlette for everything else."""
-    return Dispatch(
-        {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}, _build_rest(joints)
-    )
+def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
+    """The eight operations by their paths."""
+    return {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}
+
+
+def build_routes(endpoints: Mapping[str, Endpoint], joints: Joints) -> ASGIApp:
+    """The web application as ASGI knows it: the eight operations, and a Starlette for everything else."""
+    return Dispatch(endpoints, _build_rest(joints))
 
 
 class Dispatch:
-    """Hands an operation's request straight to its endpoint.
+    """Hands an operation's request straight to its endpoint, which answers its own errors."""
 
-    Starlette's routing and its two layers of error handling cost as much as all else that an operation does
-    in Python; an endpoint answers its own errors.
-    """
-
-    def __init__(self, operations: Mapping[str, Endpoint], rest: ASGIApp) -> None:
-        self._operations = operations
+    def __init__(self, endpoints: Mapping[str, Endpoint], rest: ASGIApp) -> None:
+        self._endpoints = endpoints
         self._rest = rest
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The answer of whoever has the path."""
-        return (self._operations.get(scope.get("path", "")) or self._rest)(scope, receive, send)
+        return (self._endpoints.get(scope.get("path", "")) or self._rest)(scope, receive, send)
 
 
 def _build_rest(joints: Joints) -> ASGIApp:
@@ -78,9 +76,7 @@ def _build_rest(joints: Joints) -> ASGIApp:
 class _Envelope(Response):
     """A refusal that no operation gives, in the envelope all the same."""
 
-    def __init__(
-        self, joints: Joints, refusal: Refusal, headers: list[tuple[bytes, bytes]] | None = None
-    ) -> None:
+    def __init__(self, joints: Joints, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         super().__init__()
         self._joints = joints
         self._refusal = refusal
@@ -89,8 +85,7 @@ class _Envelope(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         joints, refusal = self._joints, self._refusal
         request_id = joints.request_ids.next()
-        await respond(send, request_id, refusal, self._extra)
-        # Any text may stand in a path, and the line is JSON made by hand.
-        path = msgspec.json.encode(scope["path"]).decode()[1:-1]
+        status, body, headers = write_refusal(refusal, self._extra)
+        await send_answer(send, status, body, request_id, headers)
         peer = (scope.get("client") or ("",))[0]
-        joints.access_log.write(request_id, path, refusal.code, "", peer, 0.0)
+        joints.access_log.write_foreign(request_id, scope["path"], refusal.code, peer)

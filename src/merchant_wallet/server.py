@@ -13,20 +13,16 @@ from typing import Final
 
 import structlog
 import uvloop
-from granian.constants import HTTPModes, Interfaces
-from granian.server.embed import Server
-from starlette.types import ASGIApp
 
 from merchant_wallet import db, logs, parent, upkeep
 from merchant_wallet.app import Base, Web, make_base, open_web, settle_master_key
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
+from merchant_wallet.listener import Listener
 from merchant_wallet.settings import Settings
 
 log = structlog.get_logger("server")
 
-BACKLOG: Final = 4096
-READY_TIMEOUT_S: Final = 20.0
 LINGER_S: Final = 0.3
 """How long a stopping server goes on saying 50300, so that clients are told rather than cut off."""
 BIND_RETRY_S: Final = 30.0
@@ -62,42 +58,30 @@ async def serve(
         keeping = asyncio.create_task(_keep_nonce_days(base))
         try:
             drain = partial(_drain, web, settings.drain_timeout_s)
-            await serve_application(web.application, host, port, lambda: on_ready(address), stop, drain)
+            await serve_web(web, host, port, lambda: on_ready(address), stop, drain)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
 
-async def serve_application(
-    application: ASGIApp,
+async def serve_web(
+    web: Web,
     host: str,
     port: int,
     on_ready: Callable[[], None],
     stop: asyncio.Event,
     drain: Callable[[], Awaitable[None]],
 ) -> None:
-    """Serve an ASGI application until `stop` is set and it has drained."""
-    server = Server(
-        application,
-        address=host,
-        port=port,
-        interface=Interfaces.ASGINL,
-        backlog=BACKLOG,
-        backpressure=BACKLOG,
-        websockets=False,
-        http=HTTPModes.http1,
-        log_enabled=False,
-    )
-    serving = asyncio.create_task(server.serve())
+    """Serve the web side until `stop` is set and it has drained."""
+    listener = Listener(web.endpoints, web.joints, web.application)
+    await listener.start(host, port)
     try:
-        await _wait_ready(host, port, serving)
         _settle_memory()
         on_ready()
-        await _until(stop, serving)
+        await stop.wait()
         await drain()
     finally:
-        server.stop()  # type: ignore[no-untyped-call]  # Granian leaves it untyped.
-        await asyncio.gather(serving, return_exceptions=True)
+        await listener.stop()
 
 
 def _in_url(host: str) -> str:
@@ -137,32 +121,6 @@ async def choose_port(host: str, port: int) -> int:
                 if loop.time() > ends or port == 0:
                     raise CannotListen(f"can't listen on {host} port {port}: {error.strerror}") from error
         await asyncio.sleep(0.2)
-
-
-async def _wait_ready(host: str, port: int, serving: asyncio.Task[None]) -> None:
-    loop = asyncio.get_running_loop()
-    ends = loop.time() + READY_TIMEOUT_S
-    reach = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    while True:
-        if serving.done():
-            raise RuntimeError("the HTTP server ended before it was ready") from serving.exception()
-        try:
-            _, writer = await asyncio.open_connection(reach, port)
-        except OSError:
-            if loop.time() > ends:
-                raise
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return
-
-
-async def _until(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
-    waiting = asyncio.create_task(stop.wait())
-    await asyncio.wait((waiting, serving), return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if serving.done():
-        raise RuntimeError("the HTTP server ended by itself")
 
 
 async def _drain(web: Web, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""A real service for the journeys: Granian and PostgreSQL, web side and workers in a thread of this process.
+"""A real service for the journeys: HTTP and PostgreSQL, web side and workers in a thread of this process.
 
 Rules: one service and one database per module, a merchant of its own per test. A module says with `SETTINGS`
 what its service is set to, with `WORKING` that its workers run too, with `CLOCK_MS` that it moves the clock.

@@ -12,28 +12,36 @@ select nonce from nonce where merchant_id = $1::bigint and nonce = any($2::text[
 
 -- name: read_accounts
 -- The balances of the fixed accounts that the batch names.
-select account_id, balance from account where merchant_id = $1::bigint and account_id = any($2::bigint[]);
+select a.account_id, a.balance
+  from unnest($2::bigint[]) u
+ cross join lateral (select account_id, balance from account where merchant_id = $1::bigint and account_id = u limit 1) a;
+
+-- Each name is looked up by the whole key of its index: `lateral` with a limit leaves no other plan, whereas a join
+-- planned while a table is new reads all rows of the merchant.
 
 -- name: read_sub_users_by_ext
 -- Sub-users by the merchant's own ids, with what their wallets hold.
 select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
        s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
-  from sub_user s join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
- where s.merchant_id = $1::bigint and s.ext_user_id = any($2::text[]);
+  from unnest($2::text[]) u
+ cross join lateral (select * from sub_user where merchant_id = $1::bigint and ext_user_id = u limit 1) s
+ cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
 -- name: read_sub_users_by_address
 -- Sub-users by a wallet address of either network.
 select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
        s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
-  from wallet_address w
-  join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id
-  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
- where w.merchant_id = $1::bigint and w.address = any($2::bytea[]);
+  from unnest($2::bytea[]) u
+ cross join lateral (select user_id from wallet_address where merchant_id = $1::bigint and address = u limit 1) w
+ cross join lateral (select * from sub_user where merchant_id = $1::bigint and user_id = w.user_id limit 1) s
+ cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
 -- name: find_orders
 -- Transfers and exchanges that an order id of the batch names already; mostly none.
-select entry_id, kind, mc_order_id, rate_e8 from entry
- where merchant_id = $1::bigint and mc_order_id = any($2::text[]) and kind = any($3::text[]);
+select e.entry_id, e.kind, e.mc_order_id, e.rate_e8
+  from unnest($2::text[]) u
+ cross join lateral (
+       select * from entry where merchant_id = $1::bigint and mc_order_id = u and kind = any($3::text[]) limit 10) e;
 
 -- name: read_postings
 -- The money of those that were found.

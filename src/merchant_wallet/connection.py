@@ -1,0 +1,293 @@
+"""One client's connection: requests of the operations are read and answered here, with no framework between.
+
+Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order and limits. One request of a
+connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
+next request is for something other than an operation is handed, with its bytes, to the protocol that serves
+everything else, and stays there. Nobody keeps a connection for ever by being slow: see `look_at_clock`.
+
+Of an operation's request only what the endpoint judges by is kept: method, path, two headers and the body.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
+
+import httptools
+
+from merchant_wallet.codes import PATH_UNKNOWN, Refusal
+from merchant_wallet.endpoint import BODY_TIMEOUT_S, TOO_LATE, Call, Endpoint, Header, Joints, write_refusal
+from merchant_wallet.gate import find_source
+from merchant_wallet.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
+
+OPERATION_START: Final = b"POST /merchant/"
+MAX_HEAD_BYTES: Final = 32 * 1024
+MAX_DISCARDED_BYTES: Final = 1024 * 1024
+"""So much of too long a body is still read, so that its sender reads the refusal instead of an error."""
+MAX_AHEAD: Final = 16
+KEEP_ALIVE_S: Final = 75.0
+
+_REASONS: Final = {200: b"OK", 404: b"Not Found", 405: b"Method Not Allowed", 413: b"Content Too Large"}
+_REASONS.update({415: b"Unsupported Media Type", 429: b"Too Many Requests", 500: b"Internal Server Error"})
+_REASONS.update({503: b"Service Unavailable"})
+_BAD_REQUEST: Final = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FIXED: Final = b"\r\ncache-control: no-store\r\ncontent-type: " + RESPONSE_CONTENT_TYPE.encode()
+_UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
+
+
+class Place:
+    """Where connections come from: what they share, and all that are open."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[bytes, Endpoint],
+        joints: Joints,
+        make_other: Callable[[], asyncio.Protocol],
+        max_connections: int,
+    ) -> None:
+        self.endpoints = endpoints
+        self.joints = joints
+        self.make_other = make_other
+        self.max_connections = max_connections
+        self.open: set[Connection] = set()
+        self.date = b""
+        self.closing = False
+
+    def make_connection(self) -> "Connection":
+        """The protocol of a new connection."""
+        return Connection(self)
+
+
+class Connection(asyncio.Protocol):
+    """See the module. `deadline_s` is on the monotonic clock; None while the client waits for us."""
+
+    __slots__ = (
+        "_ahead",
+        "_answering",
+        "_body",
+        "_body_bytes",
+        "_closes",
+        "_content_type",
+        "_forwarded",
+        "_head_bytes",
+        "_parser",
+        "_peer",
+        "_place",
+        "_reading",
+        "_start",
+        "_transport",
+        "_url",
+        "deadline_s",
+    )
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._parser = httptools.HttpRequestParser(self)
+        self._ahead: deque[tuple[Call, bytes, str]] = deque()
+        self._answering = False
+        self._reading = False
+        self._closes = False
+        self._start = b""
+        self._head_bytes = 0
+        self.deadline_s: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is there."""
+        self._transport = cast(asyncio.Transport, transport)
+        peername = transport.get_extra_info("peername")
+        self._peer = str(peername[0]) if peername else ""
+        place = self._place
+        if len(place.open) >= place.max_connections or place.closing:
+            self._transport.close()
+            return
+        place.open.add(self)
+        self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone; what is under way for it goes on, and is answered to nobody."""
+        self._place.open.discard(self)
+        self._ahead.clear()
+
+    def pause_writing(self) -> None:
+        """The client reads its answers slower than it asks."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        if len(self._ahead) < MAX_AHEAD and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, or of several."""
+        if not self._reading:
+            data = self._start + data
+            if not data.startswith(OPERATION_START):
+                self._divert(data)
+                return
+            self._start = b""
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._abort(_BAD_REQUEST)
+            return
+        if self._reading and self._head_bytes > MAX_HEAD_BYTES:
+            self._abort(_BAD_REQUEST)
+
+    def _divert(self, data: bytes) -> None:
+        """Keep the start of what may become an operation's request; hand any other to the other protocol."""
+        if OPERATION_START.startswith(data):
+            self._start = data
+        elif self._answering or self._ahead:
+            # Its answer would have to wait for ours, which the other protocol can't.
+            self._closes = True
+        else:
+            self._place.open.discard(self)
+            other = self._place.make_other()
+            self._transport.set_protocol(other)
+            other.connection_made(self._transport)
+            other.data_received(data)
+
+    # What the parser calls, in this order.
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._reading = True
+        self._url = b""
+        self._content_type: str | None = None
+        self._forwarded: list[str] = []
+        self._body: list[bytes] = []
+        self._body_bytes = self._head_bytes = 0
+        if self.deadline_s is None or not self._answering:
+            self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path."""
+        self._url += url
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._head_bytes += len(name) + len(value)
+        name = name.lower()
+        if name == b"content-type":
+            self._content_type = value.decode("latin-1")
+        elif name == b"x-forwarded-for":
+            self._forwarded.append(value.decode("latin-1"))
+        elif name == b"expect" and value.lower() == b"100-continue" and not self._answering:
+            self._transport.write(_CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body; more than may be in one is counted but not kept."""
+        if self._body_bytes <= MAX_BODY_BYTES:
+            self._body.append(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > MAX_DISCARDED_BYTES and not self._closes:
+            self._closes = True
+            self._transport.pause_reading()
+            self._enqueue("POST")
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        if self._closes:
+            return
+        self._reading = False
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._abort(_BAD_REQUEST)
+            return
+        self._closes = not self._parser.should_keep_alive()
+        self._enqueue(self._parser.get_method().decode("ascii"))
+
+    def _enqueue(self, method: str) -> None:
+        path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        call = self._make_call(body)
+        if self._answering:
+            self._ahead.append((call, path, method))
+            if len(self._ahead) >= MAX_AHEAD:
+                self._transport.pause_reading()
+        else:
+            self._answering = True
+            self.deadline_s = None
+            self._place.joints.pace.put(self._hand_in, call, path, method)
+
+    def _make_call(self, body: bytes) -> Call:
+        joints = self._place.joints
+        trusted, source = joints.trusted_proxies, self._peer
+        if trusted:
+            source = find_source(source, self._forwarded, trusted)
+        return Call(self._content_type, body, source, joints.request_ids.next(), self._reply)
+
+    def _hand_in(self, call: Call, path: bytes, method: str) -> None:
+        endpoint = self._place.endpoints.get(path)
+        if endpoint is not None:
+            endpoint.take(method, call)
+            return
+        status, body, headers = write_refusal(_UNKNOWN)
+        foreign = path.decode("latin-1")
+        self._place.joints.access_log.write_foreign(call.request_id, foreign, PATH_UNKNOWN, call.source)
+        self._reply(status, body, call.request_id, headers)
+
+    def _reply(self, status: int, body: bytes, request_id: str, headers: Sequence[Header]) -> None:
+        """Write an answer, then take the next request that has arrived meanwhile."""
+        if self._transport.is_closing():
+            return
+        closes = self._place.closing or (self._closes and not self._ahead)
+        extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
+        if closes:
+            extra += b"\r\nconnection: close"
+        self._transport.write(
+            b"HTTP/1.1 %d %b%b\r\ncontent-length: %d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b"
+            % (
+                status,
+                _REASONS[status],
+                _FIXED,
+                len(body),
+                self._place.date,
+                request_id.encode(),
+                extra,
+                body,
+            )
+        )
+        self._answering = False
+        if closes:
+            self._transport.close()
+        elif self._ahead:
+            self._take_next()
+        else:
+            self.deadline_s = time.monotonic() + (BODY_TIMEOUT_S if self._reading else KEEP_ALIVE_S)
+
+    def _take_next(self) -> None:
+        call, path, method = self._ahead.popleft()
+        self._answering = True
+        if len(self._ahead) == MAX_AHEAD - 1 and not self._closes:
+            self._transport.resume_reading()
+        self._place.joints.pace.put(self._hand_in, call, path, method)
+
+    def look_at_clock(self, now_s: float) -> None:
+        """Close the connection when its deadline has passed, with an answer if a request is half there."""
+        if self.deadline_s is None or now_s < self.deadline_s:
+            return
+        endpoint = self._place.endpoints.get(self._url) if self._reading else None
+        if endpoint is None:
+            self._transport.close()
+            return
+        self._closes = self._answering = True
+        self.deadline_s = None
+        endpoint.give_up(self._make_call(b""), TOO_LATE)
+
+    def close_if_idle(self) -> None:
+        """Close the connection unless a request of it is under way; that one's answer closes it."""
+        if not self._answering:
+            self._transport.close()
+
+    def _abort(self, answer: bytes) -> None:
+        """Tell the client that its bytes are no request, after what it is still to be told."""
+        self._closes = True
+        self._ahead.clear()
+        if self._answering:
+            self._transport.pause_reading()
+        else:
+            self._transport.write(answer)
+            self._transport.close()

@@ -1,0 +1,100 @@
+"""The HTTP server: a listening socket, and the protocol of each connection that comes in.
+
+Rules: an operation's request is answered by `connection`; every other by uvicorn's protocol with the ASGI
+application, in the same event loop and process. Told to stop, it closes idle connections at once and gives
+those under way a moment to end.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import Final
+
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from merchant_wallet.connection import Place
+from merchant_wallet.endpoint import Endpoint, Joints
+
+BACKLOG: Final = 4096
+MAX_CONNECTIONS: Final = 8192
+TICK_S: Final = 1.0
+KEEP_ALIVE_S: Final = 75
+STOP_TIMEOUT_S: Final = 5.0
+
+
+class Listener:
+    """One listening socket with its connections."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], joints: Joints, application: ASGIApp) -> None:
+        self._config = Config(
+            application,
+            interface="asgi3",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+        )
+        self._config.load()
+        self._others = ServerState()
+        self._place = Place(
+            {path.encode(): endpoint for path, endpoint in endpoints.items()},
+            joints,
+            self._make_other,
+            MAX_CONNECTIONS,
+        )
+        self._server: asyncio.Server | None = None
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError."""
+        self._tick()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._place.make_connection, host, port, backlog=BACKLOG)
+        self._ticking = asyncio.create_task(self._keep_ticking())
+
+    @property
+    def port(self) -> int:
+        """The port listened on."""
+        assert self._server is not None, "asked for once it listens"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Listen no more, let requests under way end, close every connection."""
+        if self._server is None or self._ticking is None:
+            return
+        self._server.close()
+        self._place.closing = True
+        for connection in list(self._place.open):
+            connection.close_if_idle()
+        for other in list(self._others.connections):
+            other.shutdown()
+        ends = time.monotonic() + STOP_TIMEOUT_S
+        # Both kinds of connection end by themselves, and neither tells anyone.
+        while (self._place.open or self._others.connections) and time.monotonic() < ends:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        self._ticking.cancel()
+        await asyncio.gather(self._ticking, return_exceptions=True)
+
+    def _make_other(self) -> asyncio.Protocol:
+        return HttpToolsProtocol(self._config, self._others, {})
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._tick()
+
+    def _tick(self) -> None:
+        """Once a second: the Date header's text (RFC 9110 section 6.6.1), and a look for slow clients."""
+        self._place.date = formatdate(usegmt=True).encode()
+        self._others.default_headers = [(b"date", self._place.date)]
+        now_s = time.monotonic()
+        for connection in list(self._place.open):
+            connection.look_at_clock(now_s)
