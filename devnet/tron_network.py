@@ -1,0 +1,162 @@
+"""A whole TRON network of doubles: the EVM below it, the token deployed, and as many nodes as asked for."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from coincurve import PrivateKey
+
+from devnet.evm_node import EvmDevnet
+from devnet.programs import FOLDER
+from devnet.tron_double import CHAIN_ID, SOLID_LAG, Evm, TronDouble, selector_of
+from devnet.tron_face import TronServer, describe_contract
+from merchant_wallet.chains.addresses import keccak256
+from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.chains.tron_transactions import (
+    TronTransaction,
+    encode_raw,
+    reference_to,
+    signing_hash,
+    txid_of,
+)
+
+TOKEN_FILE = FOLDER / "tokens" / "MockUSDTTron.json"
+# No fees in the EVM's own coin, and any account may be impersonated: the double has checked the signature.
+EVM_OPTIONS = ("--block-base-fee-per-gas", "0", "--gas-price", "0", "--auto-impersonate", "--accounts", "0")
+
+_SUPPLY_UNITS = 10**15
+_LIFE_MS = 60_000
+_FEE_LIMIT_SUN = 50_000_000
+_OWNER_SUN = 10**12
+
+
+class TronNetwork:
+    """The chain, its nodes and its token. Everything takes effect in the next block that is mined."""
+
+    def __init__(
+        self, double: TronDouble, token: bytes, owner: PrivateKey, servers: list[TronServer]
+    ) -> None:
+        self.double = double
+        self.token = token
+        self.owner_key = owner
+        self.owner = address_of(owner)
+        self.servers = servers
+
+    @property
+    def urls(self) -> list[str]:
+        """The nodes' addresses."""
+        return [server.url for server in self.servers]
+
+    def mine(self, count: int = 1, interval_ms: int = 3_000) -> None:
+        """See `TronDouble.mine`."""
+        self.double.mine(count, interval_ms)
+
+    def settle(self) -> None:
+        """Mine until what waits now is irreversible."""
+        self.mine(self.double.solid_lag + 1)
+
+    def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:
+        """Transfer tokens by a real transaction of `key`'s account; gives its id."""
+        return self.send(key, contract=contract or self.token, call_data=transfer_call(recipient, units))
+
+    def send(
+        self, key: PrivateKey, *, contract: bytes, call_data: bytes, fee_limit_sun: int = _FEE_LIMIT_SUN
+    ) -> str:
+        """Call a contract by a real transaction of `key`'s account; gives its id."""
+        block_bytes, block_hash = reference_to(self.double.blocks[self.double.solid_number].id)
+        now_ms = self.double.head.time_ms
+        raw = encode_raw(
+            TronTransaction(
+                ref_block_bytes=block_bytes,
+                ref_block_hash=block_hash,
+                expiration_ms=now_ms + _LIFE_MS,
+                timestamp_ms=now_ms + self.double.made + len(self.double.pending),
+                fee_limit_sun=fee_limit_sun,
+                owner=address_of(key),
+                contract=contract,
+                call_data=call_data,
+            )
+        )
+        signature = key.sign_recoverable(signing_hash(raw), hasher=None)
+        self.double.accept(raw, [signature])
+        return txid_of(raw)
+
+    def fund(self, address: bytes, *, units: int = 0, sun: int = 0) -> None:
+        """Give an address tokens and TRX from nowhere, without a transaction that a scan would see."""
+        if sun:
+            self.double.fund(address, sun)
+        if units:
+            self.operate(transfer_call(address, units))
+
+    def blacklist(self, address: bytes, *, is_listed: bool = True) -> None:
+        """Put an address on the token's blacklist, or take it off."""
+        function = "addBlackList(address)" if is_listed else "removeBlackList(address)"
+        self.operate(selector_of(function) + _word(address))
+
+    def pause(self, *, is_paused: bool = True) -> None:
+        """Stop all transfers of the token, or let them go on."""
+        self.operate(selector_of("pause()" if is_paused else "unpause()"))
+
+    def set_fee(self, basis_points: int, most_usdt: int) -> None:
+        """Have the token keep part of every transfer; below 20 and below 50."""
+        words = basis_points.to_bytes(32, "big") + most_usdt.to_bytes(32, "big")
+        self.operate(selector_of("setParams(uint256,uint256)") + words)
+
+    def operate(self, call_data: bytes) -> None:
+        """Have the token's owner call the token."""
+        self.double.operate(self.owner, self.token, call_data)
+
+    def balance(self, address: bytes) -> int:
+        """Units of the token at an address, now."""
+        call_data = selector_of("balanceOf(address)") + _word(address)
+        return int.from_bytes(self.double.evm.call(self.owner, self.token, call_data, "latest"), "big")
+
+    def deploy(self) -> bytes:
+        """Put another token of the same kind on the chain, owned by the same owner."""
+        return deploy_token(self.double.evm, self.double, self.owner)
+
+
+@contextmanager
+def run_network(
+    nodes: int = 1,
+    *,
+    solid_lag: int = SOLID_LAG,
+    clock: Callable[[], int] | None = None,
+    ports: tuple[int, ...] = (),
+) -> Iterator[TronNetwork]:
+    """A network with so many nodes and its token, whose owner holds all of it; gone at the end."""
+    with ExitStack() as stack:
+        evm = Evm(stack.enter_context(EvmDevnet(chain_id=CHAIN_ID, options=EVM_OPTIONS)).url)
+        stack.callback(evm.close)
+        double = TronDouble(evm, solid_lag=solid_lag, clock=clock)
+        owner = PrivateKey(hashlib.sha256(b"the owner of the devnet's token").digest())
+        token = deploy_token(evm, double, address_of(owner))
+        double.fund(address_of(owner), _OWNER_SUN)
+        double.mine()
+        servers = []
+        for number in range(nodes):
+            servers.append(TronServer(double, ports[number] if ports else 0))
+            stack.callback(servers[-1].close)
+        yield TronNetwork(double, token, owner, servers)
+
+
+def deploy_token(evm: Evm, double: TronDouble, owner: bytes) -> bytes:
+    """Deploy the token for its owner, mined at once; gives its address."""
+    compiled = json.loads(TOKEN_FILE.read_text())
+    code = bytes.fromhex(compiled["bytecode"][2:]) + _SUPPLY_UNITS.to_bytes(32, "big")
+    deployed = evm.send(owner, None, code)
+    evm.ask("evm_mine")
+    token = bytes.fromhex(evm.ask("eth_getTransactionReceipt", deployed)["contractAddress"][2:])
+    double.contracts[token] = describe_contract(token, owner)
+    double.operations += 1
+    return token
+
+
+def address_of(key: PrivateKey) -> bytes:
+    """The 20 bytes of a key's address."""
+    return keccak256(key.public_key.format(compressed=False)[1:])[12:]
+
+
+def _word(address: bytes) -> bytes:
+    return address.rjust(32, b"\0")

@@ -1,0 +1,227 @@
+"""A signer in a process of its own, reached over a Unix socket: the server's side and the client's.
+
+Rules: a frame is its length in 4 bytes, most significant first, and a JSON document of at most 64 KiB; one
+question, one answer, as often as the client likes. The socket is its owner's alone (0600), and the kernel's
+word on who is at the other end is checked as well. What can't be read ends the connection.
+"""
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from merchant_wallet.chains.signer import Signer, SignerAway, SigningRefused, SigningRequest
+
+LARGEST_FRAME: Final = 65_536
+TIMEOUT_S: Final = 10.0
+MAX_CLIENTS: Final = 64
+
+_LENGTH: Final = struct.Struct(">I")
+_PEER: Final = struct.Struct("iII")
+
+log = structlog.get_logger("signer")
+
+
+class WhoPays(msgspec.Struct, frozen=True, tag="wallets"):
+    """Asks for the hot wallets' addresses."""
+
+
+class PleaseSign(msgspec.Struct, frozen=True, tag="sign"):
+    """Asks for a signature."""
+
+    request: SigningRequest
+
+
+class Wallets(msgspec.Struct, frozen=True, tag="wallets"):
+    """The hot wallets' addresses by chain."""
+
+    wallets: dict[str, bytes]
+
+
+class Signature(msgspec.Struct, frozen=True, tag="signature"):
+    """A signature of 65 bytes."""
+
+    signature: bytes
+
+
+class No(msgspec.Struct, frozen=True, tag="refused"):
+    """The signer will not sign (`away` false) or could not (`away` true)."""
+
+    cause: str
+    away: bool
+
+
+Question = WhoPays | PleaseSign
+Answer = Wallets | Signature | No
+
+
+class SocketTaken(Exception):
+    """A signer is listening at this path already."""
+
+
+class SignerServer:
+    """Lets other processes of the same user ask a signer."""
+
+    def __init__(self, signer: Signer, path: Path) -> None:
+        self._signer = signer
+        self._path = path
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen. Raises SocketTaken, OSError."""
+        self._server = await asyncio.start_unix_server(self._serve, sock=_bind(self._path))
+
+    async def close(self) -> None:
+        """Stop listening. A question under way stays without an answer; asked again, it has the same one."""
+        if self._server is None:
+            return
+        self._server.close()
+        for client in self._clients:
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        try:
+            if self._admits(writer.get_extra_info("socket")):
+                await self._answer_all(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            # The client has gone; it knows what it was told.
+            pass
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    def _admits(self, peer: socket.socket) -> bool:
+        uid = uid_of_peer(peer)
+        if uid != os.getuid():
+            log.warning("another user asked for signatures and was sent away", uid=uid)
+            return False
+        return len(self._clients) <= MAX_CLIENTS
+
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                question = msgspec.json.decode(await _read_frame(reader), type=Question)
+            except (msgspec.DecodeError, ValueError) as error:
+                log.warning("a question that can't be read", cause=str(error))
+                return
+            await self._answer(question, writer)
+
+    async def _answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
+        answer: Answer
+        try:
+            if isinstance(question, WhoPays):
+                answer = Wallets(dict(await self._signer.wallets()))
+            else:
+                answer = Signature(await self._signer.sign(question.request))
+        except (SigningRefused, SignerAway) as error:
+            answer = No(str(error), isinstance(error, SignerAway))
+        except Exception:
+            log.exception("a signature failed")
+            answer = No("the signer failed; its log says more", away=True)
+        _write_frame(writer, msgspec.json.encode(answer))
+        await writer.drain()
+
+
+class RemoteSigner:
+    """A `Signer` that asks the one behind a socket, a connection for each question."""
+
+    def __init__(self, path: Path, timeout_s: float = TIMEOUT_S) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        """The hot wallets that the signer has keys for. Raises SignerAway."""
+        answer = await self._ask(WhoPays())
+        if isinstance(answer, Wallets):
+            return answer.wallets
+        raise SignerAway(_cause_of(answer))
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        """The signature r, s, v, 65 bytes. Raises SigningRefused, SignerAway."""
+        answer = await self._ask(PleaseSign(request))
+        if isinstance(answer, Signature):
+            return answer.signature
+        if isinstance(answer, No) and not answer.away:
+            raise SigningRefused(answer.cause)
+        raise SignerAway(_cause_of(answer))
+
+    async def _ask(self, question: Question) -> Answer:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(question)
+        except TimeoutError:
+            cause = f"no answer in {self._timeout_s:g} s"
+        except asyncio.IncompleteReadError:
+            cause = "it hung up"
+        except (OSError, ValueError, msgspec.DecodeError) as error:
+            cause = str(error)
+        raise SignerAway(f"the signer at {self._path} can't be asked: {cause}")
+
+    async def _exchange(self, question: Question) -> Answer:
+        reader, writer = await asyncio.open_unix_connection(self._path)
+        try:
+            _write_frame(writer, msgspec.json.encode(question))
+            await writer.drain()
+            answer: Answer = msgspec.json.decode(await _read_frame(reader), type=Answer)
+            return answer
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+def uid_of_peer(peer: socket.socket) -> int:
+    """The user at the other end of a Unix socket, as the kernel knows it (SO_PEERCRED)."""
+    found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    uid: int = _PEER.unpack(found)[1]
+    return uid
+
+
+def _bind(path: Path) -> socket.socket:
+    """A socket at `path` that was never open to others; one that a dead signer left is cleared away."""
+    if path.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()
+            else:
+                raise SocketTaken(f"A signer is listening at {path} already.")
+    made = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        made.bind(str(path))
+    except BaseException:
+        made.close()
+        raise
+    finally:
+        os.umask(before)
+    return made
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    if length > LARGEST_FRAME:
+        raise ValueError(f"a frame of {length} bytes")
+    return await reader.readexactly(length)
+
+
+def _write_frame(writer: asyncio.StreamWriter, document: bytes) -> None:
+    writer.write(_LENGTH.pack(len(document)) + document)
+
+
+def _cause_of(answer: Answer) -> str:
+    return answer.cause if isinstance(answer, No) else "the signer answered something else than was asked"

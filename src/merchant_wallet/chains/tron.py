@@ -1,0 +1,227 @@
+"""USDT on TRON: builds, takes and judges payouts on real nodes, and reads the chain.
+
+Rules: TRON numbers no transactions, so two that are signed for one payout can both count. A second is
+therefore built only when the first is proven void (`tron_proof`). For the same reason two payouts of the same
+amount to the same recipient would be one transaction, and be paid once, if nothing told their bytes apart:
+each payout takes a little off the time and the fee limit. Time is the chain's, never this machine's: what a
+transaction refers to and how long it lives come from blocks. No answer to a broadcast is a verdict: nodes
+keep the id of what they refused, and call it a duplicate afterwards.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.chains.protocol import (
+    Block,
+    ChainAway,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Payout,
+    SignedTransfer,
+    Transfer,
+    Unpayable,
+    Verdict,
+)
+from merchant_wallet.chains.signer import Signer, SigningRequest
+from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.tron_answers import Resources
+from merchant_wallet.chains.tron_http import DUPLICATE, Prices, TronNode, TronNodes, shown
+from merchant_wallet.chains.tron_proof import TronProof
+from merchant_wallet.chains.tron_reader import TronReader, TronRules, failures_of, usable
+from merchant_wallet.chains.tron_transactions import (
+    TronTransaction,
+    encode_raw,
+    join,
+    recover_owner,
+    reference_to,
+    txid_of,
+)
+
+__all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
+
+TOKEN: Final = "USDT"
+
+_MARK_MS: Final = 60_000
+_MARK_SUN: Final = 1_000_000
+# What a payout weighs in bandwidth: its bytes and the room that the chain keeps for its result.
+_PAYOUT_BYTES: Final = 345
+# For what changes until it is in a block.
+_ENERGY_MARGIN_PERCENT: Final = 20
+
+
+class TronChain(TronReader):
+    """See `protocol.Chain` and `protocol.ChainReader`."""
+
+    def __init__(self, rules: TronRules, nodes: TronNodes, *, wallet: bytes, signer: Signer) -> None:
+        """`wallet` is the signer's hot wallet on this chain, 20 bytes."""
+        super().__init__(rules, nodes)
+        self._signer = signer
+        self._wallet = wallet
+        self._proof = TronProof(self)
+
+    @property
+    def wallet(self) -> bytes:
+        """See `protocol.Chain`."""
+        return self._wallet
+
+    @property
+    def is_sequenced(self) -> bool:
+        """False: see the rules of this module."""
+        return False
+
+    async def next_sequence(self) -> int:
+        """Raises ValueError: TRON numbers no transactions."""
+        raise ValueError("TRON numbers no transactions")
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """Raises ValueError: there is no place that could be left empty."""
+        raise ValueError("TRON numbers no transactions")
+
+    async def funds(self) -> int:
+        """See `protocol.Chain`. Raises ChainAway."""
+        return await self.token.balance(self._wallet, is_solid=True)
+
+    async def examine(self, transfer: Transfer) -> None:
+        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
+        await self._require_payable(transfer)
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway, and what the signer raises."""
+        if earlier and not isinstance(await self.judge(payout, earlier), Lapsed):
+            raise Hindered(Obstacle("node", "what was signed before is not proven void"))
+        await self._require_payable(payout.transfer)
+        raw_data, built_at_block = await self._write(payout)
+        request = SigningRequest(TRC20, "payout", raw_data, payout.payout_id, payout.transfer)
+        signature = await self._signer.sign(request)
+        if recover_owner(raw_data, signature) != self._wallet:
+            raise ValueError("the signer signed with another key than the hot wallet's")
+        return SignedTransfer(join(raw_data, signature), txid_of(raw_data), built_at_block)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Hand the bytes to the nodes in their order until one takes them.
+
+        A node that calls them a duplicate may have refused them before, so the next one gets them too. Raises
+        ChainAway with what each said when none took or knew them; that proves nothing.
+        """
+        said, is_known = [], False
+        for node in self.nodes.all:
+            try:
+                answer = await node.broadcast(raw)
+            except NodeFailed as failure:
+                said.append(str(failure))
+                continue
+            if answer.result:
+                return
+            is_known |= answer.code == DUPLICATE
+            said.append(f"{node.name}: {shown(f'{answer.code} {answer.message}')}")
+        if not is_known:
+            raise ChainAway("; ".join(said))
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """See `protocol.Chain` and `tron_proof`; never raises for what nodes do or say."""
+        return await self._proof.judge(payout, signed)
+
+    async def _write(self, payout: Payout) -> tuple[bytes, int]:
+        """The bytes to be signed, and the number of the block that they refer to."""
+        now_ms, reference = await self.moment()
+        block_bytes, block_hash = reference_to(reference.hash)
+        earlier_ms, less_sun = _mark_of(payout.payout_id)
+        transaction = TronTransaction(
+            ref_block_bytes=block_bytes,
+            ref_block_hash=block_hash,
+            expiration_ms=now_ms + self.rules.lifetime_ms,
+            timestamp_ms=now_ms - earlier_ms,
+            # What isn't needed is not burnt. A limit close to the estimate would only let the transfer fail
+            # when the recipient has spent its last token meanwhile, which doubles the energy.
+            fee_limit_sun=self.rules.fee_cap_sun - less_sun,
+            owner=self._wallet,
+            contract=self.rules.token,
+            call_data=transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
+        )
+        return encode_raw(transaction), reference.number
+
+    async def moment(self) -> tuple[int, Block]:
+        """The chain's time, and an irreversible block to refer to.
+
+        Where several nodes answer it is the second newest's word, so that no single one can set the clock
+        ahead. Raises ChainAway; Hindered while they are so far apart that nobody would take the transaction.
+        """
+
+        async def ask(node: TronNode) -> tuple[int, Block]:
+            return (await node.head()).time_ms, await node.solid()
+
+        answers = await self.nodes.every(ask)
+        moments = sorted(usable(answers), key=lambda moment: moment[0], reverse=True)
+        if not moments:
+            raise ChainAway(failures_of(answers))
+        chosen = moments[min(self.nodes.quorum, len(moments)) - 1]
+        if moments[0][0] - chosen[0] > self.rules.lifetime_ms // 2:
+            raise Hindered(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
+        return chosen
+
+    async def _require_payable(self, transfer: Transfer) -> None:
+        """Raises Unpayable with proof, Hindered with what stands in the way."""
+        if transfer.chain != TRC20 or transfer.token != TOKEN:
+            raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
+        is_frozen, is_refused, is_paused, balance, fee = await asyncio.gather(
+            self.token.is_blacklisted(self._wallet),
+            self.token.is_blacklisted(transfer.recipient),
+            self.token.is_paused(),
+            self.token.balance(self._wallet, is_solid=False),
+            self.token.fee_units(transfer.amount_units),
+        )
+        if is_frozen:
+            raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+        if is_refused:
+            raise Unpayable("the token has blacklisted the recipient")
+        if is_paused:
+            raise Hindered(Obstacle("paused", "the token's owner has paused all transfers"))
+        if balance < transfer.amount_units:
+            raise Hindered(Obstacle("funds", "the hot wallet holds less than the order"))
+        if fee:
+            raise Hindered(Obstacle("fee", "the token takes a fee of its own, so less would arrive"))
+        call = await self.token.simulate(self._wallet, transfer.recipient, transfer.amount_units)
+        if call.revert is not None:
+            raise Hindered(Obstacle("node", f"the transfer would fail now: {call.revert}"))
+        await self._require_affordable(call.energy)
+
+    async def _require_affordable(self, energy: int) -> None:
+        prices, owned, coin_sun = await asyncio.gather(
+            self.nodes.first(TronNode.prices),
+            self.nodes.first(lambda node: node.resources(self._wallet)),
+            self.coin_balance(self._wallet),
+        )
+        estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
+        if estimate_sun > self.rules.fee_cap_sun - _MARK_SUN:
+            cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"
+            raise Hindered(Obstacle("fee", cause))
+        needed_sun = _burnt_sun(self.rules.in_flight, energy, prices, owned)
+        if coin_sun < needed_sun:
+            cause = (
+                f"the hot wallet holds {coin_sun} sun, "
+                f"and {self.rules.in_flight} payouts on their way may burn {needed_sun}"
+            )
+            raise Hindered(Obstacle("fuel", cause))
+
+
+def _mark_of(payout_id: int) -> tuple[int, int]:
+    """What a payout takes off the time of its transaction, in ms, and off its fee limit, in sun.
+
+    Nodes check neither. Two payouts have the same mark once in some 2**35.
+    """
+    digest = hashlib.sha256(payout_id.to_bytes(8, "big")).digest()
+    return int.from_bytes(digest[:4], "big") % _MARK_MS, int.from_bytes(digest[4:8], "big") % _MARK_SUN
+
+
+def _burnt_sun(payouts: int, energy: int, prices: Prices, owned: Resources) -> int:
+    """What so many calls of so much energy burn beyond what the account has staked for or has free."""
+    needed_energy = payouts * energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
+    missing_energy = max(0, needed_energy - max(0, owned.EnergyLimit - owned.EnergyUsed))
+    staked_bytes = max(0, owned.NetLimit - owned.NetUsed)
+    missing_bytes = max(0, payouts * _PAYOUT_BYTES - staked_bytes)
+    return missing_energy * prices.energy_sun + missing_bytes * prices.bandwidth_sun

@@ -1,0 +1,97 @@
+"""What the token's contract on TRON says of itself: balances, pause, blacklist, fee; nothing is sent.
+
+Rules: a token that has no such function reverts, and then the answer is "no": the simulation of the very
+transfer, which comes last, would show what else stands in its way. That somebody is blacklisted is proof for
+giving an order up, so it must stand in irreversible state, on two nodes where several are configured.
+"""
+
+from typing import Final
+
+from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.tron_http import CallResult, TronNode, TronNodes
+
+DECIMALS: Final = 6
+
+_WORD: Final = 32
+_SELECTOR_BYTES: Final = 4
+_BASIS_POINTS: Final = 10_000
+
+
+class TronToken:
+    """The token contract on the configured nodes. Every question raises ChainAway."""
+
+    def __init__(self, contract: bytes, nodes: TronNodes) -> None:
+        self._contract = contract
+        self._nodes = nodes
+
+    async def balance(self, address: bytes, *, is_solid: bool) -> int:
+        """Units at an address, as of the newest solid block or the newest of all."""
+
+        async def ask(node: TronNode) -> int:
+            balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
+            if balance is None:
+                raise NodeFailed(node.name, "there is no token that tells balances")
+            return balance
+
+        return await self._nodes.first(ask)
+
+    async def decimals(self, node: TronNode) -> int | None:
+        """How many decimals one node says the token has. Raises NodeFailed."""
+        return await self._view(node, "decimals()", b"", is_solid=False)
+
+    async def is_paused(self) -> bool:
+        """Whether the token's owner has stopped all transfers."""
+        return bool(await self._nodes.first(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+
+    async def is_blacklisted(self, address: bytes) -> bool:
+        """Whether the token's owner has put an address on its blacklist, for certain.
+
+        Raises Hindered while some nodes or only the newest blocks say so.
+        """
+        now = await self._says_blacklisted(address, is_solid=False)
+        if not any(now):
+            return False
+        solid = await self._says_blacklisted(address, is_solid=True)
+        if sum(solid) >= self._nodes.quorum and all(solid):
+            return True
+        raise Hindered(Obstacle("node", "an address is on the token's blacklist, but not irreversibly so"))
+
+    async def fee_units(self, amount_units: int) -> int:
+        """What the token would keep of a transfer; 0 for as long as USDT takes no fee."""
+        points = await self._nodes.first(
+            lambda node: self._view(node, "basisPointsRate()", b"", is_solid=False)
+        )
+        if not points:
+            return 0
+        most = await self._nodes.first(lambda node: self._view(node, "maximumFee()", b"", is_solid=False))
+        fee = amount_units * points // _BASIS_POINTS
+        return fee if most is None else min(fee, most)
+
+    async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
+        """What the transfer would do now, and the energy that it would take."""
+        words = transfer_call(recipient, amount_units)[_SELECTOR_BYTES:]
+        function = "transfer(address,uint256)"
+        return await self._nodes.first(lambda node: node.call(self._contract, sender, function, words))
+
+    async def _says_blacklisted(self, address: bytes, *, is_solid: bool) -> list[bool]:
+        async def ask(node: TronNode) -> bool:
+            said = await self._view(node, "isBlackListed(address)", _word(address), is_solid=is_solid)
+            return bool(said)
+
+        answers = await self._nodes.every(ask)
+        said = [answer for answer in answers if not isinstance(answer, NodeFailed)]
+        # Where nobody answers this says why, as a ChainAway.
+        return said or [await self._nodes.first(ask)]
+
+    async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
+        """The one number that a function gives, or None where the contract has no such function."""
+        result = await node.call(self._contract, self._contract, function, words, is_solid=is_solid)
+        if result.revert is not None or len(result.returned) != _WORD:
+            return None
+        return int.from_bytes(result.returned, "big")
+
+
+def _word(address: bytes) -> bytes:
+    return address.rjust(_WORD, b"\0")

@@ -1,0 +1,284 @@
+"""Proof on TRON that what was signed is void, and everything that is none."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from devnet.tron_face import TronServer
+from tests.chains.tron_faults import (
+    FAULTS,
+    answer_nothing,
+    both,
+    fall_behind,
+    follow_another_branch,
+    forget,
+    go_away,
+    hide,
+    is_alarmed,
+    is_calm,
+    prune,
+    talk,
+    without_records,
+)
+from tests.chains.tron_scene import (
+    ORDER_UNITS,
+    RECIPIENT,
+    TronScene,
+    open_tron,
+    payout_of,
+)
+
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    Final,
+    Hindered,
+    Lapsed,
+    Pending,
+    SignedTransfer,
+)
+from merchant_wallet.chains.tron_proof import BODIES_AT_ONCE
+
+PAYOUT = payout_of()
+
+
+def test_what_two_nodes_show_expired_and_absent_has_lapsed_and_may_be_built_anew(tron: TronScene) -> None:
+    async def steps() -> tuple[SignedTransfer, SignedTransfer]:
+        first = await tron.sign(PAYOUT)
+        tron.let_expire()
+        assert isinstance(await tron.judge(PAYOUT, first), Lapsed)
+        second = await tron.chain.build(PAYOUT, [first])
+        assert is_calm(await tron.judge(PAYOUT, first, second))
+        await tron.chain.broadcast(second.raw)
+        with pytest.raises(ChainAway, match="EXPIRATION"):
+            await tron.chain.broadcast(first.raw)
+        tron.network.settle()
+        assert await tron.judge(PAYOUT, first, second) == Final(PAYOUT.transfer, second.tx_hash)
+        return first, second
+
+    first, second = tron.play(steps())
+    assert first.tx_hash != second.tx_hash
+    assert tron.network.balance(RECIPIENT) == ORDER_UNITS
+
+
+def test_nothing_is_built_anew_before_the_first_is_proven_void(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        with pytest.raises(Hindered):
+            await tron.chain.build(PAYOUT, [signed])
+        await tron.chain.broadcast(signed.raw)
+        tron.network.settle()
+        with pytest.raises(Hindered):
+            await tron.chain.build(PAYOUT, [signed])
+
+    tron.play(steps())
+    assert len(tron.signer.requests) == 1
+
+
+def test_one_node_is_no_proof_of_absence(lone: TronScene) -> None:
+    async def steps() -> None:
+        signed = await lone.sign(PAYOUT)
+        lone.let_expire()
+        verdict = await lone.judge(PAYOUT, signed)
+        assert is_alarmed(verdict)
+        with pytest.raises(Hindered):
+            await lone.chain.build(PAYOUT, [signed])
+
+    lone.play(steps())
+
+
+def test_one_node_configured_twice_is_still_one(lone: TronScene) -> None:
+    url = lone.network.urls[0]
+    nodes = type(lone.chain.nodes)([url, url + "/"], timeout_s=5)
+    assert len(nodes.all) == 1
+    assert nodes.quorum == 1
+
+
+def test_expired_only_on_the_newest_blocks_is_not_expired(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        tron.network.mine(interval_ms=tron.rules.lifetime_ms + tron.rules.grace_ms)
+        tron.network.mine(tron.network.double.solid_lag - 1)
+        verdict = await tron.judge(PAYOUT, signed)
+        assert is_calm(verdict)
+        tron.network.mine()
+        assert isinstance(await tron.judge(PAYOUT, signed), Lapsed)
+
+    tron.play(steps())
+
+
+def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        tron.network.mine(2 * BODIES_AT_ONCE)
+        await tron.chain.broadcast(signed.raw)
+        # No block for longer than it lives: the next one still takes it, at a time past its expiration.
+        tron.network.mine(interval_ms=tron.rules.lifetime_ms + tron.rules.grace_ms + 60_000)
+        tron.network.settle()
+        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        for server in both(tron):
+            server.switches.edit = without_records
+        assert is_alarmed(await tron.judge(PAYOUT, signed))
+
+    tron.play(steps())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("which", ["the first", "the second", "both"])
+def test_a_faulty_node_never_makes_a_paid_order_look_lapsed_or_dead(
+    tron: TronScene, fault: Any, which: str
+) -> None:
+    faulty = {"the first": slice(0, 1), "the second": slice(1, 2), "both": slice(0, 2)}[which]
+
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        tron.let_expire()
+        for server in tron.network.servers[faulty]:
+            fault(server)
+        verdict = await tron.judge(PAYOUT, signed)
+        assert isinstance(verdict, Pending)
+        assert not verdict.stuck
+        with pytest.raises((Hindered, ChainAway)):
+            await tron.chain.build(PAYOUT, [signed])
+        for server in tron.network.servers:
+            server.switches.__init__()  # type: ignore[misc]  # every switch back to honest
+        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+
+    tron.play(steps())
+    assert len(tron.signer.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [prune, fall_behind, go_away, talk, answer_nothing, follow_another_branch])
+def test_a_faulty_node_is_no_second_witness_that_something_lapsed(tron: TronScene, fault: Any) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        tron.let_expire()
+        fault(both(tron)[1])
+        assert isinstance(await tron.judge(PAYOUT, signed), Pending)
+
+    tron.play(steps())
+
+
+def test_a_block_exchanged_for_an_empty_one_shows_in_the_parents(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        held = tron.network.double.head
+
+        def exchange(path: str, question: dict[str, Any], answer: Any) -> Any:
+            if not path.endswith("getblockbynum") or question["num"] != held.number:
+                return without_records(path, question, answer)
+            numbers = {**answer["block_header"]["raw_data"], "txTrieRoot": "0" * 64}
+            return {"blockID": held.id[:16] + "ef" * 24, "block_header": {"raw_data": numbers}}
+
+        tron.let_expire()
+        for server in both(tron):
+            server.switches.edit = exchange
+        assert is_alarmed(await tron.judge(PAYOUT, signed))
+
+    tron.play(steps())
+
+
+def test_a_whole_branch_of_its_own_is_no_second_witness(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+
+        def forge(block_id: str) -> str:
+            is_later = int(block_id[:16], 16) > signed.built_at_block
+            return (
+                block_id[:16] + hashlib.sha256(block_id.encode()).hexdigest()[16:] if is_later else block_id
+            )
+
+        def branch(path: str, question: dict[str, Any], answer: Any) -> Any:
+            if "blockID" not in answer:
+                return answer
+            numbers = answer["block_header"]["raw_data"]
+            numbers = {**numbers, "parentHash": forge(numbers["parentHash"])}
+            return {"blockID": forge(answer["blockID"]), "block_header": {"raw_data": numbers}}
+
+        tron.let_expire()
+        both(tron)[1].switches.edit = branch
+        verdict = await tron.judge(PAYOUT, signed)
+        assert is_alarmed(verdict)
+        assert "different blocks" in str(verdict)
+
+    tron.play(steps())
+
+
+def test_a_reading_that_begins_too_late_proves_nothing(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        tron.let_expire()
+        for server in both(tron):
+            server.switches.edit = without_records
+        held = tron.network.double.find(signed.tx_hash)
+        assert held is not None
+        late = SignedTransfer(signed.raw, signed.tx_hash, held[0].number + 1)
+        assert is_alarmed(await tron.judge(PAYOUT, late))
+
+    tron.play(steps())
+
+
+def test_payouts_that_lapse_together_read_each_block_once(tron: TronScene) -> None:
+    payouts = [payout_of(number) for number in range(1, 6)]
+
+    async def steps() -> None:
+        signed = [await tron.sign(payout) for payout in payouts]
+        tron.let_expire()
+        for server in both(tron):
+            server.face.asked.clear()
+        for payout, one in zip(payouts, signed, strict=True):
+            assert isinstance(await tron.judge(payout, one), Lapsed)
+        for server in both(tron):
+            read = server.face.asked.count("/walletsolidity/getblockbynum")
+            assert read <= len(tron.network.double.blocks) + len(payouts) * BODIES_AT_ONCE
+
+    tron.play(steps())
+
+
+def test_a_second_node_that_is_merely_behind_is_waited_for(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        tron.network.settle()
+        both(tron)[1].switches.lag = 2
+        assert is_calm(await tron.judge(PAYOUT, signed))
+        tron.network.mine(2)
+        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+
+    tron.play(steps())
+
+
+def test_an_expiration_that_a_second_node_has_not_reached_is_waited_for(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        tron.let_expire()
+        both(tron)[1].switches.lag = 6
+        assert is_calm(await tron.judge(PAYOUT, signed))
+        tron.network.mine(6)
+        assert isinstance(await tron.judge(PAYOUT, signed), Lapsed)
+
+    tron.play(steps())
+
+
+def test_a_second_node_that_lacks_or_says_nothing_is_reported(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        tron.network.settle()
+        for fault in (forget, hide, go_away):
+            both(tron)[1].switches.__init__()  # type: ignore[misc]  # every switch back to honest
+            fault(both(tron)[1])
+            assert is_alarmed(await tron.judge(PAYOUT, signed))
+
+    tron.play(steps())
+
+
+@pytest.mark.parametrize("fault", [forget, prune, fall_behind, hide, go_away, answer_nothing])
+def test_a_faulty_node_among_three_stops_nothing_final(fault: Any) -> None:
+    async def steps(scene: TronScene, server: TronServer) -> None:
+        signed = await scene.pay(PAYOUT)
+        lapsing = await scene.sign(payout_of(2))
+        scene.let_expire()
+        fault(server)
+        assert isinstance(await scene.judge(PAYOUT, signed), Final)
+        assert isinstance(await scene.judge(payout_of(2), lapsing), Lapsed)
+
+    with open_tron(nodes=3) as scene:
+        scene.play(steps(scene, scene.network.servers[0]))

@@ -1,0 +1,188 @@
+"""What keeps a payout on TRON from being signed."""
+
+from typing import Any
+
+import pytest
+from tests.chains.tron_faults import (
+    both,
+    talk,
+)
+from tests.chains.tron_scene import (
+    ORDER_UNITS,
+    OTHER,
+    RECIPIENT,
+    WALLET_UNITS,
+    TronScene,
+    payout_of,
+)
+
+from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    Final,
+    Hindered,
+    Payout,
+    Transfer,
+    Unpayable,
+)
+from merchant_wallet.chains.tron import TronChain
+from merchant_wallet.chains.tron_transactions import parse_envelope, parse_raw
+
+PAYOUT = payout_of()
+
+
+async def obstacle_of(chain: TronChain, payout: Payout = PAYOUT) -> str:
+    with pytest.raises(Hindered) as hindered:
+        await chain.examine(payout.transfer)
+    with pytest.raises(Hindered) as at_building:
+        await chain.build(payout, [])
+    assert at_building.value.obstacle == hindered.value.obstacle
+    return hindered.value.obstacle.kind
+
+
+def test_a_blacklisted_recipient_is_never_signed_for(tron: TronScene) -> None:
+    async def steps() -> None:
+        tron.network.blacklist(RECIPIENT)
+        tron.network.mine()
+        assert await obstacle_of(tron.chain) == "node"
+        tron.network.settle()
+        with pytest.raises(Unpayable, match="recipient"):
+            await tron.chain.examine(PAYOUT.transfer)
+        with pytest.raises(Unpayable, match="recipient"):
+            await tron.chain.build(PAYOUT, [])
+        await tron.chain.examine(payout_of(2, OTHER).transfer)
+
+    tron.play(steps())
+    assert tron.signer.requests == []
+
+
+def test_a_blacklisting_that_one_node_invents_makes_nobody_unpayable(tron: TronScene) -> None:
+    selector = "isBlackListed(address)"
+
+    def accuse(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if question.get("function_selector") == selector and RECIPIENT.hex() in question["parameter"]:
+            return {**answer, "constant_result": [f"{1:064x}"]}
+        return answer
+
+    both(tron)[0].switches.edit = accuse
+    assert tron.play(obstacle_of(tron.chain)) == "node"
+
+
+def test_our_own_wallet_on_the_blacklist_is_a_wallet_obstacle(tron: TronScene) -> None:
+    tron.network.blacklist(tron.wallet)
+    tron.network.settle()
+    assert tron.play(obstacle_of(tron.chain)) == "wallet"
+
+
+def test_a_paused_token_is_an_obstacle_that_passes(tron: TronScene) -> None:
+    async def steps() -> None:
+        tron.network.pause()
+        tron.network.mine()
+        assert await obstacle_of(tron.chain) == "paused"
+        tron.network.pause(is_paused=False)
+        tron.network.mine()
+        await tron.chain.examine(PAYOUT.transfer)
+
+    tron.play(steps())
+
+
+def test_too_few_tokens_are_an_obstacle(tron: TronScene) -> None:
+    assert tron.play(obstacle_of(tron.chain, payout_of(amount_units=WALLET_UNITS + 1))) == "funds"
+    assert tron.play(tron.chain.funds()) == WALLET_UNITS
+
+
+def test_too_little_trx_for_the_payouts_on_their_way_is_an_obstacle(tron: TronScene) -> None:
+    tron.network.double.coins[tron.wallet] = 20_000_000
+    assert tron.play(obstacle_of(tron.chain)) == "fuel"
+    assert len(tron.play(tron.with_rules(in_flight=1).build(PAYOUT, [])).tx_hash) == 64
+    tron.network.double.coins[tron.wallet] = 1_000_000
+    assert tron.play(obstacle_of(tron.with_rules(in_flight=1))) == "fuel"
+
+
+def test_staked_resources_burn_no_trx(tron: TronScene) -> None:
+    staked = {"EnergyLimit": 2_000_000, "EnergyUsed": 0, "NetLimit": 5_000, "NetUsed": 0}
+
+    def stake(path: str, question: dict[str, Any], answer: Any) -> Any:
+        return {**answer, **staked} if path.endswith("getaccountresource") else answer
+
+    for server in both(tron):
+        server.switches.edit = stake
+    tron.network.double.coins[tron.wallet] = 0
+    signed = tron.play(tron.sign(PAYOUT))
+    assert parse_raw(parse_envelope(signed.raw)[0]).fee_limit_sun > 0
+
+
+def test_a_fee_above_the_cap_is_an_obstacle(tron: TronScene) -> None:
+    assert tron.play(obstacle_of(tron.with_rules(fee_cap_sun=14_000_000))) == "fee"
+
+
+def test_a_recipient_that_has_spent_its_last_token_is_still_paid(tron: TronScene) -> None:
+    async def steps() -> None:
+        await tron.pay(PAYOUT)
+        signed = await tron.sign(payout_of(2))
+        tron.network.double.reorganise(1)
+        await tron.chain.broadcast(signed.raw)
+        tron.network.settle()
+        assert isinstance(await tron.judge(payout_of(2), signed), Final)
+
+    tron.play(steps())
+
+
+def test_no_payout_may_burn_more_than_the_cap(tron: TronScene) -> None:
+    signed = tron.play(tron.with_rules(fee_cap_sun=15_000_000).build(PAYOUT, []))
+    assert 14_000_000 < parse_raw(parse_envelope(signed.raw)[0]).fee_limit_sun <= 15_000_000
+
+
+def test_a_fee_taking_token_is_not_paid_with(tron: TronScene) -> None:
+    tron.network.set_fee(10, 5)
+    tron.network.mine()
+    assert tron.play(obstacle_of(tron.chain)) == "fee"
+
+
+def test_a_fee_that_comes_after_signing_shows_in_what_was_moved(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        tron.network.set_fee(10, 5)
+        tron.network.mine()
+        await tron.chain.broadcast(signed.raw)
+        tron.network.settle()
+        arrived = ORDER_UNITS - ORDER_UNITS * 10 // 10_000
+        expected = Transfer(TRC20, "USDT", RECIPIENT, arrived)
+        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash)
+
+    tron.play(steps())
+
+
+def test_a_transfer_that_would_fail_is_not_signed(tron: TronScene) -> None:
+    def revert(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if question.get("function_selector", "").startswith("transfer("):
+            said = {"result": True, "message": b"REVERT opcode executed".hex()}
+            return {"result": said, "constant_result": [""], "transaction": {"ret": [{"ret": "FAILED"}]}}
+        return answer
+
+    for server in both(tron):
+        server.switches.edit = revert
+    assert tron.play(obstacle_of(tron.chain)) == "node"
+
+
+def test_a_payout_of_another_token_or_chain_is_refused(tron: TronScene) -> None:
+    for transfer in (Transfer("ERC20", "USDT", RECIPIENT, 1), Transfer(TRC20, "TRX", RECIPIENT, 1)):
+        with pytest.raises(ValueError, match="can't be paid here"):
+            tron.play(tron.chain.build(Payout(1, transfer), []))
+
+
+def test_nodes_far_apart_in_time_build_nothing(tron: TronScene) -> None:
+    tron.network.mine(10, interval_ms=tron.rules.lifetime_ms)
+    both(tron)[1].switches.lag = 5
+    with pytest.raises(Hindered) as hindered:
+        tron.play(tron.sign(PAYOUT))
+    assert hindered.value.obstacle.kind == "node"
+
+
+def test_a_node_that_talks_nonsense_is_passed_over_where_one_is_enough(tron: TronScene) -> None:
+    talk(both(tron)[0])
+    signed = tron.play(tron.pay(PAYOUT))
+    assert tron.network.double.find(signed.tx_hash) is not None
+    talk(both(tron)[1])
+    with pytest.raises(ChainAway, match="not a TRON answer"):
+        tron.play(tron.chain.funds())

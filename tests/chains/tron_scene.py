@@ -1,0 +1,106 @@
+"""A network of TRON doubles with a funded hot wallet, and the product's chain on its nodes."""
+
+import asyncio
+import hashlib
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from coincurve import PrivateKey
+from devnet.tron_double import CHAIN_ID
+from devnet.tron_network import TronNetwork, address_of, run_network
+
+from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.signer import SigningRequest
+from merchant_wallet.chains.tron import TronChain, TronNodes, TronRules
+from merchant_wallet.chains.tron_transactions import signing_hash
+
+RECIPIENT = bytes(range(1, 21))
+OTHER = bytes(range(101, 121))
+ORDER_UNITS = 12_340_000
+WALLET_UNITS = 1_000_000_000
+WALLET_SUN = 1_000_000_000
+SOLID_LAG = 3
+
+T = TypeVar("T")
+
+
+def key_of(name: str) -> PrivateKey:
+    return PrivateKey(hashlib.sha256(name.encode()).digest())
+
+
+@dataclass
+class KeySigner:
+    """Signs whatever it is asked to, and keeps what that was."""
+
+    key: PrivateKey
+    requests: list[SigningRequest] = field(default_factory=list)
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        return {TRC20: address_of(self.key)}
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        self.requests.append(request)
+        return self.key.sign_recoverable(signing_hash(request.unsigned), hasher=None)
+
+
+@dataclass
+class TronScene:
+    """What a test plays with; `play` runs its steps and closes the connections."""
+
+    network: TronNetwork
+    rules: TronRules
+    signer: KeySigner
+    wallet: bytes
+    chain: TronChain
+
+    def play(self, steps: Coroutine[Any, Any, T]) -> T:
+        async def whole() -> T:
+            try:
+                return await steps
+            finally:
+                await self.chain.close()
+
+        return asyncio.run(whole())
+
+    def with_rules(self, **changes: Any) -> TronChain:
+        """The same chain under other rules."""
+        fields = {name: getattr(self.rules, name) for name in self.rules.__struct_fields__} | changes
+        return TronChain(TronRules(**fields), self.chain.nodes, wallet=self.wallet, signer=self.signer)
+
+    async def sign(self, payout: Payout) -> SignedTransfer:
+        return await self.chain.build(payout, [])
+
+    async def pay(self, payout: Payout) -> SignedTransfer:
+        """Sign, broadcast and mine; not irreversible yet."""
+        signed = await self.sign(payout)
+        await self.chain.broadcast(signed.raw)
+        self.network.mine()
+        return signed
+
+    async def judge(self, payout: Payout, *signed: SignedTransfer) -> Verdict:
+        return await self.chain.judge(payout, signed)
+
+    def let_expire(self) -> None:
+        """Mine until everything signed so far has expired on the irreversible chain."""
+        self.network.mine(4, interval_ms=self.rules.lifetime_ms // 3)
+        self.network.mine(self.network.double.solid_lag + 1, interval_ms=self.rules.grace_ms)
+
+
+def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: int = ORDER_UNITS) -> Payout:
+    return Payout(payout_id, Transfer(TRC20, "USDT", recipient, amount_units))
+
+
+@contextmanager
+def open_tron(nodes: int = 2) -> Iterator[TronScene]:
+    """A scene whose wallet holds tokens and TRX, with everything irreversible."""
+    with run_network(nodes, solid_lag=SOLID_LAG) as network:
+        signer = KeySigner(key_of("hot wallet"))
+        wallet = address_of(signer.key)
+        network.fund(wallet, units=WALLET_UNITS, sun=WALLET_SUN)
+        network.settle()
+        rules = TronRules(chain_id=CHAIN_ID, token=network.token)
+        chain = TronChain(rules, TronNodes(network.urls, timeout_s=5), wallet=wallet, signer=signer)
+        yield TronScene(network, rules, signer, wallet, chain)
