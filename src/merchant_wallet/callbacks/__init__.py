@@ -1,0 +1,1 @@
+"""Telling merchants what became of their orders and deposits: outbox, delivery, where it may go."""

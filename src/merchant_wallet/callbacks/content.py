@@ -1,0 +1,152 @@
+"""What a callback says and how it is signed. Pure.
+
+Rules: what is told of an event is the same at every attempt, whatever happened since; only timestamp, nonce
+and signatures are of the attempt. Values are strings and whole numbers, money is a string, what has no value
+is null and not signed. Two signatures, since receivers know one or the other: `sign` as in a request, and the
+headers of Standard Webhooks 1.0 (https://www.standardwebhooks.com), which the callback secret is the key of.
+"""
+
+import base64
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.money import USDT, format_rate, format_units
+from merchant_wallet.signing import CALLBACK_PATH, sign
+
+DEPOSIT: Final = "deposit"
+FINAL_STATUSES: Final = (2, 4, 5, 6)
+TAKEN: Final = b"success"
+TAKEN_STATUS: Final = 200
+
+Value = str | int | None
+Header = tuple[bytes, bytes]
+
+
+class WithdrawalTold(msgspec.Struct, frozen=True, gc=False):
+    """An order and the status that is told of it; `at_ms` is the moment it came to it."""
+
+    order_id: int
+    status: int
+    at_ms: int
+    mc_order_id: str
+    amount_units: int
+    fee_units: int
+    rate_e8: int
+    chain: str
+    address: str
+    created_ms: int
+    tx_hash: str | None
+
+    def fields(self) -> dict[str, Value]:
+        """The event's own fields, in the order of the documentation."""
+        return {
+            "orderId": self.order_id,
+            "mcOrderId": self.mc_order_id,
+            "amount": format_units(self.amount_units),
+            "amountArrival": format_units(self.amount_units - self.fee_units),
+            "fee": format_units(self.fee_units),
+            "rate": format_rate(self.rate_e8),
+            "currency": USDT,
+            "chainType": self.chain,
+            "address": self.address,
+            "txnStatus": str(self.status),
+            "txnTime": self.created_ms,
+            "createTime": self.created_ms,
+            "finishTime": self.at_ms if self.status in FINAL_STATUSES else None,
+            "txHash": self.tx_hash,
+        }
+
+
+class DepositTold(msgspec.Struct, frozen=True, gc=False):
+    """A deposit and its credit by an entry at `at_ms`; without a user it is the merchant's own."""
+
+    entry_id: int
+    at_ms: int
+    user_id: int | None
+    ext_user_id: str | None
+    chain: str
+    address: bytes
+    tx_hash: str
+    log_index: int
+    amount_units: int
+    currency: str
+    arrival_units: int
+    rate_e8: int
+    seen_ms: int
+
+    def fields(self) -> dict[str, Value]:
+        """The event's own fields, in the order of the documentation; names are those of an exchange."""
+        return {
+            "eventType": DEPOSIT,
+            "transactionId": self.entry_id,
+            "userId": self.user_id,
+            "extUserId": self.ext_user_id,
+            "sendCurrency": USDT,
+            "receiveCurrency": self.currency,
+            "amount": format_units(self.amount_units),
+            "amountArrival": format_units(self.arrival_units),
+            "rate": format_rate(self.rate_e8) if self.rate_e8 else None,
+            "chainType": self.chain,
+            "address": format_address(self.chain, self.address),
+            "txnTime": self.at_ms,
+            "createTime": self.seen_ms,
+            "txHash": self.tx_hash,
+            "logIndex": self.log_index,
+        }
+
+
+Told = WithdrawalTold | DepositTold
+
+
+class Letter(msgspec.Struct, frozen=True):
+    """One attempt's body, and the headers that belong to it."""
+
+    body: bytes
+    headers: Sequence[Header]
+
+
+def write_letter(
+    merchant: Merchant, event_id: str, fields: Mapping[str, Value], nonce: str, at_ms: int
+) -> Letter:
+    """An event's fields as they are sent at this moment, signed with the merchant's newest secret."""
+    told: dict[str, Value] = {
+        "appKey": merchant.app_key,
+        "timestamp": at_ms,
+        "nonceStr": nonce,
+        "eventId": event_id,
+    }
+    told |= fields
+    present = {name: str(value) for name, value in told.items() if value is not None}
+    told["sign"] = sign(merchant.sign_method, merchant.secrets[0], CALLBACK_PATH, present)
+    body = msgspec.json.encode(told)
+    return Letter(body, _headers(merchant.callback_secret, event_id, at_ms // 1000, body))
+
+
+def _headers(secret: str, event_id: str, at_s: int, body: bytes) -> tuple[Header, ...]:
+    return (
+        (b"Content-Type", b"application/json; charset=utf-8"),
+        (b"User-Agent", b"merchant-wallet"),
+        (b"webhook-id", event_id.encode()),
+        (b"webhook-timestamp", b"%d" % at_s),
+        (b"webhook-signature", sign_webhook(secret, event_id, at_s, body)),
+    )
+
+
+def sign_webhook(secret: str, event_id: str, at_s: int, body: bytes) -> bytes:
+    """The `webhook-signature` of Standard Webhooks: HMAC-SHA256 keyed with what `secret` is the Base64 of.
+
+    A callback secret is 32 letters and digits, which are the Base64 of 24 bytes. Raises ValueError.
+    """
+    key = base64.b64decode(secret, validate=True)
+    digest = hmac.digest(key, b"%s.%d.%s" % (event_id.encode(), at_s, body), "sha256")
+    return b"v1," + base64.b64encode(digest)
+
+
+def is_taken(http_status: int, answer: bytes) -> bool:
+    """Whether an answer says that the callback was taken: 200 and the one word, in any case."""
+    return http_status == TAKEN_STATUS and answer.strip().lower() == TAKEN

@@ -1,0 +1,244 @@
+"""The messenger: looks for callbacks to deliver, claims them, and makes many attempts at once.
+
+Rules: an attempt is written down with its claim before anything is sent, and completed afterwards; a
+messenger that dies in between leaves a claim that lapses, and the callback is sent again under the same event
+id: every event is delivered at least once. Merchants are looked at in turn, each with a window of its first
+callbacks, and hosts get places by how quickly they answer (`turns`), so that an endpoint which is dead slows
+no other. Any number of messengers may run.
+"""
+
+import asyncio
+import os
+import random
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.content import TAKEN_STATUS, Letter, Told, is_taken, write_letter
+from merchant_wallet.callbacks.guard import read_host
+from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
+from merchant_wallet.callbacks.schedule import pause_ms
+from merchant_wallet.callbacks.sender import Answer
+from merchant_wallet.callbacks.turns import QUICK_LIMIT, Turns
+from merchant_wallet.clock import now_ms
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.workers import Connect, Line, repeat
+
+POLL_INTERVAL_S: Final = 0.2
+PARALLEL: Final = 128
+"""Attempts under way at once."""
+WRITERS: Final = 4
+"""Connections on which results are written down."""
+CLAIM_MS: Final = 30_000
+"""Three times as long as an attempt takes at most."""
+PAGE: Final = 500
+"""Merchants that are looked at in one turn."""
+MOST_KEPT: Final = 10_000
+"""Merchants that are kept in memory."""
+
+NONCE_BYTES: Final = 16
+"""In hexadecimal, as long as a nonceStr may be."""
+NOWHERE: Final = "there is no URL to send it to"
+OUR_FAULT: Final = "a fault of this service, its log says which"
+
+log = structlog.get_logger(__name__)
+
+
+def _make_nonce() -> str:
+    return secrets.token_hex(NONCE_BYTES)
+
+
+class Post(Protocol):
+    """What sends a letter: `sender.Sender`."""
+
+    async def send(self, url: str, letter: Letter) -> Answer:
+        """Send a letter to a URL."""
+
+
+class Messenger:
+    """One worker that delivers callbacks. `wake` may be set from outside to look at the queue at once."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        keyring: Keyring,
+        post: Post,
+        *,
+        parallel: int = PARALLEL,
+        claim_ms: int = CLAIM_MS,
+        clock: Callable[[], int] = now_ms,
+        draw: Callable[[], float] = random.random,
+        make_nonce: Callable[[], str] = _make_nonce,
+        name: str | None = None,
+    ) -> None:
+        self.wake = asyncio.Event()
+        self._queue = Line(connect)
+        self._lines = [Line(connect) for _ in range(WRITERS)]
+        # The last one used is used next, so that no more connections are opened than are needed.
+        self._free_lines: asyncio.LifoQueue[Line] = asyncio.LifoQueue()
+        for line in self._lines:
+            self._free_lines.put_nowait(line)
+        self._keyring = keyring
+        self._post = post
+        self._turns = Turns(parallel)
+        self._claim_ms = claim_ms
+        self._clock = clock
+        self._draw = draw
+        self._make_nonce = make_nonce
+        self._name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._merchants: OrderedDict[int, Merchant] = OrderedDict()
+        self._after = 0
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Deliver until told to stop, then finish the attempts under way and close the connections."""
+        try:
+            await repeat("messenger", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Finish the attempts under way and close the connections."""
+        await self.finish()
+        for line in (self._queue, *self._lines):
+            await line.close()
+
+    async def finish(self) -> None:
+        """Wait for the attempts under way."""
+        while self._running:
+            await asyncio.wait(list(self._running))
+
+    async def start_due(self) -> int:
+        """Begin attempts for due callbacks of the next page of merchants; gives how many began."""
+        if self._turns.free <= 0:
+            return 0
+        due = await self._peek()
+        taken = {key: url for key, url in due if self._turns.take(read_host(url or ""))}
+        begun: set[Key] = set()
+        try:
+            for claim, told in await self._claim(taken):
+                begun.add(claim.key)
+                task = asyncio.create_task(self._work_on(claim, told, taken[claim.key]))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+        finally:
+            for key in taken.keys() - begun:
+                self._turns.give_back(read_host(taken[key] or ""))
+        return len(begun)
+
+    async def _peek(self) -> list[Waiting]:
+        connection = await self._queue.get()
+        page = await outbox.list_waiting(connection, after=self._after, limit=PAGE)
+        self._after = page[-1][0] if len(page) == PAGE else 0
+        if self._after:
+            self.wake.set()
+        merchant_ids = [merchant_id for merchant_id, paused in page if not paused]
+        if not merchant_ids:
+            return []
+        # The first of every merchant, whatever the others have: most may be of hosts that have no place left.
+        limit = PAGE + 2 * self._turns.free
+        return await outbox.peek_due(connection, merchant_ids, self._clock(), each=QUICK_LIMIT, limit=limit)
+
+    async def _claim(self, keys: Mapping[Key, str | None]) -> list[tuple[Claim, Told | None]]:
+        if not keys:
+            return []
+        connection, now = await self._queue.get(), self._clock()
+        claims = await outbox.claim(
+            connection, keys, claimed_by=self._name, now_ms=now, until_ms=now + self._claim_ms
+        )
+        told = await outbox.read_told(connection, claims)
+        return [(claim, told.get(claim.key)) for claim in claims]
+
+    async def _work_on(self, claim: Claim, told: Told | None, url: str | None) -> None:
+        """Make the attempt and write down what came of it; whatever goes wrong is logged with the event."""
+        answer = Answer(0, error=NOWHERE)
+        try:
+            if url is not None:
+                answer = await self._attempt(claim, told, url)
+            await self._note(claim, answer, parks=url is None)
+        except Exception:
+            # What was delivered but not noted is sent again when the claim has lapsed.
+            log.exception("callback could not be noted", **_name(claim))
+        finally:
+            # Where nothing was sent there is no latency, and nothing to learn about the host.
+            self._turns.give_back(read_host(url or ""), answer.latency_ms or None)
+            self.wake.set()
+
+    async def _attempt(self, claim: Claim, told: Told | None, url: str) -> Answer:
+        try:
+            if told is None:
+                raise LookupError("there is nothing that this callback tells of")
+            merchant = await self._merchant(claim)
+            fields, nonce = told.fields(), self._make_nonce()
+            letter = write_letter(merchant, claim.event_id, fields, nonce, self._clock())
+            return await self._post.send(url, letter)
+        except Exception:
+            # Kept like any other failure, so that one broken callback is not tried without end.
+            log.exception("callback could not be sent", **_name(claim))
+            return Answer(0, error=OUR_FAULT)
+
+    async def _merchant(self, claim: Claim) -> Merchant:
+        """The merchant as its settings were when the claim was made, or newer."""
+        merchant_id = claim.key.merchant_id
+        kept = self._merchants.get(merchant_id)
+        if kept is not None and kept.settings_version >= claim.settings_version:
+            return kept
+        async with self._writer() as connection:
+            loaded = await store.load(connection, self._keyring, merchant_id)
+        if loaded is None:
+            raise LookupError(f"merchant {merchant_id} is gone")
+        self._merchants[merchant_id] = loaded
+        self._merchants.move_to_end(merchant_id)
+        if len(self._merchants) > MOST_KEPT:
+            self._merchants.popitem(last=False)
+        return loaded
+
+    async def _note(self, claim: Claim, answer: Answer, *, parks: bool) -> None:
+        failure = _explain(answer)
+        if failure is None:
+            async with self._writer() as connection:
+                await outbox.note_delivered(connection, claim, answer, self._clock())
+            log.debug("callback delivered", **_name(claim), latency_ms=answer.latency_ms)
+            return
+        pause = None if parks else pause_ms(claim.retry_no, self._draw())
+        next_ms = None if pause is None else self._clock() + pause
+        async with self._writer() as connection:
+            await outbox.note_failed(
+                connection, claim, msgspec.structs.replace(answer, error=failure), next_ms
+            )
+        say, said = (log.info, "callback not taken") if next_ms else (log.warning, "callback parked")
+        say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
+
+    @asynccontextmanager
+    async def _writer(self) -> AsyncIterator[AsyncConnection]:
+        """One of the few connections beside the queue's; whoever needs one waits in turn."""
+        line = await self._free_lines.get()
+        try:
+            yield await line.get()
+        finally:
+            self._free_lines.put_nowait(line)
+
+
+def _name(claim: Claim) -> dict[str, object]:
+    return {"merchant_id": claim.key.merchant_id, "event_id": claim.event_id}
+
+
+def _explain(answer: Answer) -> str | None:
+    """Why an attempt was no delivery; None when it was one."""
+    if answer.error is not None or answer.http_status is None:
+        return answer.error or "no answer"
+    if is_taken(answer.http_status, answer.body):
+        return None
+    if answer.http_status == TAKEN_STATUS:
+        return "the body of the answer is not the word success"
+    return f"HTTP status {answer.http_status}"

@@ -1,0 +1,245 @@
+"""The outbox: what is to be told, who is telling it just now, and how each attempt went.
+
+Rules: each function is one statement that commits by itself. A claim is a number of attempt: a later claim
+has a higher one, and only the latest may say when a callback is sent next; that it was taken anyone may say,
+since it is a fact. Statements are in `outbox.sql`. All raise `psycopg.Error` as the database does. Moments
+are milliseconds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.callbacks.content import DEPOSIT, DepositTold, Told, WithdrawalTold
+from merchant_wallet.callbacks.sender import Answer
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+_MOST_KEPT: Final = 512
+"""Bytes of an answer that are kept."""
+
+
+class Key(NamedTuple):
+    """What names a callback: merchant, order (a deposit's crediting entry), status told (0 for a deposit)."""
+
+    merchant_id: int
+    order_id: int
+    status: int
+
+
+class Waiting(NamedTuple):
+    """A callback that may be sent now, and where to; None when there is nowhere any more."""
+
+    key: Key
+    url: str | None
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """The right to make one attempt, `attempt_no`. `created_ms` is when what is told came to be."""
+
+    key: Key
+    event_type: str
+    event_id: str
+    created_ms: int
+    attempt_no: int
+    retry_no: int
+    settings_version: int
+
+
+class CallbackShown(msgspec.Struct, frozen=True, gc=False):
+    """A callback as an operator sees it. `claimed_by`: whose attempt is, or was last heard of, under way."""
+
+    merchant_id: int
+    order_id: int
+    status: int
+    event_type: str
+    event_id: str
+    state: str
+    attempt_no: int
+    retry_no: int
+    next_ms: int
+    created_ms: int
+    delivered_ms: int | None
+    claimed_by: str | None
+
+
+class AttemptShown(msgspec.Struct, frozen=True, gc=False):
+    """One attempt; without `latency_ms` it is under way, or its process died."""
+
+    attempt_no: int
+    at_ms: int
+    address: str | None
+    http_status: int | None
+    error: str | None
+    answer: bytes | None
+    latency_ms: int | None
+
+
+class Undelivered(NamedTuple):
+    """How many callbacks are `due`, `parked` or `paused`, and when the oldest of them came to be."""
+
+    state: str
+    callbacks: int
+    oldest_ms: int
+
+
+async def list_waiting(connection: AsyncConnection, *, after: int, limit: int) -> list[tuple[int, bool]]:
+    """The next merchants after an id that are to be told something, and whether each is paused."""
+    rows = await _fetch(connection, "list_waiting", {"after": after, "limit": limit})
+    return [(merchant_id, paused) for merchant_id, paused in rows]
+
+
+async def peek_due(
+    connection: AsyncConnection, merchant_ids: Sequence[int], now_ms: int, *, each: int, limit: int
+) -> list[Waiting]:
+    """Callbacks that may be sent now, at most `each` of a merchant. No lock: each is still to be claimed."""
+    values = {"merchant_ids": list(merchant_ids), "now_ms": now_ms, "each": each, "limit": limit}
+    return [Waiting(Key(*key), url) for *key, url in await _fetch(connection, "peek_due", values)]
+
+
+async def claim(
+    connection: AsyncConnection, keys: Iterable[Key], *, claimed_by: str, now_ms: int, until_ms: int
+) -> list[Claim]:
+    """Take those of the callbacks that nobody else holds, until `until_ms`; notes their attempts."""
+    values = {**_columns(keys), "claimed_by": claimed_by, "now_ms": now_ms, "until_ms": until_ms}
+    rows = await _fetch(connection, "claim", values)
+    return [Claim(Key(*row[:3]), *row[3:]) for row in rows]
+
+
+async def read_told(connection: AsyncConnection, claims: Sequence[Claim]) -> dict[Key, Told]:
+    """What the claimed callbacks tell; one whose order or deposit is not there is left out."""
+    told: dict[Key, Told] = {}
+    withdrawals = [claim for claim in claims if claim.event_type != DEPOSIT]
+    if withdrawals:
+        for row in await _fetch(connection, "read_withdrawals", _told_columns(withdrawals)):
+            told[Key(*row[:3])] = WithdrawalTold(*row[1:])
+    deposits = [claim for claim in claims if claim.event_type == DEPOSIT]
+    if deposits:
+        for row in await _fetch(connection, "read_deposits", _told_columns(deposits)):
+            told[Key(*row[:3])] = DepositTold(row[1], *row[3:])
+    return told
+
+
+async def note_delivered(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
+    """Keep that a callback was taken; the first time is its order's notifyTime."""
+    await connection.execute(_TEXTS["note_delivered"], {**_attempt(claim, answer), "now_ms": now_ms})
+
+
+async def note_failed(connection: AsyncConnection, claim: Claim, answer: Answer, next_ms: int | None) -> bool:
+    """Keep that a callback was not taken and when it is sent next; None parks it.
+
+    False when a later attempt or an operator has decided about it meanwhile: then only the attempt is kept.
+    """
+    values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
+    return (await connection.execute(_TEXTS["note_failed"], values)).rowcount == 1
+
+
+async def find_event(connection: AsyncConnection, merchant_id: int, event_id: str) -> CallbackShown | None:
+    """A callback by its event's id."""
+    rows = await _fetch(connection, "find_event", {"merchant_id": merchant_id, "event_id": event_id})
+    return CallbackShown(*rows[0]) if rows else None
+
+
+async def read_attempts(connection: AsyncConnection, shown: CallbackShown) -> list[AttemptShown]:
+    """All attempts to deliver a callback, oldest first."""
+    values = {"merchant_id": shown.merchant_id, "order_id": shown.order_id, "status": shown.status}
+    return [AttemptShown(*row) for row in await _fetch(connection, "read_attempts", values)]
+
+
+async def list_of_merchant(
+    connection: AsyncConnection, merchant_id: int, *, state: str | None, before: int, limit: int
+) -> list[CallbackShown]:
+    """A merchant's callbacks of orders before an id, newest orders first."""
+    values = {"merchant_id": merchant_id, "state": state, "before": before, "limit": limit}
+    return [CallbackShown(*row) for row in await _fetch(connection, "list_of_merchant", values)]
+
+
+async def list_undelivered(
+    connection: AsyncConnection, *, state: str | None, limit: int
+) -> list[CallbackShown]:
+    """All merchants' callbacks that are not delivered, or those in one such state, oldest first."""
+    rows = await _fetch(connection, "list_undelivered", {"state": state, "limit": limit})
+    return [CallbackShown(*row) for row in rows]
+
+
+async def count_undelivered(connection: AsyncConnection) -> list[Undelivered]:
+    """What is not delivered, by state; a state that no callback is in is left out."""
+    return [Undelivered(*row) for row in await _fetch(connection, "count_undelivered", {})]
+
+
+async def send_again(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
+    """Have a callback sent at once, whatever its state. False when there is none."""
+    return await _change(connection, "send_again", merchant_id, event_id=event_id) == 1
+
+
+async def send_parked_again(connection: AsyncConnection, merchant_id: int) -> int:
+    """Have all of a merchant's parked callbacks sent at once; gives how many."""
+    return await _change(connection, "send_parked_again", merchant_id)
+
+
+async def pause(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
+    """Keep a callback that is due from being sent. False when it isn't due."""
+    return await _change(connection, "pause", merchant_id, event_id=event_id) == 1
+
+
+async def resume(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
+    """Let a paused callback be sent. False when it wasn't paused."""
+    return await _change(connection, "resume", merchant_id, event_id=event_id) == 1
+
+
+async def pause_merchant(connection: AsyncConnection, merchant_id: int, paused_by: str, now_ms: int) -> bool:
+    """Send a merchant nothing more. False when that was so."""
+    values = {"paused_by": paused_by, "now_ms": now_ms}
+    return await _change(connection, "pause_merchant", merchant_id, **values) == 1
+
+
+async def resume_merchant(connection: AsyncConnection, merchant_id: int) -> bool:
+    """Send a merchant what waits. False when it wasn't paused."""
+    return await _change(connection, "resume_merchant", merchant_id) == 1
+
+
+async def list_pauses(connection: AsyncConnection) -> list[tuple[int, int, str]]:
+    """The paused merchants: id, since when, by whom."""
+    return [
+        (merchant_id, since, by) for merchant_id, since, by in await _fetch(connection, "list_pauses", {})
+    ]
+
+
+def _columns(keys: Iterable[Key]) -> dict[str, object]:
+    named = list(keys)
+    return {
+        "merchant_ids": [key.merchant_id for key in named],
+        "order_ids": [key.order_id for key in named],
+        "statuses": [key.status for key in named],
+    }
+
+
+def _told_columns(claims: Sequence[Claim]) -> dict[str, object]:
+    return {**_columns(claim.key for claim in claims), "told_ms": [claim.created_ms for claim in claims]}
+
+
+def _attempt(claim: Claim, answer: Answer) -> dict[str, object]:
+    return {
+        "merchant_id": claim.key.merchant_id,
+        "order_id": claim.key.order_id,
+        "status": claim.key.status,
+        "attempt_no": claim.attempt_no,
+        "address": answer.address,
+        "http_status": answer.http_status,
+        "answer": answer.body[:_MOST_KEPT],
+        "latency_ms": answer.latency_ms,
+    }
+
+
+async def _fetch(
+    connection: AsyncConnection, name: str, values: Mapping[str, object]
+) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+async def _change(connection: AsyncConnection, name: str, merchant_id: int, **values: object) -> int:
+    return (await connection.execute(_TEXTS[name], {"merchant_id": merchant_id, **values})).rowcount

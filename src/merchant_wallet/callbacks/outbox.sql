@@ -1,0 +1,179 @@
+-- The messenger's queue, its claims and what became of each attempt; and what an operator sees and changes of it.
+-- Queues are peeked without a lock; a claim is a number of attempt that only grows.
+
+-- name: list_waiting
+-- The next merchants with something to be told, now or later, jumping from one to the next along the queue's index,
+-- so that one with a million callbacks costs no more than one with a single one.
+with recursive waiting as (
+    (select c.merchant_id from callback c where c.state = 'due' and c.merchant_id > %(after)s::bigint
+      order by c.merchant_id limit 1)
+    union all
+    select (select c.merchant_id from callback c where c.state = 'due' and c.merchant_id > w.merchant_id
+             order by c.merchant_id limit 1)
+      from waiting w where w.merchant_id is not null)
+select merchant_id, exists (select from callback_pause p where p.merchant_id = w.merchant_id)
+  from waiting w where w.merchant_id is not null limit %(limit)s::int;
+
+-- name: peek_due
+-- The first few callbacks of each of these merchants that may be sent now, and where to; every merchant's first before
+-- any merchant's second. One waits while an earlier one of its order is neither delivered nor parked.
+select d.merchant_id, d.order_id, d.status, coalesce(w.notify_url, m.deposit_notify_url)
+  from unnest(%(merchant_ids)s::bigint[]) k (merchant_id)
+ cross join lateral (
+       select c.merchant_id, c.order_id, c.status, c.event_type, c.withdrawal_id, c.next_ms, c.created_ms from callback c
+        where c.merchant_id = k.merchant_id and c.state = 'due' and c.next_ms <= %(now_ms)s::bigint
+          and not exists (select from callback b
+                           where b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
+                             and b.state in ('due', 'paused'))
+        order by c.next_ms, c.created_ms limit %(each)s::int) d
+  join merchant m on m.merchant_id = d.merchant_id
+  left join withdrawal w on w.merchant_id = d.merchant_id and w.order_id = d.withdrawal_id
+ order by row_number() over (partition by d.merchant_id order by d.next_ms, d.created_ms), d.next_ms, d.created_ms
+ limit %(limit)s::int;
+
+-- name: claim
+-- Takes callbacks that are still due and that no other messenger is taking, until a moment, and notes the attempt
+-- before it is made. What another one holds is left out.
+with mine as (
+    select c.merchant_id, c.order_id, c.status
+      from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[]) k (merchant_id, order_id, status)
+      join callback c on c.merchant_id = k.merchant_id and c.order_id = k.order_id and c.status = k.status
+     where c.state = 'due' and c.next_ms <= %(now_ms)s::bigint
+       and not exists (select from callback b
+                        where b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
+                          and b.state in ('due', 'paused'))
+       for update of c skip locked),
+taken as (
+    update callback c
+       set attempt_no = c.attempt_no + 1, next_ms = %(until_ms)s::bigint, claimed_by = %(claimed_by)s::text
+      from mine
+     where c.merchant_id = mine.merchant_id and c.order_id = mine.order_id and c.status = mine.status
+    returning c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.created_ms, c.attempt_no, c.retry_no),
+noted as (
+    insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms)
+    select t.merchant_id, t.order_id, t.status, t.attempt_no, %(now_ms)s::bigint from taken t)
+select t.merchant_id, t.order_id, t.status, t.event_type, t.event_id, t.created_ms, t.attempt_no, t.retry_no, b.settings_version
+  from taken t join book b on b.merchant_id = t.merchant_id;
+
+-- name: read_withdrawals
+-- What is told of orders: nothing in it changes once the status that is told was reached.
+select k.merchant_id, k.order_id, k.status, k.created_ms, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address,
+       w.created_ms, w.tx_hash
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[], %(told_ms)s::bigint[])
+       k (merchant_id, order_id, status, created_ms)
+  join withdrawal w on w.merchant_id = k.merchant_id and w.order_id = k.order_id;
+
+-- name: read_deposits
+-- What is told of deposits: a credited one never changes.
+select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.chain, d.address, d.tx_hash, d.log_index, d.amount,
+       c.currency, c.amount, c.rate_e8, d.seen_ms
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(told_ms)s::bigint[]) k (merchant_id, order_id, created_ms)
+  join deposit_credit c on c.merchant_id = k.merchant_id and c.entry_id = k.order_id
+  join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
+  left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
+
+-- name: note_delivered
+-- An attempt that was taken. That is a fact whoever holds the callback by now; the first one is the order's notifyTime.
+with attempt as (
+    update callback_attempt
+       set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
+           latency_ms = %(latency_ms)s::int
+     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+       and attempt_no = %(attempt_no)s::int),
+told as (
+    update callback
+       set state = 'delivered', delivered_ms = coalesce(delivered_ms, %(now_ms)s::bigint), claimed_by = null, retry_no = 0
+     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+    returning withdrawal_id)
+update withdrawal w set notified_ms = %(now_ms)s::bigint from told
+ where w.merchant_id = %(merchant_id)s::bigint and w.order_id = told.withdrawal_id and w.notified_ms is null;
+
+-- name: note_failed
+-- An attempt that was not taken, and what comes next, unless a later attempt or an operator has that word by now.
+with attempt as (
+    update callback_attempt
+       set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
+           error = %(error)s::text, latency_ms = %(latency_ms)s::int
+     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+       and attempt_no = %(attempt_no)s::int)
+update callback
+   set state = case when %(next_ms)s::bigint is null then 'parked' else 'due' end,
+       next_ms = coalesce(%(next_ms)s::bigint, next_ms),
+       retry_no = case when %(next_ms)s::bigint is null then retry_no else retry_no + 1 end, claimed_by = null
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+   and attempt_no = %(attempt_no)s::int and state = 'due';
+
+-- name: find_event
+-- A callback by its event's id.
+select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
+       claimed_by
+  from callback where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
+
+-- name: read_attempts
+-- All attempts to deliver one callback.
+select attempt_no, at_ms, address, http_status, error, answer, latency_ms from callback_attempt
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+ order by attempt_no;
+
+-- name: list_of_merchant
+-- A merchant's callbacks, those of its newest orders first.
+select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
+       claimed_by
+  from callback
+ where merchant_id = %(merchant_id)s::bigint and order_id < %(before)s::bigint
+   and (%(state)s::text is null or state = %(state)s::text)
+ order by order_id desc, status desc limit %(limit)s::int;
+
+-- name: list_undelivered
+-- What is not delivered, of all merchants, the longest waiting first; all of the state asked for.
+select * from (
+    select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
+           claimed_by
+      from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
+    union all
+    select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
+           claimed_by
+      from callback where state in ('parked', 'paused') and coalesce(%(state)s::text, state) = state) waiting
+ order by created_ms, merchant_id, order_id, status limit %(limit)s::int;
+
+-- name: count_undelivered
+-- How many callbacks stand in each state short of delivery, and since when the oldest of them: for the operator's eye.
+select state, count(*), min(created_ms) from (
+    select state, created_ms from callback where state = 'due'
+    union all
+    select state, created_ms from callback where state in ('parked', 'paused')) waiting
+ group by state;
+
+-- name: send_again
+-- An operator's word: sent at once, with the schedule from its beginning. One that is under way is not sent twice.
+update callback set state = 'due', retry_no = 0, next_ms = case when claimed_by is null then 0 else next_ms end
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
+
+-- name: send_parked_again
+-- The same for all that a merchant's endpoint missed.
+update callback set state = 'due', retry_no = 0, next_ms = 0, claimed_by = null
+ where merchant_id = %(merchant_id)s::bigint and state = 'parked';
+
+-- name: pause
+-- An operator's word: not sent until resumed. A delivered one has nothing to pause.
+update callback set state = 'paused'
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'due';
+
+-- name: resume
+-- It goes on with the repeat at which it was paused, at once.
+update callback set state = 'due', next_ms = case when claimed_by is null then 0 else next_ms end
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'paused';
+
+-- name: pause_merchant
+-- Nothing more is sent to a merchant; what comes up meanwhile waits.
+insert into callback_pause (merchant_id, since_ms, paused_by)
+values (%(merchant_id)s::bigint, %(now_ms)s::bigint, %(paused_by)s::text)
+on conflict (merchant_id) do nothing;
+
+-- name: resume_merchant
+-- Everything that waited is sent.
+delete from callback_pause where merchant_id = %(merchant_id)s::bigint;
+
+-- name: list_pauses
+-- The merchants that nothing is sent to.
+select merchant_id, since_ms, paused_by from callback_pause order by since_ms, merchant_id;

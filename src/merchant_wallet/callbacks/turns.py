@@ -1,0 +1,61 @@
+"""How many callbacks may be under way to one host at once. Pure.
+
+Rules: nobody knows beforehand which endpoint hangs. A host gets few places until it has answered quickly,
+then many; after a slow answer or none it gets one, until it answers quickly again. All slow hosts together
+never hold more than half of the places, so that they slow nobody else down.
+"""
+
+from collections import Counter, OrderedDict
+from typing import Final
+
+UNKNOWN_LIMIT: Final = 2
+QUICK_LIMIT: Final = 16
+SLOW_LIMIT: Final = 1
+SLOW_MS: Final = 1000
+MOST_KEPT: Final = 10_000
+"""Hosts whose pace is remembered; the longest unused is forgotten first."""
+
+
+class Turns:
+    """Places for attempts under way, `places` in all."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._slow_places = max(1, places // 2)
+        self._under_way: Counter[str] = Counter()
+        self._slow: OrderedDict[str, bool] = OrderedDict()
+        self._counted_slow: Counter[str] = Counter()
+
+    @property
+    def free(self) -> int:
+        """How many attempts may begin now."""
+        return self._places - self._under_way.total()
+
+    def take(self, host: str) -> bool:
+        """Take a place for an attempt to a host, if it may have one more."""
+        slow = self._slow.get(host)
+        limit = UNKNOWN_LIMIT if slow is None else SLOW_LIMIT if slow else QUICK_LIMIT
+        if self.free <= 0 or self._under_way[host] >= limit:
+            return False
+        if slow and self._counted_slow.total() >= self._slow_places:
+            return False
+        self._under_way[host] += 1
+        if slow:
+            self._counted_slow[host] += 1
+        return True
+
+    def give_back(self, host: str, latency_ms: int | None = None) -> None:
+        """Give a place back; with the attempt's latency, its host is remembered as quick or slow."""
+        self._lower(self._under_way, host)
+        if self._counted_slow[host]:
+            self._lower(self._counted_slow, host)
+        if latency_ms is not None:
+            self._slow[host] = latency_ms >= SLOW_MS
+            self._slow.move_to_end(host)
+            if len(self._slow) > MOST_KEPT:
+                self._slow.popitem(last=False)
+
+    def _lower(self, counter: Counter[str], host: str) -> None:
+        counter[host] -= 1
+        if counter[host] <= 0:
+            del counter[host]

@@ -1,0 +1,255 @@
+"""`callbacks`: what merchants are told, every attempt to tell them, and what an operator decides about it."""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.ids import MAX_ID
+
+if TYPE_CHECKING:
+    from merchant_wallet.callbacks.outbox import AttemptShown, CallbackShown
+
+app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
+
+STATES: Final = ("due", "delivered", "parked", "paused")
+LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
+ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
+EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
+
+EventArgument = Annotated[
+    str, typer.Argument(metavar="EVENT_ID", help="The callback's eventId; it names its merchant by itself.")
+]
+WhatArgument = Annotated[
+    str, typer.Argument(metavar="EVENT_ID|MERCHANT", help="One callback, or everything to one merchant.")
+]
+
+
+@app.command("list")
+def list_some(
+    merchant: MerchantOption = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="|".join(STATES), help="Only those in this state.")
+    ] = None,
+    before: Annotated[
+        int,
+        typer.Option(
+            metavar="ORDER_ID", min=1, max=MAX_ID, help="Go on before this order (with --merchant)."
+        ),
+    ] = MAX_ID,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List callbacks: a merchant's, newest orders first, or all that are not delivered, oldest first.
+
+    \b
+    Examples:
+      merchant-wallet callbacks list --state parked
+      merchant-wallet callbacks list --merchant Shop
+    """
+    if state not in (None, *STATES):
+        raise Failure(f"--state is one of {', '.join(STATES)}.", UNREACHABLE)
+    if merchant is None and state == "delivered":
+        raise Failure("Delivered callbacks are listed by merchant: name their --merchant.", UNREACHABLE)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.callbacks import outbox
+
+        if merchant is None:
+            found = await outbox.list_undelivered(session.conn, state=state, limit=limit + 1)
+        else:
+            merchant_id = (await session.find(merchant)).merchant_id
+            found = await outbox.list_of_merchant(
+                session.conn, merchant_id, state=state, before=before, limit=limit + 1
+            )
+        more = len(found) > limit
+        # An order's callbacks may be cut in two: the next page begins with that order again.
+        next_before = found[limit - 1].order_id + 1 if more and merchant is not None else None
+        pauses = [
+            {"merchantId": merchant_id, "sinceMs": since_ms, "pausedBy": paused_by}
+            for merchant_id, since_ms, paused_by in await outbox.list_pauses(session.conn)
+        ]
+        callbacks = [describe(shown) for shown in found[:limit]]
+        return {"callbacks": callbacks, "more": more, "nextBefore": next_before, "pausedMerchants": pauses}
+
+    document = run(data, act)
+    terminal.print_list(document, "callbacks", LIST_COLUMNS, as_json)
+    for pause in document["pausedMerchants"]:
+        since = terminal.show_moment(pause["sinceMs"])
+        terminal.note(f"Merchant {pause['merchantId']} is paused since {since} by {pause['pausedBy']}.")
+    if document["more"]:
+        go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
+        terminal.note(f"There are more: {go_on}")
+
+
+@app.command()
+def show(event: EventArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show a callback and every attempt to deliver it.
+
+    \b
+    Example:
+      merchant-wallet callbacks show evt_8589934595_2
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        return await _read(session, await _find_book(session, event), event)
+
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+    if not as_json:
+        terminal.print_table(ATTEMPT_COLUMNS, document["history"])
+
+
+@app.command()
+def resend(
+    event: Annotated[
+        str | None,
+        typer.Argument(metavar="[EVENT_ID]", help="The callback's eventId.", show_default=False),
+    ] = None,
+    parked_of: Annotated[
+        str | None,
+        typer.Option("--parked-of", metavar="MERCHANT", help="All of a merchant's parked ones instead."),
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a callback again at once, whether it was delivered or not; it is repeated as if it were new.
+
+    \b
+    Examples:
+      merchant-wallet callbacks resend evt_8589934595_2
+      merchant-wallet callbacks resend --parked-of Shop
+    """
+    if (event is None) == (parked_of is None):
+        raise Failure("Name either an EVENT_ID or --parked-of MERCHANT.", UNREACHABLE)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.callbacks import outbox
+
+        if event is None:
+            merchant_id = (await session.find(parked_of or "")).merchant_id
+            return {"resent": await outbox.send_parked_again(session.conn, merchant_id)}
+        if not await outbox.send_again(session.conn, await _find_book(session, event), event):
+            raise _unknown(event)
+        return {"resent": 1}
+
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+
+
+@app.command()
+def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Send a callback, or anything to a merchant, no more until it is resumed; nothing is lost.
+
+    \b
+    Examples:
+      merchant-wallet callbacks pause evt_8589934595_2
+      merchant-wallet callbacks pause Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.callbacks import outbox
+        from merchant_wallet.clock import now_ms
+
+        if _is_event(what):
+            merchant_id = await _find_book(session, what)
+            if not await outbox.pause(session.conn, merchant_id, what):
+                raise Failure(f"{what} is not due, nothing was changed.")
+            return {"merchantId": merchant_id, "paused": what}
+        merchant_id = (await session.find(what)).merchant_id
+        if not await outbox.pause_merchant(session.conn, merchant_id, name_actor(), now_ms()):
+            raise Failure(f"Callbacks to merchant {merchant_id} were paused before, nothing was changed.")
+        return {"merchantId": merchant_id, "paused": "all callbacks"}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Send a paused callback, or what waits for a paused merchant.
+
+    \b
+    Examples:
+      merchant-wallet callbacks resume evt_8589934595_2
+      merchant-wallet callbacks resume Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.callbacks import outbox
+
+        if _is_event(what):
+            merchant_id = await _find_book(session, what)
+            if not await outbox.resume(session.conn, merchant_id, what):
+                raise Failure(f"{what} was not paused, nothing was changed.")
+            return {"merchantId": merchant_id, "resumed": what}
+        merchant_id = (await session.find(what)).merchant_id
+        if not await outbox.resume_merchant(session.conn, merchant_id):
+            raise Failure(f"Callbacks to merchant {merchant_id} were not paused, nothing was changed.")
+        return {"merchantId": merchant_id, "resumed": "all callbacks"}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+def _is_event(text: str) -> bool:
+    return EVENT_FORM.fullmatch(text) is not None
+
+
+async def _find_book(session: Session, event: str) -> int:
+    """The merchant that an event's id names. Raises Failure."""
+    from merchant_wallet.book import reads
+
+    form = EVENT_FORM.fullmatch(event)
+    composed_id = int(form[1]) if form else 0
+    merchant_id = await reads.find_book(session.conn, composed_id) if 0 < composed_id <= MAX_ID else None
+    if merchant_id is None:
+        raise _unknown(event)
+    return merchant_id
+
+
+def _unknown(event: str) -> Failure:
+    return Failure(f"There is no callback {event}; an eventId is like evt_8589934595_2.")
+
+
+async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any]:
+    from merchant_wallet.callbacks import outbox
+
+    shown = await outbox.find_event(session.conn, merchant_id, event)
+    if shown is None:
+        raise _unknown(event)
+    attempts = await outbox.read_attempts(session.conn, shown)
+    return {**describe(shown), "history": [_describe_attempt(attempt) for attempt in attempts]}
+
+
+def describe(shown: "CallbackShown") -> dict[str, Any]:
+    """A callback as it is printed."""
+    return {
+        "merchantId": shown.merchant_id,
+        "eventId": shown.event_id,
+        "eventType": shown.event_type,
+        "orderId": shown.order_id,
+        "txnStatus": str(shown.status) if shown.status else None,
+        "state": shown.state,
+        "attempts": shown.attempt_no,
+        "repeats": shown.retry_no,
+        "nextMs": shown.next_ms if shown.state == "due" and shown.next_ms else None,
+        "createdMs": shown.created_ms,
+        "deliveredMs": shown.delivered_ms,
+        "claimedBy": shown.claimed_by,
+    }
+
+
+def _describe_attempt(attempt: "AttemptShown") -> dict[str, Any]:
+    return {
+        "attemptNo": attempt.attempt_no,
+        "atMs": attempt.at_ms,
+        "address": attempt.address,
+        "httpStatus": attempt.http_status,
+        "latencyMillis": attempt.latency_ms,
+        "error": attempt.error,
+        "answer": None if attempt.answer is None else attempt.answer.decode("utf-8", "replace"),
+    }

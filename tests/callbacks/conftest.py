@@ -1,0 +1,211 @@
+"""A mall: several merchants' books on a real database, one writer, messengers on demand, all on one clock."""
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+from tests.callbacks.receiver import Received, Receiver, open_receiver
+
+from merchant_wallet.book.commands import (
+    Adjust,
+    Approve,
+    Cancel,
+    Command,
+    CreateWithdrawal,
+    Fail,
+    Refund,
+    Settle,
+    Submission,
+    TakeUp,
+)
+from merchant_wallet.book.outcomes import Outcome, Withdrawal
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.callbacks.guard import LOOPBACK, Guard
+from merchant_wallet.callbacks.messenger import Messenger
+from merchant_wallet.callbacks.sender import Sender
+from merchant_wallet.db import connect
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.store import NewMerchant
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+START_MS = 1_763_712_000_000
+COIN = 1_000_000
+MASTER_KEY = bytes(range(32))
+ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+
+
+@dataclass
+class Clock:
+    """The mall's clock: it stands still until a test moves it."""
+
+    now_ms: int = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance_s(self, seconds: int) -> None:
+        self.now_ms += 1000 * seconds
+
+
+async def to_loopback(host: str, port: int) -> Sequence[str]:
+    """A name server to which every name is this machine."""
+    return ["127.0.0.1"]
+
+
+def make_sender(timeout_s: float = 10.0) -> Sender:
+    """A sender as in a sandbox, for names that all lead to this machine."""
+    return Sender(
+        Guard(to_loopback, LOOPBACK, http_allowed=True), ssl.create_default_context(), timeout_s=timeout_s
+    )
+
+
+def verify_sign(request: Received, secret: str) -> bool:
+    """Judge a callback's `sign` as a merchant would, from the text alone."""
+    fields = request.fields
+    lines = [
+        f"{name}={fields[name]}" for name in sorted(fields) if name != "sign" and fields[name] is not None
+    ]
+    digest = hmac.new(secret.encode(), "\n".join(["callback", *lines]).encode(), "sha256").hexdigest()
+    return bool(fields["sign"] == digest[:32])
+
+
+@dataclass
+class Mall:
+    """Merchants with 1000 USDT each; their endpoints are all one receiver, told apart by the host's name."""
+
+    url: str
+    connection: AsyncConnection
+    book: Writer
+    receiver: Receiver
+    closing: AsyncExitStack
+    clock: Clock = field(default_factory=Clock)
+    keyring: Keyring = field(default_factory=lambda: Keyring(MASTER_KEY))
+    orders: int = 0
+
+    async def open_merchant(self, name: str = "Shop", **settings: str) -> NewMerchant:
+        opened = await store.create(
+            self.connection,
+            self.keyring,
+            name,
+            seed=self.keyring.sandbox_seed(),
+            at_ms=self.clock(),
+            settings=settings,
+        )
+        await self.ask(opened, Adjust("USDT", 1000 * COIN, "opening balance", "test", None))
+        return opened
+
+    async def ask(self, opened: NewMerchant, command: Command) -> Outcome:
+        return await self.book.submit(opened.merchant.merchant_id, Submission(command))
+
+    async def order(self, opened: NewMerchant, url: str | None = None) -> Withdrawal:
+        """A new order of 10.5 USDT that waits for approval."""
+        self.orders += 1
+        outcome = await self.ask(
+            opened,
+            CreateWithdrawal(
+                mc_order_id=f"order-{self.orders}",
+                amount_units=10 * COIN + COIN // 2,
+                chain="TRC20",
+                address=ADDRESS,
+                notify_url=url or self.receiver.url(),
+                fee_rate_e8=1_000_000,
+                fee_minimum_units=COIN,
+                approval_limit_units=0,
+                daily_limit_units=None,
+                allowed=True,
+                deadline_after_ms=3_600_000,
+            ),
+        )
+        assert isinstance(outcome, Withdrawal)
+        return outcome
+
+    async def cancelled(self, opened: NewMerchant, url: str | None = None) -> str:
+        """An order that was cancelled; gives the event that tells of it."""
+        order = await self.order(opened, url)
+        await self.ask(opened, Cancel(order.order_id, "test"))
+        return f"evt_{order.order_id}_4"
+
+    async def taken_up(self, opened: NewMerchant) -> Withdrawal:
+        order = await self.order(opened)
+        await self.ask(opened, Approve(order.order_id, "test"))
+        await self.ask(opened, TakeUp(order.order_id))
+        return order
+
+    async def paid(self, opened: NewMerchant) -> Withdrawal:
+        """An order that was paid, by the transaction 0xfeed."""
+        order = await self.taken_up(opened)
+        await self.ask(opened, Settle(order.order_id, "0xfeed"))
+        return order
+
+    async def failed(self, opened: NewMerchant, *, refund: bool = True) -> Withdrawal:
+        """An order that can't be paid, which a moment later is given back: two events."""
+        order = await self.taken_up(opened)
+        await self.ask(opened, Fail(order.order_id, "the recipient is blacklisted"))
+        if refund:
+            self.clock.advance_s(1)
+            await self.ask(opened, Refund(order.order_id))
+        return order
+
+    def messenger(self, *, timeout_s: float = 10.0, **settings: Any) -> Messenger:
+        post = settings.pop("post", None) or make_sender(timeout_s)
+        made = Messenger(self.connect, self.keyring, post, clock=self.clock, draw=lambda: 0.5, **settings)
+        self.closing.push_async_callback(made.close)
+        return made
+
+    async def connect(self) -> AsyncConnection:
+        return await connect(self.url)
+
+    async def turn(self, messenger: Messenger) -> int:
+        """One look at the queue, and every attempt that came of it to its end."""
+        begun = await messenger.start_due()
+        await messenger.finish()
+        return begun
+
+    async def deliver(self, messenger: Messenger) -> int:
+        """Turns until nothing is due now; gives how many attempts were made."""
+        attempts = 0
+        while begun := await self.turn(messenger):
+            attempts += begun
+        return attempts
+
+    async def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        cursor = await self.connection.execute(statement.encode(), values)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def states(self) -> dict[str, str]:
+        """The state of every callback, by event."""
+        return dict(await self.rows("select event_id, state from callback"))
+
+
+Scenario = Callable[[Mall], Awaitable[None]]
+InMall = Callable[[Scenario], None]
+
+
+async def _with_mall(url: str, scenario: Scenario) -> None:
+    async with AsyncExitStack() as closing:
+        connection = await closing.enter_async_context(await connect(url))
+        await ensure_nonce_partitions(connection, START_MS // DAY_MS)
+        receiver = await closing.enter_async_context(open_receiver())
+        clock = Clock()
+        book = Writer(url, connections=4, clock=clock)
+        await book.open()
+        closing.push_async_callback(book.close)
+        await scenario(Mall(url, connection, book, receiver, closing, clock))
+
+
+@pytest.fixture
+def in_mall(database_url: str) -> InMall:
+    """Runs a scenario in a fresh mall."""
+
+    def run(scenario: Scenario) -> None:
+        asyncio.run(_with_mall(database_url, scenario))
+
+    return run

@@ -1,0 +1,152 @@
+"""A merchant's endpoint: a real HTTP server on loopback that keeps what it gets and misbehaves when asked."""
+
+import asyncio
+import json
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+Writer = asyncio.StreamWriter
+Behaviour = Callable[["Received", Writer], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came; header names in lower case."""
+
+    line: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The body's fields."""
+        fields: dict[str, Any] = json.loads(self.body)
+        return fields
+
+    @property
+    def event_id(self) -> str:
+        """Which event it tells of."""
+        return str(self.fields["eventId"])
+
+    @property
+    def host(self) -> str:
+        """The name that was asked for, without a port."""
+        return self.headers["host"].partition(":")[0]
+
+
+def answer(status: int = 200, body: bytes = b"success", extra: str = "") -> Behaviour:
+    """Answers like a well-behaved server."""
+
+    async def behave(request: Received, writer: Writer) -> None:
+        head = f"HTTP/1.1 {status} Whatever\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
+        writer.write(head.encode() + body)
+
+    return behave
+
+
+async def hang(request: Received, writer: Writer) -> None:
+    """Never answers."""
+    await asyncio.Event().wait()
+
+
+def raw(*pieces: bytes, again: bytes = b"") -> Behaviour:
+    """Sends these bytes, then one piece again and again, for ever, if there is one."""
+
+    async def behave(request: Received, writer: Writer) -> None:
+        for piece in pieces:
+            writer.write(piece)
+        while again:
+            writer.write(again)
+            await writer.drain()
+            await asyncio.sleep(0.001)
+
+    return behave
+
+
+@dataclass
+class Receiver:
+    """The endpoint: `behave` answers, `behaviours` by host name first. `received` is all that came."""
+
+    port: int = 0
+    behave: Behaviour = field(default_factory=answer)
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+    received: list[Received] = field(default_factory=list)
+    at_once: Counter[str] = field(default_factory=Counter)
+    most_at_once: Counter[str] = field(default_factory=Counter)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def events(self) -> list[str]:
+        """The events told, in the order they came."""
+        return [request.event_id for request in self.received]
+
+    def url(self, host: str = "shop.test", path: str = "/notify") -> str:
+        """A notifyUrl that leads here."""
+        return f"http://{host}:{self.port}{path}"
+
+    async def next_request(self, patience_s: float = 0.2) -> None:
+        """Wait until a request comes, or for so long."""
+        self.came.clear()
+        try:
+            await asyncio.wait_for(self.came.wait(), patience_s)
+        except TimeoutError:
+            return
+
+    async def handle(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        try:
+            request = await _read(reader)
+            self.received.append(request)
+            self.came.set()
+            host = request.host
+            self.at_once[host] += 1
+            self.most_at_once[host] = max(self.most_at_once[host], self.at_once[host])
+            try:
+                await self.behaviours.get(host, self.behave)(request, writer)
+                await writer.drain()
+            finally:
+                self.at_once[host] -= 1
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return  # The other side went away, as it may.
+        finally:
+            writer.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    line, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(line, headers, body)
+
+
+@asynccontextmanager
+async def open_receiver(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+    """A receiver that listens until the block ends; then whatever still hangs there is cut."""
+    receiver = Receiver()
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: Writer) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await receiver.handle(reader, writer)
+        except asyncio.CancelledError:
+            return  # The test is over.
+        finally:
+            tasks.discard(task)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    receiver.port = server.sockets[0].getsockname()[1]
+    try:
+        yield receiver
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()

@@ -1,0 +1,75 @@
+"""Callbacks about deposits: what they say and where they go."""
+
+from tests.callbacks.conftest import START_MS, InMall, Mall, verify_sign
+
+from merchant_wallet.book.commands import CreditDeposit, DepositKey
+from merchant_wallet.book.outcomes import Credited
+from merchant_wallet.chains.addresses import to_tron
+from merchant_wallet.merchants.store import NewMerchant
+
+
+async def own_address(mall: Mall) -> bytes:
+    """The only merchant's deposit address on TRC20."""
+    (row,) = await mall.rows("select address from merchant_address where chain = 'TRC20'")
+    return bytes(row[0])
+
+
+async def credit(mall: Mall, shop: NewMerchant, units: int) -> Credited:
+    """A deposit to the merchant's own address that was final and is credited now."""
+    merchant_id, address = shop.merchant.merchant_id, await own_address(mall)
+    await mall.rows(
+        "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"
+        " address, amount, status, seen_ms, final_ms)"
+        " values (%s, 'TRC20', 'ab12', 3, 1, 'b', %s, %s, %s, 'pending', %s, %s)",
+        *(merchant_id, bytes(20), address, units, START_MS - 5000, START_MS),
+    )
+    command = CreditDeposit(DepositKey("TRC20", "ab12", 3), address, units, True)
+    credited = await mall.ask(shop, command)
+    assert isinstance(credited, Credited)
+    return credited
+
+
+def test_a_deposit_is_told_where_the_merchants_setting_says(in_mall: InMall) -> None:
+    async def scenario(mall: Mall) -> None:
+        shop = await mall.open_merchant()
+        await mall.rows("update merchant set deposit_notify_url = %s", mall.receiver.url("deposits.test"))
+        credited = await credit(mall, shop, 2_500_000)
+        await mall.deliver(mall.messenger())
+        (request,) = mall.receiver.received
+        assert request.host == "deposits.test"
+        assert verify_sign(request, shop.app_secret)
+        fields = request.fields
+        assert len(fields.pop("nonceStr")) == len(fields.pop("sign")) == 32
+        assert fields == {
+            "appKey": shop.merchant.app_key,
+            "timestamp": START_MS,
+            "eventId": f"evt_{credited.entry_id}_deposit",
+            "eventType": "deposit",
+            "transactionId": credited.entry_id,
+            "userId": None,
+            "extUserId": None,
+            "sendCurrency": "USDT",
+            "receiveCurrency": "USDT",
+            "amount": "2.5",
+            "amountArrival": "2.5",
+            "rate": None,
+            "chainType": "TRC20",
+            "address": to_tron(await own_address(mall)),
+            "txnTime": START_MS,
+            "createTime": START_MS - 5000,
+            "txHash": "ab12",
+            "logIndex": 3,
+        }
+
+    in_mall(scenario)
+
+
+def test_a_deposit_that_there_is_nowhere_to_tell_of_any_more_is_parked(in_mall: InMall) -> None:
+    async def scenario(mall: Mall) -> None:
+        shop = await mall.open_merchant()
+        credited = await credit(mall, shop, 2_500_000)
+        assert await mall.deliver(mall.messenger()) == 1
+        assert await mall.states() == {f"evt_{credited.entry_id}_deposit": "parked"}
+        assert await mall.rows("select error from callback_attempt") == [("there is no URL to send it to",)]
+
+    in_mall(scenario)

@@ -1,0 +1,75 @@
+"""kill -9 at every step of a delivery: every final status is delivered at least once, under one event id."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.callbacks.conftest import InMall, Mall
+from tests.callbacks.dying_messenger import STEPS
+
+ROOT = Path(__file__).parents[2]
+PASSES = (0, 1)
+"""Two messengers side by side, of which one dies at once and the other a little later."""
+PATIENCE_S = 120
+
+
+async def run_messenger(mall: Mall, step: str, passes: int) -> int:
+    """A messenger in a process of its own; gives how it ended."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.callbacks.dying_messenger", mall.url, step, str(passes)),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+    )
+    return await asyncio.wait_for(process.wait(), PATIENCE_S)
+
+
+async def make_events(mall: Mall) -> set[str]:
+    """Orders in every final status; gives all events that are to be told."""
+    shop, other = await mall.open_merchant("Shop"), await mall.open_merchant("Other")
+    events = {await mall.cancelled(merchant) for merchant in (shop, other) for _ in range(4)}
+    for merchant in (shop, other):
+        events.add(f"evt_{(await mall.paid(merchant)).order_id}_2")
+        failed = await mall.failed(merchant)
+        events |= {f"evt_{failed.order_id}_3", f"evt_{failed.order_id}_6"}
+    return events
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_messenger_killed_at_any_step_loses_nothing(in_mall: InMall, step: str) -> None:
+    async def scenario(mall: Mall) -> None:
+        events = await make_events(mall)
+        ended = await asyncio.gather(*(run_messenger(mall, step, passes) for passes in PASSES))
+        assert ended == [-signal.SIGKILL, -signal.SIGKILL]
+        assert await run_messenger(mall, "", 0) == 0
+        told = Counter(mall.receiver.events)
+        assert told.keys() == events
+        assert set((await mall.states()).values()) == {"delivered"}
+        assert await mall.rows("select count(*) from withdrawal where notified_ms is null") == [(0,)]
+        # Whoever died before he could note what he sent has it sent again; nobody else does.
+        unfinished = await mall.rows("select count(*) from callback_attempt where latency_ms is null")
+        attempts = await mall.rows("select count(*) from callback_attempt")
+        assert attempts[0][0] == len(events) + unfinished[0][0]
+        assert told.total() <= attempts[0][0]
+        for event in events:
+            orders = {
+                request.fields["orderId"] for request in mall.receiver.received if request.event_id == event
+            }
+            assert len(orders) == 1
+
+    in_mall(scenario)
+
+
+def test_one_orders_callbacks_stay_in_order_across_deaths(in_mall: InMall) -> None:
+    async def scenario(mall: Mall) -> None:
+        order = await mall.failed(await mall.open_merchant())
+        failed, refunded = f"evt_{order.order_id}_3", f"evt_{order.order_id}_6"
+        for step in ("after send", "before note"):
+            assert await run_messenger(mall, step, 0) == -signal.SIGKILL
+        assert await run_messenger(mall, "", 0) == 0
+        assert mall.receiver.events == [failed, failed, failed, refunded]
+
+    in_mall(scenario)

@@ -1,0 +1,25 @@
+"""When a callback is repeated."""
+
+import pytest
+
+from merchant_wallet.callbacks.schedule import PAUSES_S, pause_ms
+
+MINUTE_S, HOUR_S = 60, 3600
+
+
+def test_repeats_come_after_the_times_that_merchants_are_told() -> None:
+    pauses = [pause_ms(retry_no, 0.5) for retry_no in range(len(PAUSES_S))]
+    minutes = [MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S]
+    hours = [hours * HOUR_S for hours in (1, 2, 4, 8, 12, 24)]
+    assert pauses == [1000 * seconds for seconds in (15, *minutes, *hours)]
+
+
+def test_after_the_last_repeat_there_is_none() -> None:
+    assert pause_ms(len(PAUSES_S), 0.5) is None
+
+
+@pytest.mark.parametrize("retry_no", range(len(PAUSES_S)))
+def test_a_pause_is_spread_by_a_tenth_to_either_side(retry_no: int) -> None:
+    whole = PAUSES_S[retry_no] * 1000
+    assert pause_ms(retry_no, 0.0) == whole - whole // 10
+    assert pause_ms(retry_no, 1.0) == whole + whole // 10
