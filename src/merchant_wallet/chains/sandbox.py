@@ -8,7 +8,7 @@ played: keccak-256 with 0x for ERC20, SHA-256 in plain hex for TRC20. What was a
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -20,6 +20,9 @@ from merchant_wallet.chains.protocol import Dead, Payout, Pending, SignedTransfe
 PAID: Final = "paid"
 FAILED: Final = "failed"
 FAILING_CAUSE: Final = "the sandbox lets every transfer to this address fail"
+
+ENDLESS_UNITS: Final = 10**18
+"""What the sandbox's hot wallet always holds: more than anybody can order."""
 
 _MAC_BYTES: Final = 32
 
@@ -71,15 +74,48 @@ class SandboxChain:
         self._confirm_ms = confirm_ms
         self._clock = clock
 
-    async def build(self, payout: Payout) -> SignedTransfer:
-        """The one form of this payout's bytes. Raises ValueError for another chain's payout."""
-        transfer = payout.transfer
+    @property
+    def wallet(self) -> bytes:
+        """Twenty bytes of this sandbox's own; no key belongs to them."""
+        return keccak256(self._key)[-20:]
+
+    @property
+    def is_sequenced(self) -> bool:
+        """No: every payout stands for itself."""
+        return False
+
+    async def next_sequence(self) -> int:
+        """Raises ValueError: there are no places here."""
+        raise ValueError(f"the sandbox's {self._name} has no numbered places")
+
+    async def funds(self) -> int:
+        """More than anybody can order."""
+        return ENDLESS_UNITS
+
+    async def examine(self, transfer: Transfer) -> None:
+        """Everything can be paid here. Raises ValueError for another chain's transfer."""
         if transfer.chain != self._name:
             raise ValueError(f"a payout on {transfer.chain} can't be made on {self._name}")
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """The one form of this payout's bytes.
+
+        Raises ValueError for another chain's payout, and for one that has been signed: nothing lapses here.
+        """
+        transfer = payout.transfer
+        await self.examine(transfer)
+        if earlier:
+            raise ValueError(
+                f"payout {payout.payout_id} has been signed, and the sandbox's bytes never lapse"
+            )
         what = (self._name, transfer.token, payout.payout_id, transfer.recipient.hex(), transfer.amount_units)
         body = ";".join(map(str, what)).encode()
         raw = self._mac(body) + body
         return SignedTransfer(raw, self._hash(raw))
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """Raises ValueError: there are no places here."""
+        raise ValueError(f"the sandbox's {self._name} has no numbered places")
 
     async def broadcast(self, raw: bytes) -> None:
         """Accept the bytes; the same again change nothing.
@@ -93,17 +129,17 @@ class SandboxChain:
         accepted = AcceptedTransfer(self._hash(raw), transfer, now_ms, now_ms + confirm_ms, behaviour.verdict)
         await self._ledger.accept(accepted)
 
-    async def judge(self, tx_hash: str) -> Verdict:
-        """Pending until the transfer's time has come, then what the recipient's behaviour says."""
-        accepted = await self._ledger.find(self._name, tx_hash)
-        if accepted is None:
-            return Pending()
-        left_ms = accepted.final_ms - self._clock()
-        if left_ms > 0:
-            return Pending(left_ms)
-        if accepted.verdict == FAILED:
-            return Dead(FAILING_CAUSE)
-        return protocol.Final(accepted.transfer)
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """Pending until a transfer's time has come, then what the recipient's behaviour says."""
+        left_ms: int | None = None
+        for one in signed:
+            accepted = await self._ledger.find(self._name, one.tx_hash)
+            if accepted is None:
+                continue
+            left_ms = accepted.final_ms - self._clock()
+            if left_ms <= 0:
+                return _verdict_on(accepted)
+        return Pending(left_ms)
 
     def _mac(self, body: bytes) -> bytes:
         return hmac.digest(self._key, body, "sha256")
@@ -117,3 +153,9 @@ class SandboxChain:
             raise ValueError("these bytes were not signed by this sandbox")
         chain, token, _, recipient, amount_units = body.decode().split(";")
         return Transfer(chain, token, bytes.fromhex(recipient), int(amount_units))
+
+
+def _verdict_on(accepted: AcceptedTransfer) -> Verdict:
+    if accepted.verdict == FAILED:
+        return Dead(FAILING_CAUSE)
+    return protocol.Final(accepted.transfer, accepted.tx_hash)

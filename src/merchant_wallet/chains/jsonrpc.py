@@ -1,0 +1,123 @@
+"""JSON-RPC 2.0 over HTTP, thin: a question to one node, and its answer read into what it should be.
+
+Rules: an answer counts only when it is a JSON-RPC answer to this very question and `read` makes sense of its
+result; anything else (plain text, HTML, another id, a result of another form) is the node's failure
+(`NodeFailed`). An error object is the node's own word (`NodeRefused`); the revert of a simulated call is told
+apart from it (`CallReverted`), because every honest node answers it alike.
+"""
+
+import itertools
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from merchant_wallet.chains.transport import ANSWER_BYTES, Endpoints, NodeFailed, NodeRefused
+
+# What nodes answer when a call or an estimate reverts: geth and its kin 3, others a text with the word.
+_REVERT_CODE: Final = 3
+_SHOWN: Final = 200
+_QUANTITY: Final = re.compile("0x[0-9a-fA-F]{1,64}")
+_HASH: Final = re.compile("0x[0-9a-fA-F]{64}")
+# Python's own reader of hex digits also takes spaces.
+_DATA: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
+
+T = TypeVar("T")
+
+
+class CallReverted(Exception):
+    """The contract refused a simulated call; the text is the node's, with the reason where it gave one."""
+
+
+class _Fault(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+class _Answer(msgspec.Struct):
+    # UNSET and null are told apart: a null result is an answer ("no such transaction").
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: _Fault | None = None
+    id: int | str | None = None
+
+
+class JsonRpc:
+    """JSON-RPC to the nodes of `endpoints`."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self.endpoints = endpoints
+        self._ids = itertools.count(1)
+        self._decoder = msgspec.json.Decoder(_Answer)
+
+    async def ask(
+        self,
+        node: int,
+        read: Callable[[Any], T],
+        method: str,
+        *params: object,
+        limit_bytes: int = ANSWER_BYTES,
+    ) -> T:
+        """One node's answer, as `read` makes it of the result (raising ValueError for what it can't be).
+
+        Raises NodeFailed, NodeRefused, CallReverted.
+        """
+        number = next(self._ids)
+        question = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        body = await self.endpoints.post(node, msgspec.json.encode(question), limit_bytes=limit_bytes)
+        return self._read(node, method, number, body, read)
+
+    def _read(self, node: int, method: str, number: int, body: bytes, read: Callable[[Any], T]) -> T:
+        try:
+            answer = self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise self.endpoints.garbage(node, f"{method}: not a JSON-RPC answer") from None
+        if answer.error is not None:
+            raise self._refusal(node, method, answer.error)
+        if answer.id != number or isinstance(answer.result, msgspec.UnsetType):
+            raise self.endpoints.garbage(node, f"{method}: not an answer to this question")
+        try:
+            return read(msgspec.json.decode(answer.result))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise self.endpoints.garbage(node, f"{method}: a result of another form") from None
+
+    def _refusal(self, node: int, method: str, fault: _Fault) -> Exception:
+        message = re.sub(r"[^ -~]+", " ", fault.message)[:_SHOWN]
+        if fault.code == _REVERT_CODE or "revert" in message.lower():
+            return CallReverted(message)
+        return NodeRefused(self.endpoints.names[node], fault.code, f"{method}: {message}")
+
+    async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
+        """See `Endpoints.first`. A CallReverted is an answer and ends the round."""
+        return await self.endpoints.first(ask)
+
+    async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
+        """See `Endpoints.every`."""
+        return await self.endpoints.every(ask)
+
+
+def read_quantity(value: Any) -> int:
+    """A JSON-RPC quantity (`0x` and hex digits) as a number. Raises ValueError."""
+    if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
+        raise ValueError("not a quantity")
+    return int(value, 16)
+
+
+def read_bytes(value: Any, size: int | None = None) -> bytes:
+    """JSON-RPC data (`0x` and pairs of hex digits) as bytes, of this many where it is said.
+
+    Raises ValueError.
+    """
+    if not isinstance(value, str) or not _DATA.fullmatch(value):
+        raise ValueError("not data")
+    read = bytes.fromhex(value[2:])
+    if size is not None and len(read) != size:
+        raise ValueError(f"not {size} bytes")
+    return read
+
+
+def read_hash(value: Any) -> str:
+    """A hash as 0x and 64 lower-case hex digits. Raises ValueError."""
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise ValueError("not a hash")
+    return value.lower()

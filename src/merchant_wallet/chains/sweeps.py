@@ -1,0 +1,120 @@
+"""What sweeping knows of a chain: what emptying a deposit address costs, and the two transactions that do it.
+
+Rules: beside `protocol`, since only deposit addresses are swept, and those have keys of their own. A sweep is
+at most two errands: `fuel` sends the chain's coin from the hot wallet to the address, `token` sends the token
+from there to the hot wallet. As with payouts, signing promises nothing until the bytes are broadcast, a
+broadcast is no verdict, and only `judge` tells what happened. What an errand may cost is in its own bytes or
+in the coins that its sender has, so that no node's word can make it dearer.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
+from merchant_wallet.chains.signer import SigningRefused, SigningRequest, Source
+
+FUEL: Final = "fuel"
+TOKEN: Final = "token"
+
+Kind = Literal["fuel", "token"]
+
+
+class Quote(msgspec.Struct, frozen=True, gc=False):
+    """What emptying an address takes at the very most, as fees are now, in wei or sun.
+
+    `held` is the coin that the address has, `token_fee` what moving the token may burn of it, `fuel_fee` what
+    sending coin there may burn of the hot wallet's.
+    """
+
+    held: int
+    token_fee: int
+    fuel_fee: int
+
+
+class Errand(msgspec.Struct, frozen=True, gc=False):
+    """One of a sweep's transactions; `sweep_id` names the sweep on its chain for ever.
+
+    `amount` is coin in wei or sun (`fuel`), or units of the token; `fee_limit` what the chain may burn for it
+    at the most. `sequence` is its place among the sender's transactions, where the chain has such places.
+    `promised` is coin of the hot wallet's that other sweeps under way may still take.
+    """
+
+    sweep_id: int
+    kind: Kind
+    address: bytes
+    source: Source
+    amount: int
+    fee_limit: int
+    sequence: int | None = None
+    promised: int = 0
+
+
+class Draft(Protocol):
+    """A transaction of which only the place and the signature are missing."""
+
+    async def sign(self, sequence: int | None) -> SignedTransfer:
+        """Sign it; nothing is sent and no node is asked. Raises Hindered, SignerAway."""
+
+
+class Sweeper(Protocol):
+    """One chain whose deposit addresses are swept. What asks nodes raises ChainAway."""
+
+    @property
+    def wallet(self) -> bytes:
+        """The hot wallet, to which everything is swept, 20 bytes."""
+
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether a sender's transactions have numbered places (EVM nonces)."""
+
+    @property
+    def fee_cap(self) -> int:
+        """What one transaction may burn, and one fuelling may send, at the most: wei or sun."""
+
+    async def final(self) -> Block:
+        """The newest block that the chain can no longer take back."""
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """Units of the token at an address (see `protocol.ChainReader.balance`)."""
+
+    async def quote(self, address: bytes, amount_units: int) -> Quote:
+        """What emptying the address would cost. Raises Hindered when it can't be done now."""
+
+    async def next_sequence(self, sender: bytes) -> int:
+        """The place after the last one that the chain or its waiting room knows of a sender."""
+
+    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> Draft:
+        """Prepare an errand, so that signing it needs no node. Raises Hindered.
+
+        `earlier` is everything signed for it before, the oldest first, under the rules of
+        `protocol.Chain.build`: the same place, or all of them lapsed.
+        """
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Hand the bytes to the chain, as often as need be. An error proves nothing."""
+
+    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+        """What became of an errand for which all of these, and nothing else, were ever signed."""
+
+    async def fee_of(self, tx_hash: str) -> int | None:
+        """What a transaction burnt, in wei or sun; None when no node knows of its end."""
+
+    async def check_setup(self) -> list[str]:
+        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class NoSigner:
+    """Stands where only questions are asked: it has no key and signs nothing."""
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        """None."""
+        return {}
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        """Raises SigningRefused."""
+        raise SigningRefused(f"nothing is signed here, a {request.purpose} neither")

@@ -1,0 +1,150 @@
+"""Nodes of a chain over HTTP: bounded questions, one node after the other or all of them at once.
+
+Rules: a node is never trusted to be there, to be quick, to be brief or to make sense: every answer is bounded
+in time and size, and whatever is no usable answer is a `NodeFailed`, after which the next node is asked. An
+endpoint's URL may hold an API key, so that only its host ever appears in a text. No redirect is followed and
+no proxy is taken from the environment: what is configured is what is asked.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from merchant_wallet.chains.protocol import ChainAway
+
+TIMEOUT_S: Final = 10.0
+ANSWER_BYTES: Final = 4 * 2**20
+# For logs and whole blocks.
+LARGE_ANSWER_BYTES: Final = 64 * 2**20
+# A node that failed is asked last for so long, so that one that hangs does not slow every question.
+REST_S: Final = 15.0
+
+T = TypeVar("T")
+
+
+class NodeFailed(Exception):
+    """One node gave no usable answer: away, too slow, too long, an HTTP error, or garbage."""
+
+    def __init__(self, node: str, what: str) -> None:
+        super().__init__(f"{node}: {what}")
+
+
+class AnswerTooLong(NodeFailed):
+    """The answer is longer than what is read of one; a smaller question may be answered."""
+
+
+class NodeRefused(Exception):
+    """One node understood the question and answered with an error of its own."""
+
+    def __init__(self, node: str, code: int, message: str) -> None:
+        super().__init__(f"{node}: {message} ({code})")
+        self.code = code
+        self.message = message
+
+
+class Endpoints:
+    """The configured nodes of one chain, numbered from 0 in the order of the setting."""
+
+    def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
+        """`urls` in the order of preference.
+
+        Raises ValueError when there is none, or one is not http or https.
+        """
+        if not urls:
+            raise ValueError("a chain needs at least one node")
+        # Twice the same node is one node: it can't agree with itself.
+        self._urls = list(dict.fromkeys(map(_checked, urls)))
+        self.names = _names_of(self._urls)
+        self._timeout_s = timeout_s
+        self._failed_s = [float("-inf")] * len(self._urls)
+        self._client: httpx.AsyncClient | None = None
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    async def close(self) -> None:
+        """Close every connection; the next question opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def post(self, node: int, body: bytes, *, path: str = "", limit_bytes: int = ANSWER_BYTES) -> bytes:
+        """What one node answers to a JSON body sent to its URL and `path`. Raises NodeFailed."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._post(node, body, path, limit_bytes)
+        except TimeoutError:
+            raise self._failure(node, f"no answer within {self._timeout_s:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            # The text of such an error may hold the URL; its name says enough.
+            raise self._failure(node, type(error).__name__) from None
+
+    async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
+        if self._client is None:
+            self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s)
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        url = self._urls[node] + path
+        async with self._client.stream("POST", url, content=body, headers=headers) as answer:
+            content = bytearray()
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > limit_bytes:
+                    raise AnswerTooLong(self.names[node], f"an answer of more than {limit_bytes} bytes")
+            if answer.status_code != httpx.codes.OK:
+                raise self._failure(node, f"HTTP {answer.status_code}")
+            return bytes(content)
+
+    def garbage(self, node: int, what: str) -> NodeFailed:
+        """The failure of a node whose answer makes no sense; `what` says in which way."""
+        return self._failure(node, what)
+
+    def _failure(self, node: int, what: str) -> NodeFailed:
+        self._failed_s[node] = asyncio.get_running_loop().time()
+        return NodeFailed(self.names[node], what)
+
+    async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
+        """The first usable answer, the nodes asked in their order (those that failed lately at the end).
+
+        Raises ChainAway with what each said, or a node's NodeRefused when all that answered refused.
+        """
+        failures: list[NodeFailed | NodeRefused] = []
+        for node in self._order():
+            try:
+                return await ask(node)
+            except (NodeFailed, NodeRefused) as error:
+                failures.append(error)
+        for failure in failures:
+            if isinstance(failure, NodeRefused):
+                raise failure
+        raise ChainAway("; ".join(map(str, failures)))
+
+    async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
+        """What each node answers, or how it failed, in the nodes' order; all are asked at once."""
+
+        async def attempt(node: int) -> T | NodeFailed | NodeRefused:
+            try:
+                return await ask(node)
+            except (NodeFailed, NodeRefused) as error:
+                return error
+
+        return list(await asyncio.gather(*map(attempt, range(len(self)))))
+
+    def _order(self) -> list[int]:
+        since_s = asyncio.get_running_loop().time() - REST_S
+        return sorted(range(len(self)), key=lambda node: self._failed_s[node] > since_s)
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("a node's URL begins with http:// or https://")
+    return url.rstrip("/")
+
+
+def _names_of(urls: Sequence[str]) -> tuple[str, ...]:
+    """Host and port of each: what may be shown."""
+    parts = [urlsplit(url) for url in urls]
+    return tuple(f"{part.hostname}:{part.port}" if part.port else str(part.hostname) for part in parts)

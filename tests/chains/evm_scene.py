@@ -1,0 +1,110 @@
+"""A development chain with a funded hot wallet on it, and the product's chain over any nodes."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from coincurve import PrivateKey
+from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
+
+from merchant_wallet.chains.addresses import ERC20, keccak256
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_rules import EvmRules
+from merchant_wallet.chains.evm_transactions import (
+    EvmTransaction,
+    encode_unsigned,
+    join,
+    signing_hash,
+)
+from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer
+from merchant_wallet.chains.signer import SigningRequest
+from merchant_wallet.chains.transport import Endpoints
+
+USDT = 1_000_000
+HELD = 1_000 * USDT
+RECIPIENT = bytes(range(1, 21))
+KEY = PrivateKey(keccak256(b"the hot wallet of the tests"))
+WALLET = keccak256(KEY.public_key.format(compressed=False)[1:])[12:]
+
+
+@dataclass
+class KeySigner:
+    """Signs whatever it is asked to with one key, and remembers what that was."""
+
+    key: PrivateKey = KEY
+    asked: list[SigningRequest] = field(default_factory=list)
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        return {ERC20: WALLET}
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        self.asked.append(request)
+        return sign(request.unsigned, self.key)
+
+
+def sign(unsigned: bytes, key: PrivateKey = KEY) -> bytes:
+    """A signature of 65 bytes."""
+    return key.sign_recoverable(signing_hash(unsigned), hasher=None)
+
+
+@dataclass
+class EvmScene:
+    """One node, the token on it, and the wallet with 1000 USDT and 10 coins, all of it final."""
+
+    node: EvmDevnet
+    token: Token
+    signer: KeySigner = field(default_factory=KeySigner)
+
+    @property
+    def rules(self) -> EvmRules:
+        return EvmRules(chain_id=CHAIN_ID, token=self.token.address, stuck_blocks=5)
+
+    @asynccontextmanager
+    async def chain(self, *urls: str, timeout_s: float = 60, **changes: Any) -> AsyncIterator[EvmChain]:
+        """The product's chain over these nodes (the real one where none is named)."""
+        rules = msgspec.structs.replace(self.rules, **changes)
+        endpoints = Endpoints(urls or (self.node.url,), timeout_s=timeout_s)
+        chain = EvmChain(rules, endpoints, wallet=WALLET, signer=self.signer)
+        try:
+            yield chain
+        finally:
+            await chain.close()
+
+    def foreign(self, nonce: int, to: bytes = RECIPIENT, units: int = 7, key: PrivateKey = KEY) -> bytes:
+        """A whole transaction, of the wallet if nothing else is said, that the product knows nothing of."""
+        call = self.token.call_data("transfer(address,uint256)", to, units)
+        unsigned = encode_unsigned(
+            EvmTransaction(
+                CHAIN_ID, nonce, COIN // 10**9, COIN // 10**7, 100_000, self.token.address, 0, call
+            )
+        )
+        return join(unsigned, sign(unsigned, key))
+
+    def settle(self) -> None:
+        """Make what is in the newest block final."""
+        self.node.mine(3)
+
+
+def open_scene(node: EvmDevnet) -> EvmScene:
+    """Deploy and fund."""
+    token = node.deploy()
+    token.give(WALLET, HELD)
+    node.fund(WALLET, 10 * COIN)
+    node.mine(3)
+    return EvmScene(node, token)
+
+
+def payout(
+    units: int = 25 * USDT, *, sequence: int = 0, recipient: bytes = RECIPIENT, payout_id: int = 1
+) -> Payout:
+    """An order of the tests."""
+    return Payout(payout_id, Transfer(ERC20, "USDT", recipient, units), sequence)
+
+
+async def send(chain: EvmChain, ordered: Payout, earlier: Sequence[SignedTransfer] = ()) -> SignedTransfer:
+    """Build and broadcast."""
+    signed = await chain.build(ordered, earlier)
+    await chain.broadcast(signed.raw)
+    return signed

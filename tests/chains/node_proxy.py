@@ -1,0 +1,124 @@
+"""A proxy in front of a real node that can lie, lag, fall silent or talk nonsense, method by method."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+Forward = Callable[..., Awaitable[Any]]
+Behaviour = Callable[[Forward, list[Any]], Awaitable[Any]]
+"""Given a way to ask the real node (method, parameters) and the parameters: the result to answer with."""
+
+
+class Raw(Exception):
+    """Answer with these bytes instead of JSON-RPC."""
+
+    def __init__(self, body: bytes, status: int = 200, content_type: str = "text/plain") -> None:
+        super().__init__(status)
+        self.body, self.status, self.content_type = body, status, content_type
+
+
+class Refusal(Exception):
+    """Answer with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class Silence(Exception):
+    """Answer nothing at all and keep the connection open."""
+
+
+@dataclass
+class NodeProxy:
+    """Passes everything on, but for the methods in `behaviours` (`*` stands for all)."""
+
+    target: str
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+
+    async def __aenter__(self) -> Self:
+        self._client = httpx.AsyncClient(trust_env=False, verify=False, timeout=30)
+        self._closing = asyncio.Event()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._server.close()
+        await self._client.aclose()
+        await asyncio.sleep(0)
+
+    def always(self, method: str, result: Any) -> None:
+        """Answer a method with this result whatever is asked."""
+
+        async def answer(_forward: Forward, _params: list[Any]) -> Any:
+            return result
+
+        self.behaviours[method] = answer
+
+    def fail(self, error: Exception, *methods: str) -> None:
+        """Answer these methods, or all, with a `Raw`, a `Refusal` or `Silence`."""
+
+        async def answer(_forward: Forward, _params: list[Any]) -> Any:
+            raise error
+
+        for method in methods or ("*",):
+            self.behaviours[method] = answer
+
+    def mend(self) -> None:
+        """Behave from now on."""
+        self.behaviours.clear()
+
+    async def ask(self, method: str, *params: Any) -> Any:
+        """The real node's result. Raises Refusal."""
+        question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        said = (await self._client.post(self.target, json=question)).json()
+        if "error" in said:
+            raise Refusal(said["error"]["code"], said["error"]["message"])
+        return said["result"]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                lines = head.decode().lower().split("\r\n")
+                length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
+                status, kind, body = await self._answer(json.loads(await reader.readexactly(length)))
+                writer.write(
+                    f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n"
+                    f"content-length: {len(body)}\r\n\r\n".encode()
+                    + body
+                )
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        except Silence:
+            await self._closing.wait()
+        finally:
+            writer.close()
+
+    async def _answer(self, question: dict[str, Any]) -> tuple[int, str, bytes]:
+        method = question["method"]
+        self.asked.append(method)
+        behaviour = self.behaviours.get(method, self.behaviours.get("*"))
+        said: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
+        try:
+            if behaviour is None:
+                said["result"] = await self.ask(method, *question["params"])
+            else:
+                said["result"] = await behaviour(self.ask, question["params"])
+        except Raw as raw:
+            return raw.status, raw.content_type, raw.body
+        except Refusal as refusal:
+            said["error"] = {"code": refusal.code, "message": refusal.message}
+        return 200, "application/json", json.dumps(said).encode()

@@ -1,0 +1,116 @@
+"""Requests for signatures as an honest chain makes them, for tests to change one thing at a time."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from merchant_wallet.chains import evm_transactions, tron_transactions
+from merchant_wallet.chains.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.chains.evm_transactions import EvmTransaction, transfer_call
+from merchant_wallet.chains.keystore import Keystore
+from merchant_wallet.chains.protocol import Transfer
+from merchant_wallet.chains.signer import Purpose, SigningRequest, Source
+from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.tron_transactions import TronTransaction
+
+NOW_MS = 1_763_712_000_000
+USDT = 1_000_000
+KEYS = {ERC20: bytes([1]) * 32, TRC20: bytes([2]) * 32}
+SEED = bytes(range(64))
+PLACE = Source(account=3, branch=0, index=5)
+RECIPIENT = bytes.fromhex("742d35cc6634c0532925a3b844bc454e4438f44e")
+TOKENS = {ERC20: bytes([0xE]) * 20, TRC20: bytes([0xF]) * 20}
+FEE_CAP = 10**15
+RULES = SigningRules(
+    chains={ERC20: ChainTerms(TOKENS[ERC20], FEE_CAP, 31337), TRC20: ChainTerms(TOKENS[TRC20], FEE_CAP)},
+    payment_limit_units=1_000 * USDT,
+    hour_limit_units=2_500 * USDT,
+)
+WALLETS = Keystore(Path(), KEYS).wallets()
+DEPOSITS = {
+    chain: derive_account(SEED, coin, 3).child(0).child(5).public().address()
+    for chain, coin in ((ERC20, 60), (TRC20, 195))
+}
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    at_ms: int = NOW_MS
+
+    def __call__(self) -> int:
+        return self.at_ms
+
+
+def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | TronTransaction]:
+    """What an honest request for this purpose moves, and the transaction that does it."""
+    wallet, deposit, token = WALLETS[chain], DEPOSITS[chain], TOKENS[chain]
+    recipient, units, word = {
+        "payout": (RECIPIENT, 100 * USDT, "USDT"),
+        "fill": (wallet, 0, "USDT"),
+        "sweep": (wallet, 70 * USDT, "USDT"),
+        "fuel": (deposit, 10**12, "ETH" if chain == ERC20 else "TRX"),
+    }[purpose]
+    transfer = Transfer(chain, word, recipient, units)
+    calls = purpose in ("payout", "sweep")
+    call = transfer_call(recipient, units) if calls else b""
+    if chain == ERC20:
+        to, value = (token, 0) if calls else (recipient, units)
+        return transfer, EvmTransaction(31337, 7, 10**9, 2 * 10**9, 60_000, to, value, call)
+    return transfer, TronTransaction(
+        ref_block_bytes=b"ab",
+        ref_block_hash=b"12345678",
+        expiration_ms=NOW_MS + 60_000,
+        timestamp_ms=NOW_MS,
+        fee_limit_sun=30_000_000 if calls else 0,
+        owner=deposit if purpose == "sweep" else wallet,
+        contract=token if calls else None,
+        call_data=call,
+        recipient=None if calls else recipient,
+        amount_sun=0 if calls else units,
+    )
+
+
+def encode(transaction: EvmTransaction | TronTransaction) -> bytes:
+    """The bytes that are to be signed."""
+    if isinstance(transaction, EvmTransaction):
+        return evm_transactions.encode_unsigned(transaction)
+    return tron_transactions.encode_raw(transaction)
+
+
+@dataclass
+class Asking:
+    """A request in the making: `made` changes the transaction, `said` the transfer, `rest` the request."""
+
+    chain: str = ERC20
+    purpose: Purpose = "payout"
+    payout_id: int = 12
+    made: dict[str, Any] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)
+    rest: dict[str, Any] = field(default_factory=dict)
+
+    def request(self) -> SigningRequest:
+        """The request with its changes."""
+        transfer, transaction = honest(self.chain, self.purpose)
+        source = PLACE if self.purpose in ("sweep", "fuel") else None
+        request = SigningRequest(
+            self.chain,
+            self.purpose,
+            encode(msgspec.structs.replace(transaction, **self.made)),
+            self.payout_id,
+            msgspec.structs.replace(transfer, **self.said),
+            source,
+        )
+        return msgspec.structs.replace(request, **self.rest)
+
+
+def pay(
+    payout_id: int, amount: int, *, chain: str = ERC20, recipient: bytes = RECIPIENT, **made: Any
+) -> SigningRequest:
+    """An honest payout of `amount` USDT, its transaction changed by `made`."""
+    units = amount * USDT
+    call = {"call_data": transfer_call(recipient, units), **made}
+    return Asking(chain, "payout", payout_id, call, {"recipient": recipient, "amount_units": units}).request()

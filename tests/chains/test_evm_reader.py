@@ -1,0 +1,337 @@
+"""What a watcher reads of a real EVM node: blocks, finality, Transfer logs; and what it must not believe."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from devnet.evm_node import CHAIN_ID, COIN, ISSUER
+from tests.chains.evm_scene import HELD, USDT, WALLET, EvmScene
+from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
+
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
+from merchant_wallet.chains.transport import NodeRefused
+
+ALICE = b"\xa1" * 20
+BOB = b"\xb0" * 20
+LOGS = "eth_getLogs"
+BLOCK = "eth_getBlockByNumber"
+
+
+@asynccontextmanager
+async def two_nodes(evm: EvmScene) -> AsyncIterator[tuple[EvmChain, NodeProxy, NodeProxy]]:
+    async with (
+        NodeProxy(evm.node.url) as one,
+        NodeProxy(evm.node.url) as two,
+        evm.chain(one.url, two.url) as chain,
+    ):
+        yield chain, one, two
+
+
+def play(evm: EvmScene, story: Callable[[EvmChain, NodeProxy, NodeProxy], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with two_nodes(evm) as (chain, one, two):
+            await story(chain, one, two)
+
+    asyncio.run(run())
+
+
+def without(key: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [log for log in found if key not in log["topics"][2]]
+
+
+def test_blocks_hang_together_and_final_ones_lie_below_the_head(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        head, final = await chain.head(), await chain.final()
+        assert final.number == head.number - 2
+        parent = await chain.block(head.number - 1)
+        assert parent is not None
+        assert head.parent_hash == parent.hash
+        assert await chain.block(head.number + 1) is None
+        async with evm.chain(finality=1) as by_depth:
+            assert (await by_depth.final()).number == head.number - 1
+        async with evm.chain(finality=10_000) as deep:
+            assert (await deep.final()).number == 0
+
+    play(evm, story)
+
+
+def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        first = evm.node.height() + 1
+        receipts = [
+            evm.token.give(ALICE, 5 * USDT),
+            evm.token.give(BOB, 3 * USDT, sender=ALICE),
+            evm.token.give(ALICE, 0),
+        ]
+        last = evm.node.height()
+        seen = await chain.arrivals(first, last)
+        assert [(a.sender, a.recipient, a.amount_units) for a in seen] == [
+            (ISSUER, ALICE, 5 * USDT),
+            (ALICE, BOB, 3 * USDT),
+            (ISSUER, ALICE, 0),
+        ]
+        assert [a.tx_hash for a in seen] == [receipt["transactionHash"] for receipt in receipts]
+        assert [a.block_hash for a in seen] == [receipt["blockHash"] for receipt in receipts]
+        assert await chain.arrivals(last + 1, last) == []
+        evm.settle()
+        assert await chain.arrivals(first, last) == seen
+        assert one.asked.count(LOGS) == 2
+        assert two.asked.count(LOGS) == 1
+
+    play(evm, story)
+
+
+def test_another_tokens_transfers_are_none_of_ours(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        first = evm.node.height() + 1
+        evm.node.deploy().give(ALICE, 5 * USDT)
+        evm.settle()
+        assert await chain.arrivals(first, evm.node.height() - 2) == []
+
+    play(evm, story)
+
+
+def test_a_fee_is_one_log_and_what_arrives_another(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        evm.token.give(ALICE, 100 * USDT)
+        evm.token.do("setParams(uint256,uint256)", 10, 49)
+        first = evm.node.height() + 1
+        evm.token.give(BOB, 100 * USDT, sender=ALICE)
+        seen = await chain.arrivals(first, first)
+        assert [(a.recipient, a.amount_units) for a in seen] == [
+            (ISSUER, 100_000),
+            (BOB, 100 * USDT - 100_000),
+        ]
+        assert [a.log_index for a in seen] == [0, 1]
+        assert await chain.balance(BOB) == 100 * USDT - 100_000
+
+    play(evm, story)
+
+
+def test_a_range_that_a_node_finds_too_large_is_halved(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        first = evm.node.height() + 1
+        for units in range(1, 12):
+            evm.token.give(ALICE, units)
+        widths = []
+
+        async def few(forward: Forward, params: list[Any]) -> Any:
+            width = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) + 1
+            widths.append(width)
+            if width > 2:
+                raise Refusal(-32005, "query returned more than 10000 results")
+            return await forward(LOGS, *params)
+
+        one.behaviours[LOGS] = few
+        seen = await chain.arrivals(first, evm.node.height())
+        assert [a.amount_units for a in seen] == list(range(1, 12))
+        assert max(widths) == 11
+        assert two.asked.count(LOGS) == 0
+
+    play(evm, story)
+
+
+def test_a_range_that_no_node_answers_is_an_error_and_not_empty(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        for node in (one, two):
+            node.fail(Refusal(-32005, "limit exceeded"), LOGS)
+        height = evm.node.height()
+        with pytest.raises(NodeRefused, match="limit exceeded"):
+            await chain.arrivals(height, height)
+        with pytest.raises(ChainAway, match="limit exceeded"):
+            await chain.arrivals(0, height - 2)
+
+    play(evm, story)
+
+
+def test_final_transfers_need_two_nodes_that_say_the_same(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        first = evm.node.height() + 1
+        evm.token.give(ALICE, 1)
+        evm.token.give(BOB, 2)
+        evm.settle()
+        last = first + 1
+
+        async def hide(forward: Forward, params: list[Any]) -> Any:
+            return without(ALICE.hex(), await forward(LOGS, *params))
+
+        two.behaviours[LOGS] = hide
+        with pytest.raises(ChainDisagrees, match="different transfers"):
+            await chain.arrivals(first, last)
+        two.fail(Raw(b"garbage"), LOGS)
+        with pytest.raises(ChainAway, match="not a JSON-RPC answer"):
+            await chain.arrivals(first, last)
+        two.mend()
+        assert len(await chain.arrivals(first, last)) == 2
+
+    play(evm, story)
+
+
+def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        first = evm.node.height() + 1
+        evm.token.give(ALICE, 1)
+
+        async def behind(forward: Forward, params: list[Any]) -> Any:
+            if params[0] in ("latest", "finalized"):
+                return await forward(BLOCK, hex(first - 1), *params[1:])
+            return await forward(BLOCK, *params)
+
+        one.behaviours[BLOCK] = behind
+        one.always(LOGS, [])
+        # Not final: the node that has the block is asked.
+        assert len(await chain.arrivals(first, first)) == 1
+        two.behaviours[BLOCK] = behind
+        with pytest.raises(NodeRefused, match="has no block"):
+            await chain.arrivals(first, first)
+        two.mend()
+        evm.settle()
+        # Final on one node only: that is not enough.
+        with pytest.raises(ChainAway, match="not got so far"):
+            await chain.arrivals(first, first)
+
+    play(evm, story)
+
+
+@pytest.mark.parametrize(
+    "falsified",
+    [
+        {"blockHash": "0x" + "1" * 64},
+        {"address": "0x" + "1" * 40},
+        {"blockNumber": "0x0"},
+        {"topics": []},
+        {"data": "0x"},
+        {"logIndex": None},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_a_falsified_log_is_not_taken(evm: EvmScene, falsified: dict[str, object]) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        evm.token.give(ALICE, 1)
+        first = evm.node.height()
+
+        async def lie(forward: Forward, params: list[Any]) -> Any:
+            return [{**log, **falsified} for log in await forward(LOGS, *params)]
+
+        one.behaviours[LOGS] = lie
+        # The second node is asked instead.
+        assert [a.amount_units for a in await chain.arrivals(first, first)] == [1]
+        two.behaviours[LOGS] = lie
+        with pytest.raises(ChainAway):
+            await chain.arrivals(first, first)
+
+    play(evm, story)
+
+
+def test_logs_that_a_node_calls_removed_are_none(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        evm.token.give(ALICE, 1)
+
+        async def removed(forward: Forward, params: list[Any]) -> Any:
+            return [{**log, "removed": True} for log in await forward(LOGS, *params)]
+
+        one.behaviours[LOGS] = removed
+        assert await chain.arrivals(evm.node.height(), evm.node.height()) == []
+
+    play(evm, story)
+
+
+def test_a_reorganisation_is_seen_by_the_parents_hash_and_the_logs_are_gone(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        evm.node.mine(5)
+        evm.token.give(ALICE, 1)
+        before = await chain.head()
+        evm.node.reorganise(4)
+        after = await chain.block(before.number)
+        assert after is not None
+        assert after.hash != before.hash
+        assert after.parent_hash != before.parent_hash
+        assert await chain.arrivals(before.number, before.number) == []
+        assert await chain.balance(ALICE) == 0
+
+    play(evm, story)
+
+
+def test_two_nodes_with_different_final_blocks_are_not_believed(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        async def forked(forward: Forward, params: list[Any]) -> Any:
+            return {**await forward(BLOCK, *params), "hash": "0x" + "1" * 64}
+
+        final = await chain.final()
+        two.behaviours[BLOCK] = forked
+        with pytest.raises(ChainDisagrees):
+            await chain.final()
+        two.mend()
+        two.fail(Raw(b"away", 503))
+        with pytest.raises(ChainAway):
+            await chain.final()
+        two.mend()
+        assert await chain.final() == final
+
+    play(evm, story)
+
+
+def test_a_node_that_calls_too_much_final_is_not_believed_alone(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        async def hasty(forward: Forward, params: list[Any]) -> Any:
+            tag = "latest" if params[0] == "finalized" else params[0]
+            return await forward(BLOCK, tag, *params[1:])
+
+        final = await chain.final()
+        two.behaviours[BLOCK] = hasty
+        assert await chain.final() == final
+
+    play(evm, story)
+
+
+def test_balances_are_of_a_final_block_where_a_node_still_has_it(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        final = await chain.final()
+        evm.token.give(ALICE, 5)
+        assert await chain.balance(ALICE, final) == 0
+        assert await chain.balance(ALICE) == 5
+        assert await chain.balance(WALLET, final) == HELD
+        assert await chain.coin_balance(WALLET) == 10 * COIN
+
+        async def pruned(forward: Forward, params: list[Any]) -> Any:
+            if params[1] != "latest":
+                raise Refusal(-32000, "missing trie node")
+            return await forward("eth_call", *params)
+
+        one.behaviours["eth_call"] = pruned
+        assert await chain.balance(ALICE, final) == 0
+        two.behaviours["eth_call"] = pruned
+        assert await chain.balance(ALICE, final) == 5
+
+    play(evm, story)
+
+
+def test_a_setup_that_fits_has_nothing_to_say(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        time_ms = (await chain.head()).time_ms
+        assert await chain.check_setup(lambda: time_ms) == []
+
+    play(evm, story)
+
+
+def test_a_setup_that_does_not_fit_is_told_in_sentences(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        time_ms = (await chain.head()).time_ms
+        skewed = await chain.check_setup(lambda: time_ms + 3_600_000)
+        assert [sentence.partition(": ")[2] for sentence in skewed] == [
+            "the newest block is 3600 s behind this machine's clock"
+        ] * 2
+        one.always("eth_chainId", "0x1")
+        two.always("eth_call", "0x" + hex(18)[2:].rjust(64, "0"))
+        wrong = await chain.check_setup(lambda: time_ms)
+        assert f"the chain id is 1, the setting says {CHAIN_ID}" in wrong[0]
+        assert "the token has 18 decimals and must have 6" in wrong[1]
+        two.fail(Raw(b"no"))
+        assert "not a JSON-RPC answer" in (await chain.check_setup(lambda: time_ms))[1]
+        async with evm.chain(token=ALICE) as elsewhere:
+            assert "no contract at the token's address" in (await elsewhere.check_setup(lambda: time_ms))[0]
+
+    play(evm, story)

@@ -1,0 +1,99 @@
+"""The sandbox's chains as deposits read them: a block for each arrival, final by itself."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.sandbox_reader import HIGHEST, SandboxArrival, SandboxReader, name_transaction
+
+SENDER, RECIPIENT = b"s" * 20, b"r" * 20
+
+
+@dataclass
+class Kept:
+    """A record in memory, of one chain."""
+
+    arrivals: list[SandboxArrival] = field(default_factory=list)
+
+    def add(self, units: int, at_ms: int, recipient: bytes = RECIPIENT) -> None:
+        self.arrivals.append(SandboxArrival(len(self.arrivals) + 1, SENDER, recipient, units, at_ms))
+
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
+        return next((each for each in reversed(self.arrivals) if each.at_ms <= until_ms), None)
+
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
+        return [each for each in self.arrivals if first <= each.block_number <= last]
+
+    async def received(self, chain: str, recipient: bytes, last: int) -> int:
+        mine = [e for e in self.arrivals if e.recipient == recipient and e.block_number <= last]
+        return sum(each.amount_units for each in mine)
+
+
+@pytest.fixture
+def kept() -> Kept:
+    kept = Kept()
+    kept.add(5, 1000)
+    kept.add(7, 2000)
+    kept.add(9, 2000, SENDER)
+    return kept
+
+
+def reader(kept: Kept, now_ms: int = 3000, chain: str = "ERC20") -> SandboxReader:
+    return SandboxReader(chain, kept, confirm_ms=1500, clock=lambda: now_ms)
+
+
+def test_blocks_follow_each_other_from_the_first(kept: Kept) -> None:
+    async def read() -> list[Block | None]:
+        return [await reader(kept).block(number) for number in range(5)]
+
+    genesis, *blocks, none = asyncio.run(read())
+    assert none is None
+    assert genesis is not None
+    assert (genesis.number, genesis.time_ms) == (0, 0)
+    for before, block in zip([genesis, *blocks], blocks, strict=False):
+        assert before is not None
+        assert block is not None
+        assert block.parent_hash == before.hash
+
+
+@pytest.mark.parametrize(("now_ms", "final"), [(2499, 0), (2500, 1), (3499, 1), (3500, 3)])
+def test_a_block_is_final_once_its_time_has_passed(kept: Kept, now_ms: int, final: int) -> None:
+    assert asyncio.run(reader(kept, now_ms).head()).number == 3
+    assert asyncio.run(reader(kept, now_ms).final()).number == final
+
+
+def test_an_empty_chain_has_its_first_block() -> None:
+    assert asyncio.run(reader(Kept()).head()) == asyncio.run(reader(Kept()).final())
+
+
+def test_arrivals_are_in_the_blocks_that_the_chain_shows(kept: Kept) -> None:
+    async def read() -> None:
+        chain = reader(kept)
+        for arrival in await chain.arrivals(1, 3):
+            block = await chain.block(arrival.block_number)
+            assert block is not None
+            assert arrival.block_hash == block.hash
+        assert [each.amount_units for each in await chain.arrivals(2, 3)] == [7, 9]
+
+    asyncio.run(read())
+
+
+def test_what_an_address_has_got_is_its_balance(kept: Kept) -> None:
+    async def read() -> None:
+        chain = reader(kept)
+        assert await chain.balance(RECIPIENT) == 12
+        assert await chain.balance(RECIPIENT, await chain.block(1)) == 5
+        assert await chain.coin_balance(RECIPIENT) == 0
+        await chain.close()
+
+    asyncio.run(read())
+
+
+def test_hashes_have_the_form_of_their_chain_and_are_all_different(kept: Kept) -> None:
+    erc20 = [name_transaction("ERC20", number) for number in range(3)]
+    trc20 = [name_transaction("TRC20", number) for number in range(3)]
+    assert all(name.startswith("0x") and len(name) == 66 for name in erc20)
+    assert all(len(name) == 64 for name in trc20)
+    assert len({*erc20, *trc20}) == 6

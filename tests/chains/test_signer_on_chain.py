@@ -1,0 +1,144 @@
+"""The real signer and the real chains together: what either makes, the other takes, and the chain counts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from devnet.evm_node import CHAIN_ID
+from tests.chains.evm_scene import KEY, USDT, WALLET, EvmScene, payout
+from tests.chains.signing import PLACE, SEED, Clock
+from tests.chains.tron_scene import TronScene, key_of, open_tron, payout_of
+
+from merchant_wallet.chains.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_transactions import EvmTransaction, encode_unsigned, join, transfer_call
+from merchant_wallet.chains.keystore import Keystore
+from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.chains.protocol import Final, Hindered, Lapsed, Transfer
+from merchant_wallet.chains.signer import Purpose, SigningRefused, SigningRequest
+from merchant_wallet.chains.signer_socket import RemoteSigner, SignerServer
+from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.transport import Endpoints
+from merchant_wallet.chains.tron import TronChain
+
+FEE_CAP = 10**17
+GWEI = 10**9
+DEPOSIT = derive_account(SEED, 60, PLACE.account).child(0).child(PLACE.index).public().address()
+
+
+@asynccontextmanager
+async def remote_signer(evm: EvmScene, folder: Path) -> AsyncIterator[RemoteSigner]:
+    """A signer behind a socket that has the scene's hot wallet and the seed."""
+    terms = ChainTerms(evm.token.address, FEE_CAP, CHAIN_ID)
+    rules = SigningRules({ERC20: terms}, 100 * USDT, 200 * USDT)
+    server = SignerServer(LocalSigner(Keystore(folder, {ERC20: KEY.secret}, SEED), rules), folder / "s")
+    await server.open()
+    try:
+        yield RemoteSigner(folder / "s")
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def paying(evm: EvmScene, signer: RemoteSigner) -> AsyncIterator[EvmChain]:
+    """The product's chain with that signer."""
+    wallet = (await signer.wallets())[ERC20]
+    assert wallet == WALLET
+    chain = EvmChain(evm.rules, Endpoints((evm.node.url,)), wallet=wallet, signer=signer)
+    try:
+        yield chain
+    finally:
+        await chain.close()
+
+
+def test_a_payout_its_replacement_and_a_fill_are_signed_and_counted(evm: EvmScene, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
+            filler = await chain.fill(0, [])
+            ordered = payout(sequence=1)
+            first = await chain.build(ordered, [])
+            second = await chain.build(ordered, [first])
+            for signed in (filler, first, second):
+                await chain.broadcast(signed.raw)
+            evm.node.mine()
+            evm.settle()
+            assert await chain.judge(ordered, [first, second]) == Final(ordered.transfer, second.tx_hash)
+            assert await chain.next_sequence() == 2
+
+    asyncio.run(story())
+
+
+def test_a_second_place_for_one_order_is_an_obstacle_not_a_payment(evm: EvmScene, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
+            await chain.build(payout(sequence=0), [])
+            for ordered in (payout(sequence=1), payout(101 * USDT, sequence=1, payout_id=2)):
+                with pytest.raises(Hindered) as hindered:
+                    await chain.build(ordered, [])
+                assert hindered.value.obstacle.kind == "limit"
+
+    asyncio.run(story())
+
+
+def test_a_deposit_address_is_fuelled_and_swept(evm: EvmScene, tmp_path: Path) -> None:
+    evm.token.give(DEPOSIT, 70 * USDT)
+    evm.settle()
+    gas = 100_000
+    call = transfer_call(WALLET, 70 * USDT)
+    fuel = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, 21_000, DEPOSIT, gas * 10 * GWEI)
+    sweep = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, gas, evm.token.address, 0, call)
+
+    async def story() -> None:
+        async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
+            moves: list[tuple[Purpose, EvmTransaction, Transfer]] = [
+                ("fuel", fuel, Transfer(ERC20, "ETH", DEPOSIT, fuel.value)),
+                ("sweep", sweep, Transfer(ERC20, "USDT", WALLET, 70 * USDT)),
+            ]
+            for purpose, transaction, transfer in moves:
+                unsigned = encode_unsigned(transaction)
+                request = SigningRequest(ERC20, purpose, unsigned, 0, transfer, PLACE)
+                held = await chain.balance(WALLET)
+                await chain.broadcast(join(unsigned, await signer.sign(request)))
+                evm.node.mine()
+                evm.settle()
+            assert await chain.balance(DEPOSIT) == 0
+            assert await chain.balance(WALLET) == held + 70 * USDT
+
+    asyncio.run(story())
+
+
+@pytest.fixture
+def tron() -> Iterator[TronScene]:
+    """Two honest nodes."""
+    with open_tron() as scene:
+        yield scene
+
+
+def test_a_tron_payout_is_signed_anew_once_the_first_has_lapsed(tron: TronScene, tmp_path: Path) -> None:
+    clock = Clock()
+    rules = SigningRules({TRC20: ChainTerms(tron.rules.token, FEE_CAP)}, 100 * USDT, 200 * USDT)
+    signer = LocalSigner(Keystore(tmp_path, {TRC20: key_of("hot wallet").secret}), rules, clock)
+
+    async def story() -> None:
+        wallet = (await signer.wallets())[TRC20]
+        assert wallet == tron.wallet
+        chain = TronChain(tron.rules, tron.chain.nodes, wallet=wallet, signer=signer)
+        ordered = payout_of()
+        clock.at_ms = (await chain.head()).time_ms
+        first = await chain.build(ordered, [])
+        tron.network.mine()
+        # Nobody has stored the first, as after a crash; the signer remembers it all the same.
+        with pytest.raises((Hindered, SigningRefused), match="has not expired yet"):
+            await chain.build(ordered, [])
+        tron.let_expire()
+        assert isinstance(await chain.judge(ordered, [first]), Lapsed)
+        clock.at_ms = (await chain.head()).time_ms
+        second = await chain.build(ordered, [first])
+        await chain.broadcast(second.raw)
+        tron.network.mine()
+        tron.network.settle()
+        assert await chain.judge(ordered, [first, second]) == Final(ordered.transfer, second.tx_hash)
+
+    tron.play(story())

@@ -1,0 +1,214 @@
+"""A signer behind a Unix socket: the same answers as beside it, one user alone, peers that misbehave."""
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.chains.signing import KEYS, RULES, SEED, WALLETS, Asking, Clock, pay
+
+from merchant_wallet.chains import signer_socket
+from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.keystore import Keystore
+from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
+from merchant_wallet.chains.signer_socket import (
+    LARGEST_FRAME,
+    RemoteSigner,
+    SignerServer,
+    SocketTaken,
+    uid_of_peer,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> LocalSigner:
+    return LocalSigner(Keystore(tmp_path, KEYS, SEED), RULES, Clock())
+
+
+@pytest.fixture
+async def path(tmp_path: Path, local: LocalSigner) -> AsyncIterator[Path]:
+    server = SignerServer(local, tmp_path / "signer.sock")
+    await server.open()
+    yield tmp_path / "signer.sock"
+    await server.close()
+    assert not (tmp_path / "signer.sock").exists()
+
+
+async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: LocalSigner) -> None:
+    remote = RemoteSigner(path)
+    assert await remote.wallets() == WALLETS
+    for request in (
+        Asking(ERC20).request(),
+        Asking(TRC20, payout_id=13).request(),
+        Asking(ERC20, "fill").request(),
+        Asking(TRC20, "sweep").request(),
+        Asking(ERC20, "fuel").request(),
+    ):
+        assert await remote.sign(request) == await local.sign(request)
+
+
+async def test_a_refusal_is_told_in_the_signers_words(path: Path) -> None:
+    with pytest.raises(SigningRefused, match="at most 1000 at once"):
+        await RemoteSigner(path).sign(pay(1, 1_001))
+
+
+async def test_many_may_ask_at_once(path: Path) -> None:
+    remote = RemoteSigner(path)
+    signatures = await asyncio.gather(*(remote.sign(pay(each, 10, nonce=each)) for each in range(1, 31)))
+    assert len(set(signatures)) == 30
+
+
+async def test_the_socket_is_its_owners_alone(path: Path) -> None:
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+async def test_another_user_is_sent_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as as_another:
+        as_another.setattr(signer_socket, "uid_of_peer", lambda peer: os.getuid() + 1)
+        with pytest.raises(SignerAway):
+            await RemoteSigner(path).wallets()
+    assert await RemoteSigner(path).wallets() == WALLETS
+
+
+async def test_the_kernel_names_the_user_at_the_other_end() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        assert uid_of_peer(ours) == os.getuid()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        struct.pack(">I", LARGEST_FRAME + 1),
+        struct.pack(">I", 2**32 - 1) + b"x" * 100,
+        struct.pack(">I", 7) + b"not so.",
+        struct.pack(">I", 2) + b"{}",
+        struct.pack(">I", 16) + b'{"type":"steal"}',
+        struct.pack(">I", 100) + b"cut short",
+        b"",
+    ],
+)
+async def test_what_can_not_be_read_ends_that_connection_alone(path: Path, sent: bytes) -> None:
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(sent)
+    writer.write_eof()
+    assert await reader.read() == b""
+    writer.close()
+    assert await RemoteSigner(path).wallets() == WALLETS
+
+
+async def test_a_silent_client_holds_up_nobody(path: Path) -> None:
+    _, silent = await asyncio.open_unix_connection(path)
+    silent.write(b"\0\0")
+    await silent.drain()
+    assert await RemoteSigner(path).wallets() == WALLETS
+    silent.close()
+
+
+async def test_no_more_than_a_crowd_is_let_in(path: Path) -> None:
+    waiting = [await asyncio.open_unix_connection(path) for _ in range(signer_socket.MAX_CLIENTS)]
+    with pytest.raises(SignerAway):
+        await RemoteSigner(path).wallets()
+    for _, writer in waiting:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+    while True:
+        try:
+            assert await RemoteSigner(path).wallets() == WALLETS
+        except SignerAway:
+            continue
+        break
+
+
+async def test_a_second_signer_does_not_take_the_place_of_a_living_one(
+    path: Path, local: LocalSigner
+) -> None:
+    with pytest.raises(SocketTaken, match="is listening at"):
+        await SignerServer(local, path).open()
+    assert await RemoteSigner(path).wallets() == WALLETS
+
+
+async def test_the_place_of_a_dead_one_is_taken(tmp_path: Path, local: LocalSigner) -> None:
+    path = tmp_path / "signer.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    server = SignerServer(local, path)
+    await server.open()
+    assert await RemoteSigner(path).wallets() == WALLETS
+    await server.close()
+
+
+async def test_a_file_that_is_no_socket_stays(tmp_path: Path, local: LocalSigner) -> None:
+    (tmp_path / "signer.sock").write_text("precious")
+    with pytest.raises(OSError, match="in use"):
+        await SignerServer(local, tmp_path / "signer.sock").open()
+    assert (tmp_path / "signer.sock").read_text() == "precious"
+
+
+async def test_a_signer_that_is_not_there_is_away(tmp_path: Path) -> None:
+    remote = RemoteSigner(tmp_path / "nobody.sock")
+    with pytest.raises(SignerAway, match="can't be asked"):
+        await remote.wallets()
+    with pytest.raises(SignerAway, match="can't be asked"):
+        await remote.sign(Asking().request())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"", "it hung up"),
+        (struct.pack(">I", LARGEST_FRAME + 1), "a frame of"),
+        (struct.pack(">I", 2) + b"[]", "can't be asked"),
+        (struct.pack(">I", 31) + b'{"type":"wallets","wallets":{}}', "something else than was asked"),
+        (None, "no answer in 0.05 s"),
+    ],
+)
+async def test_an_answer_that_is_none_is_no_signature(
+    tmp_path: Path, answer: bytes | None, said: str
+) -> None:
+    async def misbehave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        if answer is None:
+            await reader.read()
+        else:
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_unix_server(misbehave, tmp_path / "odd.sock")
+    timeout_s = 0.05 if answer is None else 10.0
+    with pytest.raises(SignerAway, match=said):
+        await RemoteSigner(tmp_path / "odd.sock", timeout_s).sign(Asking().request())
+    server.close()
+
+
+class Broken:
+    """A signer with a fault of its own."""
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        """Away."""
+        raise SignerAway("its keys are in the safe")
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        """A fault."""
+        raise RuntimeError("the secret is swordfish")
+
+
+async def test_a_fault_of_the_signer_is_told_without_its_words(tmp_path: Path) -> None:
+    server = SignerServer(Broken(), tmp_path / "signer.sock")
+    await server.open()
+    remote = RemoteSigner(tmp_path / "signer.sock")
+    with pytest.raises(SignerAway, match="in the safe"):
+        await remote.wallets()
+    with pytest.raises(SignerAway, match="its log says more") as caught:
+        await remote.sign(Asking().request())
+    assert "swordfish" not in str(caught.value)
+    await server.close()

@@ -1,0 +1,179 @@
+"""What a signer may sign: the honest request of each purpose, and each way in which one can lie."""
+
+from typing import Any
+
+import pytest
+from tests.chains.signing import (
+    DEPOSITS,
+    FEE_CAP,
+    RECIPIENT,
+    RULES,
+    TOKENS,
+    USDT,
+    WALLETS,
+    Asking,
+    encode,
+    honest,
+)
+
+from merchant_wallet.chains import evm_transactions, tron_transactions
+from merchant_wallet.chains.addresses import ERC20, TRC20, ZERO
+from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.chains.signer import Purpose, SigningRefused
+from merchant_wallet.chains.signing_rules import Reading, read_request
+
+OTHER = bytes([0xAB]) * 20
+HONEST: list[tuple[str, Purpose]] = [
+    (ERC20, "payout"),
+    (ERC20, "fill"),
+    (ERC20, "sweep"),
+    (ERC20, "fuel"),
+    (TRC20, "payout"),
+    (TRC20, "sweep"),
+    (TRC20, "fuel"),
+]
+
+
+def read(asking: Asking) -> Reading:
+    """What the rules make of a request; the deposit address is the one of its source."""
+    request = asking.request()
+    deposit = DEPOSITS[asking.chain] if request.source else None
+    return read_request(request, RULES.chains[asking.chain], WALLETS[asking.chain], deposit)
+
+
+@pytest.mark.parametrize(("chain", "purpose"), HONEST)
+def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
+    reading = read(Asking(chain, purpose))
+    unsigned = encode(honest(chain, purpose)[1])
+    if chain == ERC20:
+        assert reading == Reading(evm_transactions.signing_hash(unsigned), sequence=7)
+    else:
+        expires_ms = tron_transactions.parse_raw(unsigned).expiration_ms
+        assert reading == Reading(tron_transactions.signing_hash(unsigned), expires_ms=expires_ms)
+
+
+LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
+    (ERC20, "payout", {"made": {"chain_id": 1}}, "the bytes are for chain 1"),
+    (ERC20, "payout", {"made": {"to": OTHER}}, "another contract"),
+    (ERC20, "payout", {"made": {"value": 1}}, "coins are sent along"),
+    (ERC20, "payout", {"made": {"call_data": transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
+    (ERC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 101 * USDT)}}, "another amount"),
+    (ERC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 100 * USDT) + b"\0"}}, "these bytes"),
+    (ERC20, "payout", {"made": {"call_data": b""}}, "these bytes"),
+    (ERC20, "payout", {"made": {"call_data": bytes.fromhex("095ea7b3") + bytes(64)}}, "these bytes"),
+    (ERC20, "payout", {"made": {"gas_limit": FEE_CAP // (2 * 10**9) + 1}}, "fee cap"),
+    (ERC20, "payout", {"made": {"max_fee": FEE_CAP // 60_000 + 1}}, "fee cap"),
+    (ERC20, "fill", {"made": {"to": OTHER}}, "a fill does nothing"),
+    (ERC20, "fill", {"made": {"value": 1}}, "a fill does nothing"),
+    (ERC20, "fill", {"made": {"call_data": b"\1"}}, "a fill does nothing"),
+    (ERC20, "fill", {"made": {"max_fee": FEE_CAP}}, "fee cap"),
+    (ERC20, "fill", {"said": {"amount_units": 1}}, "not an amount"),
+    (ERC20, "sweep", {"made": {"call_data": transfer_call(OTHER, 70 * USDT)}}, "another recipient"),
+    (ERC20, "sweep", {"made": {"value": 1}}, "coins are sent along"),
+    (ERC20, "fuel", {"made": {"to": OTHER}}, "other coins"),
+    (ERC20, "fuel", {"made": {"value": 10**12 + 1}}, "other coins"),
+    (ERC20, "fuel", {"made": {"call_data": b"\1"}}, "other coins"),
+    (ERC20, "fuel", {"made": {"value": FEE_CAP + 1}, "said": {"amount_units": FEE_CAP + 1}}, "more coin"),
+    (ERC20, "fuel", {"said": {"token": "USDT"}}, "not what a fuel moves"),
+    (TRC20, "payout", {"made": {"owner": OTHER}}, "another address"),
+    (TRC20, "payout", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
+    (TRC20, "payout", {"made": {"contract": OTHER}}, "another contract"),
+    (TRC20, "payout", {"made": {"fee_limit_sun": FEE_CAP + 1}}, "fee cap"),
+    (TRC20, "payout", {"made": {"call_data": transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
+    (TRC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 99 * USDT)}}, "another amount"),
+    (TRC20, "sweep", {"made": {"owner": WALLETS[TRC20]}}, "another address"),
+    (TRC20, "fuel", {"made": {"recipient": OTHER}}, "other coins"),
+    (TRC20, "fuel", {"made": {"amount_sun": 10**12 + 1}}, "other coins"),
+    (TRC20, "fuel", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
+]
+
+
+@pytest.mark.parametrize(("chain", "purpose", "changes", "said"), LIES)
+def test_bytes_that_do_something_else_are_refused(
+    chain: str, purpose: Purpose, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SigningRefused, match=said):
+        read(Asking(chain, purpose, **changes))
+
+
+@pytest.mark.parametrize("chain", [ERC20, TRC20])
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ({"recipient": OTHER}, "another recipient"),
+        ({"amount_units": 100 * USDT + 1}, "another amount"),
+        ({"token": "KFB"}, "not what a payout moves"),
+        ({"chain": "BEP20"}, "another chain"),
+        ({"amount_units": 0}, "not an amount"),
+        ({"amount_units": -1}, "not an amount"),
+        ({"recipient": ZERO}, "lose the money"),
+    ],
+)
+def test_an_order_that_says_something_else_is_refused(chain: str, said: dict[str, Any], cause: str) -> None:
+    with pytest.raises(SigningRefused, match=cause):
+        read(Asking(chain, said=said))
+
+
+@pytest.mark.parametrize("chain", [ERC20, TRC20])
+def test_the_platforms_own_addresses_are_never_paid(chain: str) -> None:
+    for own in (TOKENS[chain], WALLETS[chain]):
+        call = {"call_data": transfer_call(own, 100 * USDT)}
+        with pytest.raises(SigningRefused, match="lose the money or pay ourselves"):
+            read(Asking(chain, made=call, said={"recipient": own}))
+
+
+@pytest.mark.parametrize(("chain", "purpose"), HONEST)
+def test_a_purpose_goes_only_where_it_may(chain: str, purpose: Purpose) -> None:
+    for other in HONEST:
+        if other[0] == chain and other[1] != purpose:
+            with pytest.raises(SigningRefused):
+                read(Asking(chain, purpose, rest={"purpose": other[1]}))
+
+
+@pytest.mark.parametrize("purpose", ["sweep", "fuel"])
+def test_a_deposit_address_is_named_by_its_source(purpose: Purpose) -> None:
+    with pytest.raises(SigningRefused, match="another source"):
+        read(Asking(ERC20, purpose, rest={"source": None}))
+
+
+def test_a_fill_is_no_tron_transaction() -> None:
+    transfer = Asking(ERC20, "fill").request().transfer
+    said = {"recipient": WALLETS[TRC20], "amount_units": 0, "token": transfer.token}
+    with pytest.raises(SigningRefused, match="no places to fill"):
+        read(Asking(TRC20, "payout", said=said, rest={"purpose": "fill"}))
+
+
+@pytest.mark.parametrize("chain", [ERC20, TRC20])
+def test_bytes_in_another_form_are_refused(chain: str) -> None:
+    unsigned = Asking(chain).request().unsigned
+    for odd in (b"", unsigned + b"\0", unsigned[:-1], b"\x01" + unsigned[1:], unsigned * 2):
+        with pytest.raises(SigningRefused, match="these bytes are refused"):
+            read(Asking(chain, rest={"unsigned": odd}))
+
+
+@pytest.mark.parametrize("chain", [ERC20, TRC20])
+def test_no_single_flipped_bit_is_signed_as_the_same_payment(chain: str) -> None:
+    request = Asking(chain).request()
+    honest_reading = read(Asking(chain))
+    free = 0
+    for position in range(len(request.unsigned) * 8):
+        flipped = bytearray(request.unsigned)
+        flipped[position // 8] ^= 1 << position % 8
+        try:
+            reading = read(Asking(chain, rest={"unsigned": bytes(flipped)}))
+        except SigningRefused:
+            continue
+        # Fees below the cap, places and times are the chain's to choose; whom and how much is not.
+        assert reading.digest != honest_reading.digest
+        assert moved(chain, bytes(flipped)) == (TOKENS[chain], RECIPIENT, 100 * USDT)
+        free += 1
+    assert free > 0
+
+
+def moved(chain: str, unsigned: bytes) -> tuple[bytes | None, bytes, int]:
+    """The contract that bytes call, whom it pays and how much."""
+    if chain == ERC20:
+        made = evm_transactions.parse_unsigned(unsigned)
+        return made.to, *evm_transactions.parse_transfer_call(made.call_data)
+    tron = tron_transactions.parse_raw(unsigned)
+    return tron.contract, *evm_transactions.parse_transfer_call(tron.call_data)
