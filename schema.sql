@@ -5,7 +5,7 @@ CREATE DOMAIN public.currency AS text
 	CONSTRAINT currency_check CHECK ((VALUE = ANY (ARRAY['USDT'::text, 'KFB'::text])));
 
 CREATE DOMAIN public.entry_kind AS text
-	CONSTRAINT entry_kind_check CHECK ((VALUE = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text])));
+	CONSTRAINT entry_kind_check CHECK ((VALUE = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text, 'deposit'::text])));
 
 CREATE DOMAIN public.id_count AS bigint
 	CONSTRAINT id_count_check CHECK (((VALUE >= 0) AND (VALUE <= '8589934591'::bigint)));
@@ -37,6 +37,14 @@ END) STORED NOT NULL,
 WITH (fillfactor='50');
 ALTER TABLE ONLY public.account ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.account_pool (
+    account_no integer NOT NULL,
+    xpubs jsonb NOT NULL,
+    merchant_id bigint,
+    CONSTRAINT account_pool_account_no_check CHECK ((account_no >= 0)),
+    CONSTRAINT account_pool_xpubs_check CHECK (((xpubs ? 'ERC20'::text) AND (xpubs ? 'TRC20'::text)))
+);
+
 CREATE TABLE public.book (
     merchant_id bigint NOT NULL,
     id_range public.range_number NOT NULL,
@@ -57,9 +65,156 @@ CREATE TABLE public.callback (
     status smallint NOT NULL,
     event_id text NOT NULL,
     created_ms bigint NOT NULL,
-    CONSTRAINT callback_status_check CHECK ((status = ANY (ARRAY[2, 3, 4, 5, 6])))
+    event_type text DEFAULT 'withdrawal'::text NOT NULL,
+    withdrawal_id bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (event_type = 'withdrawal'::text) THEN order_id
+    ELSE NULL::bigint
+END) STORED,
+    state text DEFAULT 'due'::text NOT NULL,
+    attempt_no integer DEFAULT 0 NOT NULL,
+    retry_no integer DEFAULT 0 NOT NULL,
+    next_ms bigint DEFAULT 0 NOT NULL,
+    claimed_by text,
+    delivered_ms bigint,
+    CONSTRAINT callback_attempt_no_check CHECK ((attempt_no >= 0)),
+    CONSTRAINT callback_claimed_by_check CHECK ((claimed_by <> ''::text)),
+    CONSTRAINT callback_delivered CHECK (((state <> 'delivered'::text) OR (delivered_ms IS NOT NULL))),
+    CONSTRAINT callback_next_ms_check CHECK ((next_ms >= 0)),
+    CONSTRAINT callback_retry_no_check CHECK ((retry_no >= 0)),
+    CONSTRAINT callback_state_check CHECK ((state = ANY (ARRAY['due'::text, 'delivered'::text, 'parked'::text, 'paused'::text]))),
+    CONSTRAINT callback_status_told CHECK ((((event_type = 'withdrawal'::text) AND (status = ANY (ARRAY[2, 3, 4, 5, 6]))) OR ((event_type = 'deposit'::text) AND (status = 0))))
 );
 ALTER TABLE ONLY public.callback ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.callback_attempt (
+    merchant_id bigint NOT NULL,
+    order_id bigint NOT NULL,
+    status smallint NOT NULL,
+    attempt_no integer NOT NULL,
+    at_ms bigint NOT NULL,
+    address text,
+    http_status smallint,
+    error text,
+    answer bytea,
+    latency_ms integer,
+    CONSTRAINT callback_attempt_address_check CHECK ((address <> ''::text)),
+    CONSTRAINT callback_attempt_attempt_no_check CHECK ((attempt_no > 0)),
+    CONSTRAINT callback_attempt_error_check CHECK ((error <> ''::text)),
+    CONSTRAINT callback_attempt_latency_ms_check CHECK ((latency_ms >= 0))
+);
+ALTER TABLE ONLY public.callback_attempt ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.callback_pause (
+    merchant_id bigint NOT NULL,
+    since_ms bigint NOT NULL,
+    paused_by text NOT NULL,
+    CONSTRAINT callback_pause_paused_by_check CHECK ((paused_by <> ''::text))
+);
+
+CREATE TABLE public.chain_block (
+    chain text NOT NULL,
+    block_number bigint NOT NULL,
+    block_hash text NOT NULL,
+    CONSTRAINT chain_block_block_hash_check CHECK ((block_hash <> ''::text))
+);
+
+CREATE TABLE public.chain_cursor (
+    chain text NOT NULL,
+    final_number bigint NOT NULL,
+    final_hash text NOT NULL,
+    head_number bigint NOT NULL,
+    head_hash text NOT NULL,
+    alert text,
+    moved_ms bigint NOT NULL,
+    CONSTRAINT chain_cursor_ahead CHECK ((head_number >= final_number)),
+    CONSTRAINT chain_cursor_alert_check CHECK ((alert <> ''::text)),
+    CONSTRAINT chain_cursor_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT chain_cursor_final_hash_check CHECK ((final_hash <> ''::text)),
+    CONSTRAINT chain_cursor_final_number_check CHECK ((final_number >= 0)),
+    CONSTRAINT chain_cursor_head_hash_check CHECK ((head_hash <> ''::text))
+);
+
+CREATE TABLE public.custody_address (
+    chain text NOT NULL,
+    address bytea NOT NULL,
+    purpose text NOT NULL,
+    since_ms bigint NOT NULL,
+    CONSTRAINT custody_address_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT custody_address_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT custody_address_purpose_check CHECK ((purpose = ANY (ARRAY['hot'::text, 'deposit'::text])))
+);
+
+CREATE TABLE public.custody_cursor (
+    chain text NOT NULL,
+    block_number bigint NOT NULL,
+    moved_ms bigint NOT NULL,
+    CONSTRAINT custody_cursor_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT custody_cursor_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+);
+
+CREATE TABLE public.custody_movement (
+    chain text NOT NULL,
+    tx_hash text NOT NULL,
+    log_index integer NOT NULL,
+    is_out boolean NOT NULL,
+    block_number bigint NOT NULL,
+    sender bytea NOT NULL,
+    recipient bytea NOT NULL,
+    amount public.positive_units NOT NULL,
+    found_ms bigint NOT NULL,
+    explained_ms bigint,
+    CONSTRAINT custody_movement_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT custody_movement_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT custody_movement_log_index_check CHECK ((log_index >= 0)),
+    CONSTRAINT custody_movement_recipient_check CHECK ((length(recipient) = 20)),
+    CONSTRAINT custody_movement_sender_check CHECK ((length(sender) = 20)),
+    CONSTRAINT custody_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+
+CREATE TABLE public.deposit (
+    merchant_id bigint NOT NULL,
+    chain text NOT NULL,
+    tx_hash text NOT NULL,
+    log_index integer NOT NULL,
+    block_number bigint NOT NULL,
+    block_hash text NOT NULL,
+    sender bytea NOT NULL,
+    address bytea NOT NULL,
+    user_id bigint,
+    amount bigint NOT NULL,
+    status text NOT NULL,
+    seen_ms bigint NOT NULL,
+    final_ms bigint,
+    next_ms bigint DEFAULT 0 NOT NULL,
+    cause text,
+    CONSTRAINT deposit_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT deposit_amount_check CHECK ((amount > 0)),
+    CONSTRAINT deposit_block_hash_check CHECK ((block_hash <> ''::text)),
+    CONSTRAINT deposit_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT deposit_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT deposit_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT deposit_final CHECK (((final_ms IS NULL) = (status = ANY (ARRAY['seen'::text, 'undone'::text])))),
+    CONSTRAINT deposit_log_index_check CHECK ((log_index >= 0)),
+    CONSTRAINT deposit_next_ms_check CHECK ((next_ms >= 0)),
+    CONSTRAINT deposit_sender_check CHECK ((length(sender) = 20)),
+    CONSTRAINT deposit_status_check CHECK ((status = ANY (ARRAY['seen'::text, 'undone'::text, 'pending'::text, 'dust'::text, 'credited'::text]))),
+    CONSTRAINT deposit_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+ALTER TABLE ONLY public.deposit ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.deposit_credit (
+    merchant_id bigint NOT NULL,
+    chain text NOT NULL,
+    tx_hash text NOT NULL,
+    log_index integer NOT NULL,
+    entry_id bigint NOT NULL,
+    currency public.currency NOT NULL,
+    amount public.positive_units NOT NULL,
+    rate_e8 bigint NOT NULL,
+    CONSTRAINT deposit_credit_rate_e8_check CHECK ((rate_e8 >= 0))
+);
+ALTER TABLE ONLY public.deposit_credit ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.entry (
     merchant_id bigint NOT NULL,
@@ -73,10 +228,45 @@ CREATE TABLE public.entry (
 );
 ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.filler_signed (
+    chain text NOT NULL,
+    wallet bytea NOT NULL,
+    sequence bigint NOT NULL,
+    attempt_no integer NOT NULL,
+    raw bytea NOT NULL,
+    tx_hash text NOT NULL,
+    built_at_block bigint NOT NULL,
+    signed_ms bigint NOT NULL,
+    CONSTRAINT filler_signed_attempt_no_check CHECK ((attempt_no > 0)),
+    CONSTRAINT filler_signed_built_at_block_check CHECK ((built_at_block >= 0)),
+    CONSTRAINT filler_signed_raw_check CHECK ((length(raw) > 0)),
+    CONSTRAINT filler_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
+);
+
 CREATE TABLE public.given_address (
     address bytea NOT NULL,
     merchant_id bigint NOT NULL,
     CONSTRAINT given_address_address_check CHECK ((length(address) = 20))
+);
+
+CREATE TABLE public.hot_wallet (
+    chain text NOT NULL,
+    address bytea NOT NULL,
+    next_sequence bigint,
+    spent_no bigint DEFAULT 0 NOT NULL,
+    funds bigint,
+    funds_spent_no bigint,
+    checked_ms bigint,
+    frozen_cause text,
+    frozen_ms bigint,
+    CONSTRAINT hot_wallet_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT hot_wallet_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT hot_wallet_frozen CHECK (((frozen_cause IS NULL) = (frozen_ms IS NULL))),
+    CONSTRAINT hot_wallet_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
+    CONSTRAINT hot_wallet_funds CHECK ((((funds IS NULL) = (checked_ms IS NULL)) AND ((funds IS NULL) = (funds_spent_no IS NULL)) AND ((funds_spent_no IS NULL) OR (funds_spent_no <= spent_no)))),
+    CONSTRAINT hot_wallet_funds_check CHECK ((funds >= 0)),
+    CONSTRAINT hot_wallet_next_sequence_check CHECK ((next_sequence >= 0)),
+    CONSTRAINT hot_wallet_spent_no_check CHECK ((spent_no >= 0))
 );
 
 CREATE TABLE public.id_range (
@@ -105,10 +295,12 @@ CREATE TABLE public.merchant (
     account_xpubs jsonb DEFAULT '{}'::jsonb NOT NULL,
     next_address_index integer DEFAULT 0 NOT NULL,
     created_ms bigint NOT NULL,
+    deposit_notify_url text,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
     CONSTRAINT merchant_currency_mode_check CHECK ((currency_mode = ANY (ARRAY['KFB'::text, 'USDT'::text]))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
+    CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
     CONSTRAINT merchant_name_check CHECK ((name <> ''::text)),
     CONSTRAINT merchant_next_address_index_check CHECK ((next_address_index >= 0)),
     CONSTRAINT merchant_rate_limit_check CHECK ((rate_limit >= 0)),
@@ -118,6 +310,15 @@ CREATE TABLE public.merchant (
     CONSTRAINT merchant_withdraw_fee_min_units_check CHECK ((withdraw_fee_min_units >= 0)),
     CONSTRAINT merchant_withdraw_fee_rate_e8_check CHECK (((withdraw_fee_rate_e8 >= 0) AND (withdraw_fee_rate_e8 <= 100000000)))
 );
+
+CREATE TABLE public.merchant_address (
+    merchant_id bigint NOT NULL,
+    chain text NOT NULL,
+    address bytea NOT NULL,
+    CONSTRAINT merchant_address_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT merchant_address_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+);
+ALTER TABLE ONLY public.merchant_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
 ALTER TABLE public.merchant ALTER COLUMN merchant_id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.merchant_merchant_id_seq
@@ -153,22 +354,83 @@ CREATE TABLE public.payout (
     claimed_by text NOT NULL,
     claimed_until_ms bigint NOT NULL,
     failures integer DEFAULT 0 NOT NULL,
-    raw bytea,
-    tx_hash text,
-    unpayable_cause text,
-    decided_ms bigint,
     frozen_cause text,
     frozen_ms bigint,
-    freezes_wallet boolean DEFAULT false NOT NULL,
+    signed_no integer DEFAULT 0 NOT NULL,
+    given_up_cause text,
+    given_up_ms bigint,
+    given_up_signed_no integer,
+    obstacle_kind text,
+    obstacle_cause text,
+    obstacle_ms bigint,
     CONSTRAINT payout_claimed_by_check CHECK ((claimed_by <> ''::text)),
     CONSTRAINT payout_failures_check CHECK ((failures >= 0)),
     CONSTRAINT payout_fence_check CHECK ((fence > 0)),
-    CONSTRAINT payout_frozen CHECK ((((frozen_cause IS NULL) = (frozen_ms IS NULL)) AND ((frozen_ms IS NOT NULL) OR (NOT freezes_wallet)))),
+    CONSTRAINT payout_frozen CHECK (((frozen_cause IS NULL) = (frozen_ms IS NULL))),
     CONSTRAINT payout_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
-    CONSTRAINT payout_raw_check CHECK ((length(raw) > 0)),
-    CONSTRAINT payout_signed_or_unpayable CHECK ((((raw IS NULL) = (tx_hash IS NULL)) AND ((raw IS NULL) OR (unpayable_cause IS NULL)) AND ((decided_ms IS NULL) = ((raw IS NULL) AND (unpayable_cause IS NULL))))),
-    CONSTRAINT payout_tx_hash_check CHECK ((tx_hash <> ''::text)),
-    CONSTRAINT payout_unpayable_cause_check CHECK ((unpayable_cause <> ''::text))
+    CONSTRAINT payout_given_up CHECK ((((given_up_cause IS NULL) = (given_up_ms IS NULL)) AND ((given_up_cause IS NULL) = (given_up_signed_no IS NULL)) AND ((given_up_signed_no IS NULL) OR (given_up_signed_no = signed_no)))),
+    CONSTRAINT payout_given_up_cause_check CHECK ((given_up_cause <> ''::text)),
+    CONSTRAINT payout_obstacle CHECK ((((obstacle_kind IS NULL) = (obstacle_cause IS NULL)) AND ((obstacle_kind IS NULL) = (obstacle_ms IS NULL)))),
+    CONSTRAINT payout_obstacle_cause_check CHECK ((obstacle_cause <> ''::text)),
+    CONSTRAINT payout_obstacle_kind_check CHECK ((obstacle_kind <> ''::text)),
+    CONSTRAINT payout_signed_no_check CHECK ((signed_no >= 0))
+);
+
+CREATE TABLE public.payout_reservation (
+    merchant_id bigint NOT NULL,
+    order_id bigint NOT NULL,
+    chain text NOT NULL,
+    wallet bytea NOT NULL,
+    sequence bigint,
+    amount bigint NOT NULL,
+    reserved_ms bigint NOT NULL,
+    spent_no bigint,
+    CONSTRAINT payout_reservation_amount_check CHECK ((amount > 0)),
+    CONSTRAINT payout_reservation_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT payout_reservation_spent_no_check CHECK ((spent_no >= 0)),
+    CONSTRAINT payout_reservation_wallet_check CHECK ((length(wallet) = 20))
+);
+
+CREATE TABLE public.payout_sequence (
+    chain text NOT NULL,
+    wallet bytea NOT NULL,
+    sequence bigint NOT NULL,
+    purpose text NOT NULL,
+    merchant_id bigint,
+    order_id bigint,
+    since_ms bigint NOT NULL,
+    filled_ms bigint,
+    CONSTRAINT payout_sequence_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT payout_sequence_filled CHECK (((filled_ms IS NULL) OR (purpose = 'fill'::text))),
+    CONSTRAINT payout_sequence_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
+    CONSTRAINT payout_sequence_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'fill'::text, 'fuel'::text, 'lost'::text]))),
+    CONSTRAINT payout_sequence_sequence_check CHECK ((sequence >= 0)),
+    CONSTRAINT payout_sequence_wallet_check CHECK ((length(wallet) = 20))
+);
+
+CREATE TABLE public.payout_signed (
+    merchant_id bigint NOT NULL,
+    order_id bigint NOT NULL,
+    attempt_no integer NOT NULL,
+    raw bytea NOT NULL,
+    tx_hash text NOT NULL,
+    built_at_block bigint NOT NULL,
+    signed_ms bigint NOT NULL,
+    broadcast_ms bigint,
+    CONSTRAINT payout_signed_attempt_no_check CHECK ((attempt_no > 0)),
+    CONSTRAINT payout_signed_built_at_block_check CHECK ((built_at_block >= 0)),
+    CONSTRAINT payout_signed_raw_check CHECK ((length(raw) > 0)),
+    CONSTRAINT payout_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
+);
+
+CREATE TABLE public.payout_stop (
+    chain text NOT NULL,
+    actor text NOT NULL,
+    cause text NOT NULL,
+    since_ms bigint NOT NULL,
+    CONSTRAINT payout_stop_actor_check CHECK ((actor <> ''::text)),
+    CONSTRAINT payout_stop_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT payout_stop_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
 );
 
 CREATE TABLE public.posting (
@@ -223,6 +485,46 @@ ALTER TABLE public.rate_history ALTER COLUMN rate_history_id ADD GENERATED ALWAY
     CACHE 1
 );
 
+CREATE TABLE public.reconciliation (
+    chain text NOT NULL,
+    reconciliation_no bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    block_number bigint,
+    books_units bigint,
+    chain_units bigint,
+    unexplained_units bigint,
+    is_sound boolean NOT NULL,
+    explanation jsonb NOT NULL,
+    cause text,
+    CONSTRAINT reconciliation_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT reconciliation_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT reconciliation_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT reconciliation_made CHECK ((((cause IS NULL) = (block_number IS NOT NULL)) AND ((cause IS NULL) = (books_units IS NOT NULL)) AND ((cause IS NULL) = (chain_units IS NOT NULL)) AND ((cause IS NULL) = (unexplained_units IS NOT NULL)) AND ((cause IS NULL) OR (NOT is_sound))))
+);
+
+ALTER TABLE public.reconciliation ALTER COLUMN reconciliation_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.reconciliation_reconciliation_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.sandbox_arrival (
+    chain text NOT NULL,
+    block_number bigint NOT NULL,
+    sender bytea NOT NULL,
+    recipient bytea NOT NULL,
+    amount_units bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    CONSTRAINT sandbox_arrival_amount_units_check CHECK ((amount_units > 0)),
+    CONSTRAINT sandbox_arrival_block_number_check CHECK ((block_number > 0)),
+    CONSTRAINT sandbox_arrival_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT sandbox_arrival_recipient_check CHECK ((length(recipient) = 20)),
+    CONSTRAINT sandbox_arrival_sender_check CHECK ((length(sender) = 20))
+);
+
 CREATE TABLE public.sandbox_transfer (
     tx_hash text NOT NULL,
     chain text NOT NULL,
@@ -270,6 +572,111 @@ CREATE TABLE public.sub_user (
     CONSTRAINT sub_user_username_check CHECK (((length(username) >= 1) AND (length(username) <= 128)))
 );
 ALTER TABLE ONLY public.sub_user ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.sweep (
+    chain text NOT NULL,
+    sweep_id bigint NOT NULL,
+    address bytea NOT NULL,
+    merchant_id bigint NOT NULL,
+    account_no integer NOT NULL,
+    branch integer NOT NULL,
+    address_index integer NOT NULL,
+    wallet bytea NOT NULL,
+    amount bigint NOT NULL,
+    coin_price bigint NOT NULL,
+    fuel bigint NOT NULL,
+    fuel_fee_limit bigint NOT NULL,
+    token_fee_limit bigint NOT NULL,
+    actor text NOT NULL,
+    opened_ms bigint NOT NULL,
+    step text NOT NULL,
+    version integer DEFAULT 0 NOT NULL,
+    fuel_sequence bigint,
+    token_sequence bigint,
+    fuel_tx_hash text,
+    fuel_fee bigint,
+    token_tx_hash text,
+    token_fee bigint,
+    obstacle text,
+    cause text,
+    ended_ms bigint,
+    CONSTRAINT sweep_account_no_check CHECK ((account_no >= 0)),
+    CONSTRAINT sweep_actor_check CHECK ((actor <> ''::text)),
+    CONSTRAINT sweep_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT sweep_address_index_check CHECK ((address_index >= 0)),
+    CONSTRAINT sweep_amount_check CHECK ((amount > 0)),
+    CONSTRAINT sweep_branch_check CHECK ((branch = ANY (ARRAY[0, 1]))),
+    CONSTRAINT sweep_cause CHECK (((cause IS NULL) = (step <> ALL (ARRAY['failed'::text, 'dropped'::text])))),
+    CONSTRAINT sweep_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT sweep_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT sweep_coin_price_check CHECK ((coin_price > 0)),
+    CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((fuel = 0) OR (fuel_tx_hash IS NOT NULL))))),
+    CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['fuel'::text, 'token'::text])))),
+    CONSTRAINT sweep_fuel_check CHECK ((fuel >= 0)),
+    CONSTRAINT sweep_fuel_fee_check CHECK ((fuel_fee >= 0)),
+    CONSTRAINT sweep_fuel_fee_limit_check CHECK ((fuel_fee_limit >= 0)),
+    CONSTRAINT sweep_fuel_sequence_check CHECK ((fuel_sequence >= 0)),
+    CONSTRAINT sweep_fuel_tx_hash_check CHECK ((fuel_tx_hash <> ''::text)),
+    CONSTRAINT sweep_fuelled CHECK (((step <> 'fuel'::text) OR (fuel > 0))),
+    CONSTRAINT sweep_obstacle_check CHECK ((obstacle <> ''::text)),
+    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['fuel'::text, 'token'::text, 'done'::text, 'failed'::text, 'dropped'::text]))),
+    CONSTRAINT sweep_token_fee_check CHECK ((token_fee >= 0)),
+    CONSTRAINT sweep_token_fee_limit_check CHECK ((token_fee_limit > 0)),
+    CONSTRAINT sweep_token_sequence_check CHECK ((token_sequence >= 0)),
+    CONSTRAINT sweep_token_tx_hash_check CHECK ((token_tx_hash <> ''::text)),
+    CONSTRAINT sweep_version_check CHECK ((version >= 0)),
+    CONSTRAINT sweep_wallet_check CHECK ((length(wallet) = 20))
+);
+
+CREATE TABLE public.sweep_signed (
+    chain text NOT NULL,
+    sweep_id bigint NOT NULL,
+    kind text NOT NULL,
+    attempt_no integer NOT NULL,
+    raw bytea NOT NULL,
+    tx_hash text NOT NULL,
+    built_at_block bigint NOT NULL,
+    signed_ms bigint NOT NULL,
+    CONSTRAINT sweep_signed_attempt_no_check CHECK ((attempt_no > 0)),
+    CONSTRAINT sweep_signed_built_at_block_check CHECK ((built_at_block >= 0)),
+    CONSTRAINT sweep_signed_kind_check CHECK ((kind = ANY (ARRAY['fuel'::text, 'token'::text]))),
+    CONSTRAINT sweep_signed_raw_check CHECK ((length(raw) > 0)),
+    CONSTRAINT sweep_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
+);
+
+ALTER TABLE public.sweep ALTER COLUMN sweep_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.sweep_sweep_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.treasury_movement (
+    chain text NOT NULL,
+    movement_no bigint NOT NULL,
+    direction text NOT NULL,
+    amount public.positive_units NOT NULL,
+    tx_hash text NOT NULL,
+    reason text NOT NULL,
+    actor text NOT NULL,
+    recorded_ms bigint NOT NULL,
+    CONSTRAINT treasury_movement_actor_check CHECK ((actor <> ''::text)),
+    CONSTRAINT treasury_movement_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT treasury_movement_direction_check CHECK ((direction = ANY (ARRAY['IN'::text, 'OUT'::text]))),
+    CONSTRAINT treasury_movement_reason_check CHECK ((reason <> ''::text)),
+    CONSTRAINT treasury_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+
+ALTER TABLE public.treasury_movement ALTER COLUMN movement_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.treasury_movement_movement_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE public.wallet_address (
     merchant_id bigint NOT NULL,
@@ -331,23 +738,74 @@ ALTER TABLE ONLY public.withdrawal_step ALTER COLUMN merchant_id SET (n_distinct
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (merchant_id, account_id);
 
+ALTER TABLE ONLY public.account_pool
+    ADD CONSTRAINT account_pool_merchant_id_key UNIQUE (merchant_id);
+
+ALTER TABLE ONLY public.account_pool
+    ADD CONSTRAINT account_pool_pkey PRIMARY KEY (account_no);
+
 ALTER TABLE ONLY public.book
     ADD CONSTRAINT book_pkey PRIMARY KEY (merchant_id);
+
+ALTER TABLE ONLY public.callback_attempt
+    ADD CONSTRAINT callback_attempt_pkey PRIMARY KEY (merchant_id, order_id, status, attempt_no);
 
 ALTER TABLE ONLY public.callback
     ADD CONSTRAINT callback_merchant_id_event_id_key UNIQUE (merchant_id, event_id);
 
+ALTER TABLE ONLY public.callback_pause
+    ADD CONSTRAINT callback_pause_pkey PRIMARY KEY (merchant_id);
+
 ALTER TABLE ONLY public.callback
     ADD CONSTRAINT callback_pkey PRIMARY KEY (merchant_id, order_id, status);
+
+ALTER TABLE ONLY public.chain_block
+    ADD CONSTRAINT chain_block_pkey PRIMARY KEY (chain, block_number);
+
+ALTER TABLE ONLY public.chain_cursor
+    ADD CONSTRAINT chain_cursor_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.custody_address
+    ADD CONSTRAINT custody_address_pkey PRIMARY KEY (chain, address);
+
+ALTER TABLE ONLY public.custody_cursor
+    ADD CONSTRAINT custody_cursor_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.custody_movement
+    ADD CONSTRAINT custody_movement_pkey PRIMARY KEY (chain, tx_hash, log_index, is_out);
+
+ALTER TABLE ONLY public.deposit_credit
+    ADD CONSTRAINT deposit_credit_merchant_id_entry_id_key UNIQUE (merchant_id, entry_id);
+
+ALTER TABLE ONLY public.deposit_credit
+    ADD CONSTRAINT deposit_credit_pkey PRIMARY KEY (merchant_id, chain, tx_hash, log_index);
+
+ALTER TABLE ONLY public.deposit
+    ADD CONSTRAINT deposit_pkey PRIMARY KEY (merchant_id, chain, tx_hash, log_index);
 
 ALTER TABLE ONLY public.entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (merchant_id, entry_id);
 
+ALTER TABLE ONLY public.filler_signed
+    ADD CONSTRAINT filler_signed_pkey PRIMARY KEY (chain, wallet, sequence, attempt_no);
+
+ALTER TABLE ONLY public.filler_signed
+    ADD CONSTRAINT filler_signed_tx_hash_key UNIQUE (tx_hash);
+
 ALTER TABLE ONLY public.given_address
     ADD CONSTRAINT given_address_pkey PRIMARY KEY (address);
 
+ALTER TABLE ONLY public.hot_wallet
+    ADD CONSTRAINT hot_wallet_pkey PRIMARY KEY (chain);
+
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_pkey PRIMARY KEY (range_no);
+
+ALTER TABLE ONLY public.merchant_address
+    ADD CONSTRAINT merchant_address_merchant_id_address_key UNIQUE (merchant_id, address);
+
+ALTER TABLE ONLY public.merchant_address
+    ADD CONSTRAINT merchant_address_pkey PRIMARY KEY (merchant_id, chain);
 
 ALTER TABLE ONLY public.merchant
     ADD CONSTRAINT merchant_app_key_key UNIQUE (app_key);
@@ -362,10 +820,28 @@ ALTER TABLE ONLY public.nonce
     ADD CONSTRAINT nonce_pkey PRIMARY KEY (merchant_id, nonce, day);
 
 ALTER TABLE ONLY public.payout
-    ADD CONSTRAINT payout_merchant_id_tx_hash_key UNIQUE (merchant_id, tx_hash);
-
-ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_pkey PRIMARY KEY (merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_reservation
+    ADD CONSTRAINT payout_reservation_chain_wallet_sequence_key UNIQUE (chain, wallet, sequence);
+
+ALTER TABLE ONLY public.payout_reservation
+    ADD CONSTRAINT payout_reservation_pkey PRIMARY KEY (merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_sequence
+    ADD CONSTRAINT payout_sequence_chain_wallet_sequence_merchant_id_order_id_key UNIQUE (chain, wallet, sequence, merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_sequence
+    ADD CONSTRAINT payout_sequence_merchant_id_order_id_key UNIQUE (merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_sequence
+    ADD CONSTRAINT payout_sequence_pkey PRIMARY KEY (chain, wallet, sequence);
+
+ALTER TABLE ONLY public.payout_signed
+    ADD CONSTRAINT payout_signed_pkey PRIMARY KEY (merchant_id, order_id, attempt_no);
+
+ALTER TABLE ONLY public.payout_stop
+    ADD CONSTRAINT payout_stop_pkey PRIMARY KEY (chain, actor);
 
 ALTER TABLE ONLY public.posting
     ADD CONSTRAINT posting_pkey PRIMARY KEY (merchant_id, entry_id, posting_no);
@@ -375,6 +851,12 @@ ALTER TABLE ONLY public.rate_history
 
 ALTER TABLE ONLY public.rate
     ADD CONSTRAINT rate_pkey PRIMARY KEY (merchant_id);
+
+ALTER TABLE ONLY public.reconciliation
+    ADD CONSTRAINT reconciliation_pkey PRIMARY KEY (chain, reconciliation_no);
+
+ALTER TABLE ONLY public.sandbox_arrival
+    ADD CONSTRAINT sandbox_arrival_pkey PRIMARY KEY (chain, block_number);
 
 ALTER TABLE ONLY public.sandbox_transfer
     ADD CONSTRAINT sandbox_transfer_pkey PRIMARY KEY (tx_hash);
@@ -391,6 +873,24 @@ ALTER TABLE ONLY public.sub_user
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_pkey PRIMARY KEY (merchant_id, user_id);
 
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_chain_wallet_fuel_sequence_key UNIQUE (chain, wallet, fuel_sequence);
+
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_pkey PRIMARY KEY (chain, sweep_id);
+
+ALTER TABLE ONLY public.sweep_signed
+    ADD CONSTRAINT sweep_signed_pkey PRIMARY KEY (chain, sweep_id, kind, attempt_no);
+
+ALTER TABLE ONLY public.sweep_signed
+    ADD CONSTRAINT sweep_signed_tx_hash_key UNIQUE (tx_hash);
+
+ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_chain_tx_hash_direction_amount_key UNIQUE (chain, tx_hash, direction, amount);
+
+ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_pkey PRIMARY KEY (chain, movement_no);
+
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_pkey PRIMARY KEY (merchant_id, address);
 
@@ -406,27 +906,90 @@ ALTER TABLE ONLY public.withdrawal_step
 ALTER TABLE ONLY public.withdrawal_step
     ADD CONSTRAINT withdrawal_step_pkey PRIMARY KEY (merchant_id, order_id, step_no);
 
+CREATE INDEX account_pool_free ON public.account_pool USING btree (account_no) WHERE (merchant_id IS NULL);
+
+CREATE INDEX callback_due ON public.callback USING btree (merchant_id, next_ms, created_ms) WHERE (state = 'due'::text);
+
+CREATE INDEX callback_resting ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['parked'::text, 'paused'::text]));
+
+CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
+
+CREATE INDEX deposit_by_merchant ON public.deposit USING btree (merchant_id, seen_ms, chain, tx_hash, log_index);
+
+CREATE INDEX deposit_by_wallet ON public.deposit USING btree (merchant_id, user_id, seen_ms, chain, tx_hash, log_index);
+
+CREATE INDEX deposit_dust ON public.deposit USING btree (merchant_id, chain, address) WHERE (status = 'dust'::text);
+
+CREATE INDEX deposit_pending ON public.deposit USING btree (next_ms, merchant_id) WHERE (status = 'pending'::text);
+
+CREATE INDEX deposit_seen ON public.deposit USING btree (chain, block_number) WHERE (status = 'seen'::text);
+
+CREATE UNIQUE INDEX deposit_transfer ON public.deposit USING btree (chain, tx_hash, log_index);
+
 CREATE UNIQUE INDEX entry_order ON public.entry USING btree (merchant_id, mc_order_id, kind) WHERE (mc_order_id IS NOT NULL);
 
 CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
 
+CREATE INDEX payout_hindered ON public.payout USING btree (obstacle_ms) WHERE (obstacle_ms IS NOT NULL);
+
+CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (spent_no IS NULL);
+
+CREATE INDEX payout_reservation_spent ON public.payout_reservation USING btree (chain, spent_no) WHERE (spent_no IS NOT NULL);
+
+CREATE INDEX payout_sequence_loose ON public.payout_sequence USING btree (chain, wallet, sequence) WHERE ((purpose = 'free'::text) OR ((purpose = 'fill'::text) AND (filled_ms IS NULL)));
+
+CREATE UNIQUE INDEX payout_signed_hash ON public.payout_signed USING btree (tx_hash);
+
 CREATE INDEX posting_source ON public.posting USING btree (merchant_id, source_id, entry_id);
 
 CREATE INDEX posting_target ON public.posting USING btree (merchant_id, target_id, entry_id);
+
+CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
+
+CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
+
+CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
 
 CREATE INDEX withdrawal_open ON public.withdrawal USING btree (status, created_ms) WHERE (status = ANY (ARRAY[0, 1, 3]));
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
 
+ALTER TABLE ONLY public.account_pool
+    ADD CONSTRAINT account_pool_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
 ALTER TABLE ONLY public.book
     ADD CONSTRAINT book_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
+ALTER TABLE ONLY public.callback_attempt
+    ADD CONSTRAINT callback_attempt_merchant_id_order_id_status_fkey FOREIGN KEY (merchant_id, order_id, status) REFERENCES public.callback(merchant_id, order_id, status);
+
 ALTER TABLE ONLY public.callback
-    ADD CONSTRAINT callback_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.withdrawal(merchant_id, order_id);
+    ADD CONSTRAINT callback_merchant_id_withdrawal_id_fkey FOREIGN KEY (merchant_id, withdrawal_id) REFERENCES public.withdrawal(merchant_id, order_id);
+
+ALTER TABLE ONLY public.callback_pause
+    ADD CONSTRAINT callback_pause_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.deposit_credit
+    ADD CONSTRAINT deposit_credit_merchant_id_chain_tx_hash_log_index_fkey FOREIGN KEY (merchant_id, chain, tx_hash, log_index) REFERENCES public.deposit(merchant_id, chain, tx_hash, log_index);
+
+ALTER TABLE ONLY public.deposit_credit
+    ADD CONSTRAINT deposit_credit_merchant_id_entry_id_fkey FOREIGN KEY (merchant_id, entry_id) REFERENCES public.entry(merchant_id, entry_id);
+
+ALTER TABLE ONLY public.deposit
+    ADD CONSTRAINT deposit_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.deposit
+    ADD CONSTRAINT deposit_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);
+
+ALTER TABLE ONLY public.filler_signed
+    ADD CONSTRAINT filler_signed_chain_wallet_sequence_fkey FOREIGN KEY (chain, wallet, sequence) REFERENCES public.payout_sequence(chain, wallet, sequence);
 
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.merchant_address
+    ADD CONSTRAINT merchant_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
@@ -434,8 +997,26 @@ ALTER TABLE ONLY public.merchant_secret
 ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.withdrawal(merchant_id, order_id);
 
+ALTER TABLE ONLY public.payout_reservation
+    ADD CONSTRAINT payout_reservation_chain_wallet_sequence_merchant_id_order_fkey FOREIGN KEY (chain, wallet, sequence, merchant_id, order_id) REFERENCES public.payout_sequence(chain, wallet, sequence, merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_reservation
+    ADD CONSTRAINT payout_reservation_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.payout(merchant_id, order_id);
+
+ALTER TABLE ONLY public.payout_signed
+    ADD CONSTRAINT payout_signed_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.payout_reservation(merchant_id, order_id);
+
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.account(merchant_id, account_id);
+
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_chain_wallet_fuel_sequence_fkey FOREIGN KEY (chain, wallet, fuel_sequence) REFERENCES public.payout_sequence(chain, wallet, sequence);
+
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.sweep_signed
+    ADD CONSTRAINT sweep_signed_chain_sweep_id_fkey FOREIGN KEY (chain, sweep_id) REFERENCES public.sweep(chain, sweep_id);
 
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from tests.book.ledger import START_MS, Ledger, blank_changes
+from tests.book.ledger import OWN, START_MS, Ledger, blank_changes
 
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FIXED, FIXED_BY_NAME
 from merchant_wallet.book.commands import (
     Command,
     CreateWithdrawal,
+    CreditDeposit,
+    DepositKey,
     Exchange,
     MerchantToUser,
     Register,
@@ -23,7 +25,7 @@ from merchant_wallet.book.commands import (
     UserToMerchant,
 )
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
-from merchant_wallet.book.state import Entry
+from merchant_wallet.book.state import Deposit, Entry
 from merchant_wallet.codes import Refusal
 from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT, format_units, parse_rate, parse_units
 
@@ -165,6 +167,16 @@ def swap(
     return Exchange(
         order, send, receive, units(coins), least_units, None if position is None else units(position)
     )
+
+
+def arrived(
+    ledger: Ledger, name: str, coins: str, chain: str = "ERC20", tx_hash: str = "0xa1", *, is_due: bool = True
+) -> CreditDeposit:
+    """A transfer to a sub-user's address, or to the merchant's own, and the command that credits it."""
+    address = OWN if name == "merchant" else addresses(name)[chain == "TRC20"]
+    key = DepositKey(chain, tx_hash, 0)
+    ledger.deposits[key] = Deposit(key, address, units(coins), name == "merchant", is_due)
+    return CreditDeposit(key, address, units(coins), False)
 
 
 WITHDRAWAL = CreateWithdrawal(

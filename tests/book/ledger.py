@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
-from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.commands import Command, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
@@ -19,6 +19,7 @@ from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
     Changes,
+    Deposit,
     Draft,
     Entry,
     KnownTransfer,
@@ -30,6 +31,8 @@ from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
 
 START_MS = 20_000 * DAY_MS
 RANGE_NO = 7
+OWN = b"M" * 20
+"""The merchant's own deposit address."""
 KFB_RATE = Rate(7 * 10**8, False, START_MS, None)
 USDT_RATE = Rate(14 * 10**6, False, START_MS, None)
 
@@ -61,6 +64,7 @@ class Ledger:
     approved_by: dict[int, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     callbacks: list[CallbackDue] = field(default_factory=list)
+    deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(
         default_factory=lambda: {(USDT, KFB): KFB_RATE, (KFB, USDT): USDT_RATE}
     )
@@ -90,6 +94,7 @@ class Ledger:
         for entry in self.entries:
             if entry.mc_order_id in needs.order_ids_known and entry.kind in needs.order_kinds:
                 _know(draft, entry)
+        draft.deposits = {key: self.deposits[key] for key in needs.deposits & set(self.deposits)}
         if needs.rates:
             draft.rates = dict(self.rates)
         return draft
@@ -102,6 +107,7 @@ class Ledger:
         self._append(changes.entries)
         self._write_accounts(draft)
         self._write_orders(draft)
+        self._write_credits(draft)
         self.range_no, self.counter, self.next_range = draft.range_no, draft.counter, draft.next_range
         self.head_hash, self.last_ms = draft.head_hash, draft.now_ms
         self.withdrawn_day, self.withdrawn_units = draft.withdrawn_day, draft.withdrawn_units
@@ -182,6 +188,12 @@ class Ledger:
         told = [(callback.order_id, callback.status) for callback in self.callbacks]
         assert len(set(told)) == len(told)
         self.approved_by |= changes.approvals
+
+    def _write_credits(self, draft: Draft) -> None:
+        for key in draft.changes.credited:
+            assert self.deposits[key].credited is None
+            assert self.deposits[key].is_due
+            self.deposits[key] = draft.deposits[key]
 
 
 def _addresses(user: SubUser) -> set[bytes]:

@@ -11,15 +11,24 @@ from typing import Any, TypeVar
 import msgspec
 import psycopg
 from psycopg import AsyncConnection
+from tests.book.ledger import OWN
 
 from merchant_wallet import ids
 from merchant_wallet.book import commands
 from merchant_wallet.book.chart import FIXED, MERCHANT_USDT_ID
-from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.commands import Command, CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
-from merchant_wallet.book.outcomes import Adjusted, Exchanged, Outcome, SubUserFound, Transferred, Withdrawal
+from merchant_wallet.book.outcomes import (
+    Adjusted,
+    Credited,
+    Exchanged,
+    Outcome,
+    SubUserFound,
+    Transferred,
+    Withdrawal,
+)
 from merchant_wallet.book.rules import apply_one
-from merchant_wallet.book.state import DAY_MS, Changes, Draft, Entry, Posting, Rate, SubUser
+from merchant_wallet.book.state import DAY_MS, Changes, Deposit, Draft, Entry, Posting, Rate, SubUser
 from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.money import KFB, USDT
 
@@ -122,6 +131,8 @@ class Scribe:
         for sub_user, index in zip(changes.registered, changes.address_indexes, strict=True):
             self._write_sub_user(sub_user, index)
         self._write_orders(changes)
+        for key in changes.credited:
+            self._write_credit(key)
         for account_id in changes.touched:
             self.update("account", "account_id", account_id=account_id, balance=draft.balances[account_id])
         for user_id in changes.debited:
@@ -187,6 +198,47 @@ class Scribe:
             self.update("withdrawal", "order_id", **row)
         for callback in changes.callbacks:
             self.insert("callback", **msgspec.structs.asdict(callback))
+
+    def _write_credit(self, key: DepositKey) -> None:
+        credited = self.draft.deposits[key].credited
+        assert credited is not None
+        row = msgspec.structs.asdict(credited)
+        row["amount"] = row.pop("arrival_units")
+        del row["amount_units"]
+        self.insert("deposit_credit", **msgspec.structs.asdict(key), **row)
+        self.run("update deposit set status = 'credited' where tx_hash = %s", (key.tx_hash,))
+
+    def own(self, address: bytes, chain: str = "TRC20") -> None:
+        """Give the merchant a deposit address of its own."""
+        self.insert("merchant_address", chain=chain, address=address)
+        self.insert("given_address", address=address)
+
+    def arrive(self, deposit: Deposit, user_id: int | None = None) -> None:
+        """Write down what the watcher saw."""
+        self.draft.deposits[deposit.key] = deposit
+        self.insert(
+            "deposit",
+            **msgspec.structs.asdict(deposit.key),
+            block_number=1,
+            block_hash="0xb1",
+            sender=bytes(20),
+            address=deposit.address,
+            user_id=user_id,
+            amount=deposit.amount_units,
+            status="pending" if deposit.is_due else "dust",
+            seen_ms=START_MS,
+            final_ms=START_MS,
+        )
+
+    def deposit(self, sub_user: SubUserFound | None, amount_units: int, *, told: bool = False) -> int:
+        """Credit what was sent to a wallet, or to the merchant's own address; gives the entry's id."""
+        address = sub_user.tron_address if sub_user else OWN
+        key = DepositKey("TRC20", f"a{self.draft.counter}", 3)
+        arrived = Deposit(key, address, amount_units, sub_user is None, True)
+        self.arrive(arrived, sub_user.user_id if sub_user else None)
+        outcome = self.ask(CreditDeposit(key, address, amount_units, told))
+        assert isinstance(outcome, Credited)
+        return outcome.entry_id
 
     def fund(self, amount_units: int, currency: str = USDT) -> Adjusted:
         """Credit the merchant's balance."""
@@ -323,6 +375,9 @@ def write_history(scribe: Scribe) -> dict[str, int]:
     scribe.move(commands.TakeUp(named["running"]))
     named["debit later"] = scribe.debit(anna, "d3", 30 * COIN, 10**6).entry_id
     named["waiting"] = scribe.withdraw("w6", 70 * COIN, approval_limit_units=0)
+    scribe.own(OWN)
+    named["own deposit"] = scribe.deposit(None, 40 * COIN, told=True)
+    named["deposit"] = scribe.deposit(anna, 3 * COIN)
     adjusted = scribe.ask(commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna"))
     assert isinstance(adjusted, Adjusted)
     named["adjust"] = adjusted.entry_id

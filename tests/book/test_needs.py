@@ -5,6 +5,7 @@ import pytest
 from tests.book.accounting import (
     USERS,
     addresses,
+    arrived,
     credit,
     debit,
     given,
@@ -24,6 +25,7 @@ from merchant_wallet.codes import Refusal
 from merchant_wallet.money import KFB, USDT
 
 ORDER_ID = 77
+KEY = c.DepositKey("TRC20", "a1", 0)
 NAMED: list[tuple[Command, Needs]] = [
     (
         debit("d1", "anna", "1"),
@@ -62,6 +64,10 @@ NAMED: list[tuple[Command, Needs]] = [
     (c.ReadSubUser("anna"), Needs(ext_user_ids={"anna"})),
     (registration("carl", 9), Needs(ext_user_ids={"carl"})),
     (c.Adjust(KFB, 1, "a gift", "ann", "anna"), Needs(ext_user_ids={"anna"}, accounts={2, 11})),
+    (
+        c.CreditDeposit(KEY, addresses("anna")[1], 1, False),
+        Needs(deposits={KEY}, addresses={addresses("anna")[1]}, accounts={1, 6, 7, 9}, rates=True),
+    ),
     (c.WithdrawFees(USDT, None, "monthly", "ann"), Needs(accounts={4, 10})),
 ]
 
@@ -79,8 +85,9 @@ STATUS = {c.Settle: 1, c.Fail: 1, c.Refund: 3}
 
 
 def waiting_for(command: Command) -> Ledger:
-    """A book with money everywhere and an order that this command finds as it must be."""
+    """A book with money everywhere and an order and a deposit that this command finds as they must be."""
     ledger = given("merchant:USDT 1000; merchant:KFB 1000; hold:USDT 200; fees:USDT 5; anna 10; ulla 10")
+    arrived(ledger, "anna", "0.000001", KEY.chain, KEY.tx_hash)
     order = order_of(ledger.ask(withdraw("w0")))
     unapproved = isinstance(command, c.Approve | c.Expire)
     ledger.withdrawals = {

@@ -2,10 +2,13 @@
 
 from functools import partial
 
+import msgspec
 import pytest
 from tests.book.scribe import COIN, Scribe, on
 
+from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.faults import RULES, Fault
+from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.book.verify import verify_book
 
 
@@ -14,6 +17,8 @@ def find_fault(scribe: Scribe) -> Fault:
     assert fault is not None
     return fault
 
+
+CREDITED_BY = "from deposit_credit c where c.tx_hash = d.tx_hash and c.entry_id = {}"
 
 TAMPERINGS = [
     # What is done to the row, the entry whose row it is, the rule that must be named.
@@ -58,6 +63,26 @@ TAMPERINGS = [
     ("update sub_user set ext_user_id = 'eve' where user_id = {}", "anna", "sub-user"),
     ("update sub_user set address_index = 77 where user_id = {}", "anna", "sub-user"),
     ("delete from sub_user where user_id = {}", "bert", "sub-user"),
+    ("delete from deposit_credit where entry_id = {}", "deposit", "deposit"),
+    ("update deposit_credit set rate_e8 = 1 where entry_id = {}", "deposit", "deposit"),
+    ("update deposit_credit set amount = amount + 1 where entry_id = {}", "deposit", "deposit"),
+    ("update deposit_credit set currency = 'USDT' where entry_id = {}", "deposit", "deposit"),
+    ("update deposit_credit set entry_id = 5 where entry_id = {}", "own deposit", "deposit"),
+    (f"update deposit d set amount = 1 {CREDITED_BY}", "deposit", "deposit"),
+    (f"update deposit d set status = 'pending' {CREDITED_BY}", "deposit", "deposit"),
+    (f"update deposit d set address = sha256('x')::bytea {CREDITED_BY}", "deposit", "deposit"),
+    (f"update deposit d set user_id = null {CREDITED_BY}", "deposit", "deposit"),
+    (f"update deposit d set log_index = 9 {CREDITED_BY}", "deposit", "deposit"),
+    (f"delete from deposit d {CREDITED_BY.replace('from', 'using')}", "deposit", "deposit"),
+    ("delete from callback where order_id = {}", "own deposit", "callback"),
+    ("update callback set event_id = 'e' where order_id = {}", "own deposit", "callback"),
+    ("update callback set event_type = 'withdrawal' where order_id = {}", "own deposit", "callback"),
+    (
+        "insert into callback (merchant_id, order_id, status, event_id, created_ms, event_type)"
+        " values (1001, {}, 0, 'e', 1, 'deposit')",
+        "deposit",
+        "callback",
+    ),
 ]
 
 
@@ -92,9 +117,28 @@ BOOK_TAMPERINGS = [
     ("delete from book", "book"),
     ("update id_range set merchant_id = 5", "id"),
     ("delete from wallet_address where address < '\\x50'", "wallet"),
-    ("update wallet_address set user_id = (select max(user_id) from sub_user)", "wallet"),
+    (
+        "update wallet_address set user_id = (select max(user_id) from sub_user) where address < '\\x50'",
+        "wallet",
+    ),
+    ("update wallet_address set user_id = (select max(user_id) from sub_user)", "deposit"),
     ("insert into wallet_address select 1001, sha256('x')::bytea, min(user_id) from sub_user", "wallet"),
     ("delete from given_address where address < '\\x50'", "wallet"),
+    ("update deposit set status = 'pending' where user_id is null", "deposit"),
+    ("update deposit_credit set entry_id = entry_id + 1000", "deposit"),
+    ("delete from merchant_address", "deposit"),
+    ("delete from given_address where address in (select address from merchant_address)", "deposit"),
+    (
+        "with d as (insert into deposit select 1001, chain, 'x', 0, 1, 'b', sender, address, null, 1,"
+        " 'credited', 1, 1 from deposit limit 1)"
+        " insert into deposit_credit values (1001, 'TRC20', 'x', 0, 5, 'USDT', 1, 0)",
+        "orphan",
+    ),
+    (
+        "insert into deposit select 1001, chain, 'x', 0, 1, 'b', sender, address, user_id, 1, 'credited',"
+        " 1, 1 from deposit limit 1",
+        "deposit",
+    ),
     ("insert into posting values (1001, 3, 1, 1, 2, 'USDT', 1, 0, 0)", "orphan"),
     ("insert into posting values (1001, 9000000000000000, 1, 1, 2, 'USDT', 1, 0, 0)", "orphan"),
     ("insert into withdrawal_step values (1001, 5, 0, default, null, 0, 1, 'x')", "orphan"),
@@ -184,3 +228,17 @@ def test_a_second_fault_does_not_hide_the_first(scribe: Scribe, named: dict[str,
         scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
     fault = find_fault(scribe)
     assert fault.entry_id == min(named["debit"], named["exchange"])
+
+
+def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
+    scribe: Scribe, named: dict[str, int]
+) -> None:
+    sound = next(deposit for deposit in scribe.draft.deposits.values() if not deposit.is_merchants)
+    key = sound.key
+    # A second entry with the same facts, soundly chained, all balances right, and the credit made its own.
+    scribe.draft.deposits[key] = msgspec.structs.replace(sound, credited=None)
+    scribe.tamper("delete from deposit_credit where tx_hash = %s", (key.tx_hash,))
+    outcome = scribe.ask(CreditDeposit(key, sound.address, sound.amount_units, False))
+    assert isinstance(outcome, Credited)
+    fault = find_fault(scribe)
+    assert (fault.rule, fault.entry_id) == ("deposit", named["deposit"])

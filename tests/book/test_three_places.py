@@ -136,4 +136,4 @@ def test_every_kind_of_entry_can_be_written(scribe: Scribe) -> None:
 
 
 def test_the_database_refuses_any_other_kind_of_entry(scribe: Scribe) -> None:
-    assert is_refused(scribe, "entry", entry_id=1, kind="deposit", at_ms=1, hash=bytes(32))
+    assert is_refused(scribe, "entry", entry_id=1, kind="gift", at_ms=1, hash=bytes(32))

@@ -47,7 +47,7 @@ def test_a_book_in_which_everything_has_happened_is_sound(scribe: Scribe, named:
     assert report.last_entry_id == named["fees"]
     assert report.open_orders == 2
     assert report.balances["hold:USDT"] == 130 * COIN
-    assert report.balances["subuser:KFB"] == (500 - 100 - 50 - 30 - 5) * COIN
+    assert report.balances["subuser:KFB"] == (500 - 100 - 50 - 30 - 5 + 3 * 7) * COIN
 
 
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 7])

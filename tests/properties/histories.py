@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from tests.book.accounting import addresses, units
-from tests.book.ledger import RANGE_NO, START_MS
+from tests.book.ledger import OWN, RANGE_NO, START_MS, Ledger
 
 from merchant_wallet import ids
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.state import DAY_MS, Deposit
 from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
 
 History = list[tuple[int, list[Submission]]]
@@ -120,6 +120,33 @@ exchanges = st.sampled_from([(USDT, KFB), (KFB, USDT)]).flatmap(
     )
 )
 takings = st.builds(c.WithdrawFees, currencies, limits, st.just("monthly"), st.just("ann"))
+
+
+def _arrival(number: int, address: bytes, coins: str, *, is_due: bool = True) -> Deposit:
+    key = c.DepositKey(("ERC20", "TRC20")[number % 2], f"0x{number}", number)
+    return Deposit(key, address, units(coins), address == OWN, is_due)
+
+
+ARRIVED = [
+    _arrival(1, addresses("anna")[0], "5"),
+    _arrival(2, addresses("bert")[1], "0.000001"),
+    _arrival(3, addresses("ulla")[1], "100"),
+    _arrival(4, OWN, "2.5"),
+    _arrival(5, OWN, "0.5", is_due=False),
+    _arrival(6, addresses("nobody")[0], "7"),
+    _arrival(7, addresses("anna")[0], str(MAX_BALANCE_UNITS // 10**6)),
+]
+"""What has reached addresses of the book, or what the watcher took for one, before the history begins."""
+
+
+def open_ledger() -> Ledger:
+    """An empty book to whose addresses something was sent."""
+    return Ledger(deposits={deposit.key: deposit for deposit in ARRIVED})
+
+
+deposits = st.tuples(st.sampled_from(ARRIVED), st.sampled_from([0, 0, 0, 1]), st.booleans()).map(
+    lambda drawn: c.CreditDeposit(drawn[0].key, drawn[0].address, drawn[0].amount_units + drawn[1], drawn[2])
+)
 any_command: st.SearchStrategy[Command] = st.one_of(
     registrations(),
     adjustments(),
@@ -133,6 +160,7 @@ any_command: st.SearchStrategy[Command] = st.one_of(
     steps,
     reads,
     takings,
+    deposits,
 )
 submissions = st.builds(
     Submission,

@@ -16,10 +16,11 @@ from tests.properties.histories import (
     cuts,
     histories,
     one_by_one,
+    open_ledger,
 )
 
 from merchant_wallet import ids
-from merchant_wallet.book.chart import BELOW_ZERO_IDS, HOLD_ID
+from merchant_wallet.book.chart import BELOW_ZERO_IDS, CHAIN_ID_OF, HOLD_ID
 from merchant_wallet.book.commands import (
     Command,
     CreateWithdrawal,
@@ -30,7 +31,7 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.needs import gather
 from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, Exchanged, Outcome, Stale, Transferred, Withdrawal
-from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
+from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.codes import Refusal
 from merchant_wallet.money import MAX_BALANCE_UNITS
@@ -52,6 +53,7 @@ def check_sound(ledger: Ledger) -> None:
         assert balance >= 0 or account_id in BELOW_ZERO_IDS
     open_orders = [o for o in ledger.withdrawals.values() if o.status in (PENDING, PROCESSING, FAILED)]
     assert ledger.balances[HOLD_ID] == sum(order.amount_units for order in open_orders)
+    check_credits(ledger)
     for order in ledger.withdrawals.values():
         life = [step for step in ledger.steps if step.order_id == order.order_id]
         assert [step.step_no for step in life] == list(range(order.step_no + 1))
@@ -59,10 +61,20 @@ def check_sound(ledger: Ledger) -> None:
         assert life[-1].to_status == order.status
 
 
+def check_credits(ledger: Ledger) -> None:
+    """What arrived and was credited is exactly what came in from the chains; each has an entry of its own."""
+    credited = [deposit for deposit in ledger.deposits.values() if deposit.credited]
+    entries = [entry.entry_id for entry in ledger.entries if entry.kind == "deposit"]
+    assert sorted(deposit.credited.entry_id for deposit in credited if deposit.credited) == entries
+    paid = sum(order.arrival_units for order in ledger.withdrawals.values() if order.status == PAID)
+    came = sum(deposit.amount_units for deposit in credited)
+    assert sum(ledger.balances[account_id] for account_id in CHAIN_ID_OF.values()) == paid - came
+
+
 @CI
 @given(histories())
 def test_money_is_neither_made_nor_lost_and_no_floor_is_passed(history: History) -> None:
-    ledger = Ledger()
+    ledger = open_ledger()
     for now_ms, arrived in history:
         ledger.run(arrived, now_ms)
         check_sound(ledger)
@@ -72,7 +84,7 @@ def test_money_is_neither_made_nor_lost_and_no_floor_is_passed(history: History)
 @given(histories().flatmap(lambda history: st.tuples(st.just(history), cuts(history), cuts(history))))
 def test_how_commands_are_cut_into_batches_makes_no_difference(cut: tuple[History, Batches, Batches]) -> None:
     history, batches, others = cut
-    single, cut_one_way, cut_another_way = Ledger(), Ledger(), Ledger()
+    single, cut_one_way, cut_another_way = open_ledger(), open_ledger(), open_ledger()
     outcomes = run(single, one_by_one(history))
     assert run(cut_one_way, batches) == outcomes
     assert run(cut_another_way, others) == outcomes
@@ -90,7 +102,7 @@ def test_batches_of_two_writers_in_any_order_make_one_valid_chain(
     lanes: tuple[Batches, Batches] = ([], [])
     for batch in batches:
         lanes[order.random() < 0.5].append(batch)
-    ledger = Ledger()
+    ledger = open_ledger()
     while lanes[0] or lanes[1]:
         lane = lanes[order.random() < 0.5]
         if lane:
@@ -102,7 +114,7 @@ def test_batches_of_two_writers_in_any_order_make_one_valid_chain(
 @CI
 @given(histories())
 def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(history: History) -> None:
-    ledger = Ledger()
+    ledger = open_ledger()
     for now_ms, arrived in one_by_one(history):
         (submission,) = arrived
         (outcome,), draft = ledger.judge(arrived, now_ms)
@@ -124,7 +136,8 @@ def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(
 def test_under_another_version_of_the_settings_no_submission_is_judged(
     history: History, version: int
 ) -> None:
-    ledger = Ledger(settings_version=99)
+    ledger = open_ledger()
+    ledger.settings_version = 99
     before = deepcopy(ledger)
     stale = [
         (now_ms, [Submission(each.command, each.nonce, version) for each in arrived])
@@ -140,7 +153,7 @@ OrderCommand = UserToMerchant | MerchantToUser | Exchange | CreateWithdrawal
 @CI
 @given(histories())
 def test_an_order_id_gives_the_same_answer_for_ever(history: History) -> None:
-    ledger = Ledger()
+    ledger = open_ledger()
     batches = one_by_one(history)
     answers = [
         (batch[0].command, outcome)
@@ -162,7 +175,7 @@ def test_an_order_id_gives_the_same_answer_for_ever(history: History) -> None:
 @CI
 @given(histories())
 def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History) -> None:
-    ledger = Ledger()
+    ledger = open_ledger()
     for now_ms, arrived in history:
         ledger.run(arrived, now_ms)
     days: Counter[tuple[int, int]] = Counter()
@@ -184,7 +197,8 @@ def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History
 @CI
 @given(histories(), st.integers(0, 12))
 def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, left: int) -> None:
-    ledger = Ledger(counter=ids.MAX_COUNTER - left, next_range=9)
+    ledger = open_ledger()
+    ledger.counter, ledger.next_range = ids.MAX_COUNTER - left, 9
     run(ledger, history)
     last = [ids.compose(7, ids.MAX_COUNTER - left + number) for number in range(1, left + 1)]
     following = [ids.compose(9, number) for number in range(1, len(ledger.entries) + 1)]
@@ -194,7 +208,7 @@ def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, left: in
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(any_command, max_size=4))
 def test_no_command_makes_a_rule_fail(commands: list[Command]) -> None:
-    ledger = Ledger()
+    ledger = open_ledger()
     for command in [*OPENING, *commands]:
         ledger.ask(command)
 
@@ -207,7 +221,7 @@ def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
     @settings(max_examples=200, deadline=None, derandomize=True, database=None)
     @given(histories())
     def count(history: History) -> None:
-        ledger = Ledger()
+        ledger = open_ledger()
         run(ledger, history)
         kinds.update(entry.kind for entry in ledger.entries)
         statuses.update(step.to_status for step in ledger.steps)
@@ -225,5 +239,6 @@ def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
         "expire",
         "adjust",
         "fee_withdraw",
+        "deposit",
     }
     assert set(statuses) == set(range(7))

@@ -7,9 +7,9 @@ import asyncio
 
 import psycopg
 from hypothesis import HealthCheck, given, settings
-from tests.book.ledger import KFB_RATE, START_MS, USDT_RATE, Ledger
+from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
 from tests.book.scribe import MERCHANT_ID, Scribe
-from tests.properties.histories import Batches, cuts, histories
+from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_ledger
 
 from merchant_wallet.book import store
 from merchant_wallet.book.link import ROLLBACK, Link
@@ -43,6 +43,10 @@ def open_book(url: str) -> None:
         kfb_usdt_e8=USDT_RATE.rate_e8,
         kfb_usdt_set_ms=START_MS,
     )
+    scribe.own(OWN)
+    for deposit in ARRIVED:
+        # A stray one is kept too, to see that the rules refuse it.
+        scribe.arrive(deposit)
     scribe.close()
 
 
@@ -63,6 +67,14 @@ async def run(url: str, batches: Batches) -> list[Outcome]:
     finally:
         await link.close()
     return outcomes
+
+
+async def name_wallets(url: str) -> None:
+    """Whose each deposit is, as the watcher would have known: here they arrive before there are wallets."""
+    async with await connect(url) as connection:
+        await connection.execute(
+            "update deposit d set user_id = w.user_id from wallet_address w where w.address = d.address"
+        )
 
 
 async def read_balances(url: str) -> dict[int, int]:
@@ -90,10 +102,11 @@ def test_the_database_answers_as_the_ledger_does(database_url: str) -> None:
     )
     @given(histories().flatmap(cuts).filter(bool))
     def compare(batches: Batches) -> None:
-        ledger = Ledger()
+        ledger = open_ledger()
         expected = [outcome for now_ms, batch in batches for outcome in ledger.run(batch, now_ms)]
         open_book(database_url)
         assert asyncio.run(run(database_url, batches)) == expected
+        asyncio.run(name_wallets(database_url))
         assert asyncio.run(read_balances(database_url)) == ledger.balances
 
     compare()

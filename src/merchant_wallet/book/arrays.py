@@ -5,6 +5,9 @@ are always quoted with `"` and `\\` escaped, so no element can end its own quota
 """
 
 from collections.abc import Iterable
+from typing import Any
+
+from psycopg.pq.abc import PGresult
 
 
 def of_ints(values: Iterable[int | None]) -> bytes:
@@ -41,3 +44,9 @@ def read_optional_int(value: bytes | None) -> int | None:
 def read_optional_text(value: bytes | None) -> str | None:
     """A text that may be NULL."""
     return None if value is None else value.decode()
+
+
+def read_rows(result: PGresult) -> list[list[Any]]:
+    """A result's rows as lists of text values in bytes, None for NULL."""
+    value, columns = result.get_value, range(result.nfields)
+    return [[value(row, column) for column in columns] for row in range(result.ntuples)]

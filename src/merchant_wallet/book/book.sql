@@ -58,6 +58,15 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
        deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
+-- name: read_deposits
+-- Transfers that arrived, by their names, with the credit that each has had and whether its address is the merchant's own.
+select d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.address is not null, d.status = 'pending',
+       c.entry_id, c.currency, c.amount, c.rate_e8
+  from unnest($2::text[], $3::text[], $4::int[]) k (chain, tx_hash, log_index)
+  join deposit d on d.merchant_id = $1::bigint and d.chain = k.chain and d.tx_hash = k.tx_hash and d.log_index = k.log_index
+  left join deposit_credit c on c.merchant_id = $1::bigint and c.chain = d.chain and c.tx_hash = d.tx_hash and c.log_index = d.log_index
+  left join merchant_address m on m.merchant_id = $1::bigint and m.address = d.address;
+
 -- name: read_rates
 -- The platform's rates (0) and the merchant's own, which override them direction by direction.
 select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_age_ms,
@@ -142,10 +151,28 @@ with changed as (
     returning 1)
 select 1 / (count(*) = $10::bigint)::int from changed;
 
+-- name: insert_credits
+-- What deposits were credited with; a second credit of one is refused by the key.
+insert into deposit_credit (merchant_id, chain, tx_hash, log_index, entry_id, currency, amount, rate_e8)
+select $1::bigint, u.*
+  from unnest($2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[]) u;
+
+-- name: update_deposits
+-- They are credited now: only from the standing that the batch saw, or the batch fails as above. That one is a
+-- parameter, since PostgreSQL would rather look through all that are pending, of every merchant, than go by the key.
+with changed as (
+    update deposit d
+       set status = 'credited', cause = null
+      from unnest($2::text[], $3::text[], $4::int[]) u (chain, tx_hash, log_index)
+     where d.merchant_id = $1::bigint and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index
+       and d.status = $5::text
+    returning 1)
+select 1 / (count(*) = $6::bigint)::int from changed;
+
 -- name: insert_callbacks
 -- What is to be told to the merchant.
-insert into callback (merchant_id, order_id, status, event_id, created_ms)
-select $1::bigint, u.* from unnest($2::bigint[], $3::smallint[], $4::text[], $5::bigint[]) u;
+insert into callback (merchant_id, order_id, status, event_id, created_ms, event_type)
+select $1::bigint, u.* from unnest($2::bigint[], $3::smallint[], $4::text[], $5::bigint[], $6::text[]) u;
 
 -- name: advance_book
 -- The book's new head, only from the head that the batch was judged on, or the batch fails as above.

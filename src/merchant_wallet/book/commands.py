@@ -163,6 +163,26 @@ class WithdrawFees(Command, frozen=True, gc=False):
     actor: str
 
 
+class DepositKey(msgspec.Struct, frozen=True, gc=False):
+    """The name of a transfer that arrived: its chain, its transaction and its place in the block's logs."""
+
+    chain: str
+    tx_hash: str
+    log_index: int
+
+
+class CreditDeposit(Command, frozen=True, gc=False):
+    """Credit what arrived at one of the book's addresses, 20 bytes, once its block is final.
+
+    `is_told`: the merchant's settings ask for a callback about it.
+    """
+
+    key: DepositKey
+    address: bytes
+    amount_units: int
+    is_told: bool
+
+
 class Submission(msgspec.Struct, frozen=True, gc=False):
     """A command on its way to the book, with the nonce it claims and the settings' version it was made under.
 

@@ -25,6 +25,7 @@ RULES: Final = {
     "step": "an order's steps are legal, consecutive and end at its status",
     "callback": "each status that a merchant is told of has its callback",
     "sub-user": "a sub-user is what the entry of its registration says",
+    "deposit": "a deposit is credited once, by its entry, to whom its address belongs",
     "wallet": "a wallet address leads to the sub-user it was made for",
     "account": "an account's row holds what its postings add up to",
     "sum": "all accounts of one currency add up to nothing",

@@ -34,6 +34,7 @@ class Needs:
     order_kinds: set[str] = field(default_factory=set)
     withdrawal_ids: set[int] = field(default_factory=set)
     withdrawal_mc_ids: set[str] = field(default_factory=set)
+    deposits: set[c.DepositKey] = field(default_factory=set)
     rates: bool = False
 
 
@@ -101,6 +102,13 @@ def _withdraw_fees(needs: Needs, command: c.WithdrawFees) -> None:
     needs.accounts.update((FEES_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
 
 
+def _credit_deposit(needs: Needs, command: c.CreditDeposit) -> None:
+    needs.deposits.add(command.key)
+    needs.addresses.add(command.address)
+    needs.rates = True
+    needs.accounts.update((CHAIN_ID_OF[command.key.chain], MERCHANT_USDT_ID, *EXCHANGE_ID_OF.values()))
+
+
 _NEEDS: Final[dict[type[c.Command], Callable[[Needs, Any], None]]] = {
     c.UserToMerchant: _user_to_merchant,
     c.MerchantToUser: _merchant_to_user,
@@ -120,4 +128,5 @@ _NEEDS: Final[dict[type[c.Command], Callable[[Needs, Any], None]]] = {
     c.Register: lambda needs, command: needs.ext_user_ids.add(command.ext_user_id),
     c.Adjust: _adjust,
     c.WithdrawFees: _withdraw_fees,
+    c.CreditDeposit: _credit_deposit,
 }

@@ -97,13 +97,34 @@ class Adjusted(msgspec.Struct, frozen=True, gc=False):
     balance_units: int
 
 
+class Credited(msgspec.Struct, frozen=True, gc=False):
+    """A deposit, credited to an account of `currency`; `rate_e8` is 0 where nothing was exchanged."""
+
+    entry_id: int
+    currency: str
+    amount_units: int
+    arrival_units: int
+    rate_e8: int
+
+
 class Stale(msgspec.Struct, frozen=True, gc=False):
     """The merchant's settings changed after the command was made: read them again and ask again."""
 
 
 STALE: Final = Stale()
 
-Outcome = Transferred | Exchanged | Withdrawal | Quoted | Balances | SubUserFound | Adjusted | Stale | Refusal
+Outcome = (
+    Transferred
+    | Exchanged
+    | Withdrawal
+    | Quoted
+    | Balances
+    | SubUserFound
+    | Adjusted
+    | Credited
+    | Stale
+    | Refusal
+)
 
 NONCE_USED: Final = Refusal(40103, "nonceStr: already used; every request needs a new one")
 WRONG_CURRENCY: Final = Refusal(40003, "currency: the sub-user's wallet holds another currency")
@@ -115,6 +136,9 @@ PIN_REQUIRED: Final = Refusal(
     40302, "extUserId: the sub-user must set a payment PIN on the wallet page before debits are allowed"
 )
 DEBITS_PAUSED: Final = Refusal(40302, "extUserId: the sub-user has paused debits by the merchant")
+DEPOSIT_UNKNOWN: Final = Refusal(40401, "txHash, logIndex: no such deposit")
+DEPOSIT_DIFFERS: Final = Refusal(40900, "txHash, logIndex: the deposit has another address or amount")
+DEPOSIT_NOT_DUE: Final = Refusal(42202, "txHash, logIndex: this deposit is not due to be credited")
 ORDER_ID_TAKEN: Final = Refusal(40900, "mcOrderId: used before with other values")
 INSUFFICIENT: Final = Refusal(42200, "amount: more than the available balance")
 NOT_ABOVE_FEE: Final = Refusal(42201, "amount: does not exceed the fee")

@@ -12,6 +12,7 @@ import msgspec
 
 from merchant_wallet.book.chart import (
     ADJUSTMENT_ID_OF,
+    CHAIN_ID_OF,
     EXCHANGE_ID_OF,
     FEES_ID_OF,
     HOLD_ID,
@@ -49,6 +50,16 @@ class RegisterFacts(msgspec.Struct, frozen=True):
     tron_address: bytes
 
 
+class DepositFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The facts of a deposit: which transfer arrived where, and whether the merchant is told of it."""
+
+    address: str
+    chain: str
+    logIndex: int
+    told: bool
+    txHash: str
+
+
 def check_shape(entry: Entry, wallets: Wallets) -> None:
     """Raise `FaultFound` unless the entry moves what its kind moves.
 
@@ -76,6 +87,17 @@ def read_register_facts(entry: Entry) -> RegisterFacts:
         return RegisterFacts(ext_user_id, currency, int(index), bytes.fromhex(evm), bytes.fromhex(tron))
     except ValueError:
         find("facts", f"register: {entry.facts!r} can't be read", entry_id=entry.entry_id)
+
+
+def read_deposit_facts(entry: Entry) -> DepositFacts:
+    """The facts of a `deposit` entry. Raises FaultFound (rule `facts`)."""
+    try:
+        facts = msgspec.json.decode(entry.facts, type=DepositFacts)
+    except msgspec.DecodeError as error:
+        find("facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
+    if facts.chain not in CHAIN_ID_OF:
+        find("facts", f"deposit: no chain is called {facts.chain!r}", entry_id=entry.entry_id)
+    return facts
 
 
 def _first(entry: Entry) -> Move:
@@ -166,6 +188,22 @@ def _expect_operator(entry: Entry) -> None:
         find("facts", f"{entry.kind} without a reason", entry_id=entry.entry_id)
 
 
+def _deposit(entry: Entry, wallets: Wallets) -> None:
+    _, target_id, _, amount = _first(entry)
+    _expect_order_id(entry, False)
+    outside = CHAIN_ID_OF[read_deposit_facts(entry).chain]
+    if entry.rate_e8 == 0:
+        if target_id != MERCHANT_USDT_ID:
+            _expect_wallet(entry, target_id, USDT, wallets)
+        expect_moves(entry, ((outside, target_id, USDT, amount),))
+        return
+    user_id = entry.postings[-1].target_id
+    _expect_wallet(entry, user_id, KFB, wallets)
+    bought = (outside, EXCHANGE_ID_OF[USDT], USDT, amount)
+    sold = (EXCHANGE_ID_OF[KFB], user_id, KFB, exchange_units(amount, entry.rate_e8))
+    expect_moves(entry, (bought, sold))
+
+
 def _release(entry: Entry, wallets: Wallets) -> None:
     _expect_order_id(entry, False)
 
@@ -182,5 +220,6 @@ SHAPES: Final[dict[str, Callable[[Entry, Wallets], None]]] = {
     "expire": _release,
     "adjust": _adjust,
     "fee_withdraw": _fee_withdraw,
+    "deposit": _deposit,
 }
 """One shape for each kind of entry."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from merchant_wallet.book.outcomes import Exchanged, Transferred, Withdrawal
+from merchant_wallet.book.commands import DepositKey
+from merchant_wallet.book.outcomes import Credited, Exchanged, Transferred, Withdrawal
 
 DAY_MS = 86_400_000
 
@@ -63,6 +64,20 @@ class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
     user_id: int
 
 
+class Deposit(msgspec.Struct, frozen=True, gc=False):
+    """A transfer that arrived, as the watcher wrote it down; `credited` once it was.
+
+    `is_merchants`: the address is one of the merchant's own. `is_due`: its block is final and it is no dust.
+    """
+
+    key: DepositKey
+    address: bytes
+    amount_units: int
+    is_merchants: bool
+    is_due: bool
+    credited: Credited | None = None
+
+
 class Rate(msgspec.Struct, frozen=True, gc=False):
     """The rate in force for one direction: units received per unit sent."""
 
@@ -84,12 +99,16 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallbackDue(msgspec.Struct, frozen=True, gc=False):
-    """A status that the merchant is to be told of."""
+    """What the merchant is to be told of: an order's status, or a deposit's credit.
+
+    `event_type` is `withdrawal` or `deposit`; a deposit's `order_id` is its crediting entry's, its status 0.
+    """
 
     order_id: int
     status: int
     event_id: str
     created_ms: int
+    event_type: str = "withdrawal"
 
 
 @dataclass(slots=True)
@@ -107,6 +126,7 @@ class Changes:
     steps: list[Step] = field(default_factory=list)
     callbacks: list[CallbackDue] = field(default_factory=list)
     approvals: dict[int, str] = field(default_factory=dict)
+    credited: list[DepositKey] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -136,6 +156,7 @@ class Draft:
     known_exchanges: dict[str, Exchanged] = field(default_factory=dict)
     withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
     order_id_by_mc: dict[str, int] = field(default_factory=dict)
+    deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
 

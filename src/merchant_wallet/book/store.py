@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet.book import arrays
+from merchant_wallet.book import arrays, deposits
+from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.outcomes import Exchanged, Transferred, Withdrawal
@@ -46,7 +47,7 @@ async def open_draft(link: Link, merchant_id: int, needs: Needs, now_ms: int) ->
     draft = _read_book(merchant_id, results[1])
     for reader, result in zip(readers, results[2:], strict=True):
         reader(draft, result)
-    if needs.order_ids_known and (found := _rows(results[-1])):
+    if needs.order_ids_known and (found := read_rows(results[-1])):
         await _read_known_orders(link, draft, found)
     return draft
 
@@ -65,20 +66,16 @@ def _plan_reads(needs: Needs) -> Iterator[tuple[bytes, tuple[bytes, ...], Callab
         yield b"read_withdrawals", ids, _read_withdrawals
     if needs.rates:
         yield b"read_rates", (), _read_rates
+    if needs.deposits:
+        yield b"read_deposits", deposits.name_keys(needs.deposits), deposits.read
     if needs.order_ids_known:
         # Last, because what it finds is read further by `open_draft` itself.
         known = arrays.of_texts(needs.order_ids_known), arrays.of_texts(needs.order_kinds)
         yield b"find_orders", known, lambda draft, result: None
 
 
-def _rows(result: PGresult) -> list[list[Any]]:
-    """The result's rows as lists of text values in bytes, None for NULL."""
-    value, columns = result.get_value, range(result.nfields)
-    return [[value(row, column) for column in columns] for row in range(result.ntuples)]
-
-
 def _read_book(merchant_id: int, result: PGresult) -> Draft:
-    rows = _rows(result)
+    rows = read_rows(result)
     if not rows:
         raise BookMissing(str(merchant_id))
     range_no, counter, next_range, count, head, last_ms, version, day, withdrawn = rows[0]
@@ -97,17 +94,17 @@ def _read_book(merchant_id: int, result: PGresult) -> Draft:
 
 
 def _read_nonces(draft: Draft, result: PGresult) -> None:
-    draft.used_nonces.update(row[0].decode() for row in _rows(result))
+    draft.used_nonces.update(row[0].decode() for row in read_rows(result))
 
 
 def _read_accounts(draft: Draft, result: PGresult) -> None:
-    for account_id, balance in _rows(result):
+    for account_id, balance in read_rows(result):
         draft.balances[int(account_id)] = int(balance)
 
 
 def _read_sub_users(draft: Draft, result: PGresult) -> None:
     optional = arrays.read_optional_int
-    for row in _rows(result):
+    for row in read_rows(result):
         user_id = int(row[0])
         if user_id in draft.sub_users:
             continue
@@ -133,7 +130,7 @@ async def _read_known_orders(link: Link, draft: Draft, found: list[list[Any]]) -
     ids = arrays.of_ints([int(row[0]) for row in found])
     (result,) = await link.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
     postings: dict[bytes, list[list[Any]]] = {}
-    for row in _rows(result):
+    for row in read_rows(result):
         postings.setdefault(row[0], []).append(row)
     for entry_id, kind, mc_order_id, rate_e8 in found:
         _know_order(
@@ -158,7 +155,7 @@ def _know_order(
 
 def _read_withdrawals(draft: Draft, result: PGresult) -> None:
     optional = arrays.read_optional_int
-    for row in _rows(result):
+    for row in read_rows(result):
         withdrawal = Withdrawal(
             order_id=int(row[0]),
             mc_order_id=row[1].decode(),
@@ -183,7 +180,7 @@ def _read_withdrawals(draft: Draft, result: PGresult) -> None:
 def _read_rates(draft: Draft, result: PGresult) -> None:
     """The platform's row comes first; a merchant's own overrides it by direction, and may pause it."""
     optional = arrays.read_optional_int
-    for row in _rows(result):
+    for row in read_rows(result):
         for pair, (rate, paused, set_ms, age) in (((USDT, KFB), row[1:5]), ((KFB, USDT), row[5:9])):
             below = draft.rates.get(pair)
             if rate is not None:
@@ -204,7 +201,8 @@ async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int)
         *_write_accounts(draft),
         *_write_sub_users(draft),
     ]
-    calls += [*_write_withdrawals(draft), *_write_callbacks(draft), _advance(draft, seen_count)]
+    calls += [*_write_withdrawals(draft), *deposits.write(draft), *_write_callbacks(draft)]
+    calls.append(_advance(draft, seen_count))
     merchant = b"%d" % draft.merchant_id
     await link.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
 
@@ -371,17 +369,15 @@ def _moved_order_columns(changes: Changes, orders: Sequence[Withdrawal]) -> tupl
 
 
 def _write_callbacks(draft: Draft) -> Iterator[Write]:
-    due = draft.changes.callbacks
-    if due:
-        yield (
-            b"insert_callbacks",
-            (
-                arrays.of_ints([callback.order_id for callback in due]),
-                arrays.of_ints([callback.status for callback in due]),
-                arrays.of_texts([callback.event_id for callback in due]),
-                arrays.of_ints([callback.created_ms for callback in due]),
-            ),
+    if due := draft.changes.callbacks:
+        columns = (
+            arrays.of_ints([callback.order_id for callback in due]),
+            arrays.of_ints([callback.status for callback in due]),
+            arrays.of_texts([callback.event_id for callback in due]),
+            arrays.of_ints([callback.created_ms for callback in due]),
+            arrays.of_texts([callback.event_type for callback in due]),
         )
+        yield b"insert_callbacks", columns
 
 
 def _advance(draft: Draft, seen_count: int) -> Write:

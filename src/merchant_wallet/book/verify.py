@@ -19,10 +19,12 @@ from psycopg import AsyncConnection
 from merchant_wallet import ids
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
+from merchant_wallet.book.credits import CreditRow, check_credit
 from merchant_wallet.book.faults import Fault, FaultFound, find
 from merchant_wallet.book.orders import check_opening
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.replay import RELEASING, Replay
+from merchant_wallet.book.rules.deposits import DEPOSIT
 from merchant_wallet.book.shapes import read_register_facts
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
 from merchant_wallet.db import Queries
@@ -94,6 +96,7 @@ class Page:
     steps: dict[int, list[Step]] = field(default_factory=dict)
     callbacks: dict[int, list[CallbackDue]] = field(default_factory=dict)
     sub_users: dict[int, SubUserRow] = field(default_factory=dict)
+    credits: dict[int, CreditRow] = field(default_factory=dict)
 
 
 async def verify_book(
@@ -183,9 +186,16 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
     _check_book(replay, book)
     replay.close()
     await _check_accounts(cursor, replay)
+    await _check_addresses(cursor, where)
+
+
+async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
     stray = await (await cursor.execute(QUERIES["find_stray_wallet"].text, where)).fetchone()
     if stray is not None:
         find("wallet", f"an address of sub-user {stray[0]} is missing or not its own", entry_id=stray[0])
+    stray = await (await cursor.execute(QUERIES["find_stray_deposit"].text, where)).fetchone()
+    if stray is not None:
+        find("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
 
 
 async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:
@@ -206,6 +216,7 @@ async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: 
     for row in await rows("page_callbacks"):
         page.callbacks.setdefault(row[0], []).append(CallbackDue(*row))
     page.sub_users = {row[0]: SubUserRow(*row) for row in await rows("page_sub_users")}
+    page.credits = {row[0]: CreditRow(*row) for row in await rows("page_credits")}
     return page, upto
 
 
@@ -234,6 +245,9 @@ def _replay_page(replay: Replay, page: Page) -> None:
             _open_order(replay, page, entry)
         elif entry.kind == "register":
             _open_wallet(replay, page, entry)
+        elif entry.kind == DEPOSIT:
+            callbacks = page.callbacks.pop(entry.entry_id, [])
+            check_credit(entry, page.credits.pop(entry.entry_id, None), callbacks)
         elif entry.kind in RELEASING:
             replay.release_order(entry)
     _check_strays(page)
@@ -266,6 +280,7 @@ def _check_strays(page: Page) -> None:
         ("withdrawal_step", page.steps),
         ("callback", page.callbacks),
         ("sub_user", page.sub_users),
+        ("deposit_credit", page.credits),
     ):
         if rows:
             stray = min(rows)

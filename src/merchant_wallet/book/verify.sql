@@ -34,14 +34,24 @@ select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_s
  where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, step_no;
 
 -- name: page_callbacks
--- What was to be told about those orders.
-select order_id, status, event_id, created_ms from callback
+-- What was to be told about those orders and deposits.
+select order_id, status, event_id, created_ms, event_type from callback
  where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, status;
 
 -- name: page_sub_users
 -- The sub-users that a page of entries registered: a sub-user has the id of its entry.
 select user_id, ext_user_id, address_index, evm_address, tron_address from sub_user
  where merchant_id = %(merchant_id)s and user_id > %(after)s and user_id <= %(upto)s order by user_id;
+
+-- name: page_credits
+-- The credits that a page of entries gave, each with its deposit and whose address that one names.
+select c.entry_id, c.chain, c.tx_hash, c.log_index, c.currency::text, c.amount::bigint, c.rate_e8, d.amount, d.status,
+       d.address, d.user_id, w.user_id, m.address is not null
+  from deposit_credit c
+  join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
+  left join wallet_address w on w.merchant_id = d.merchant_id and w.address = d.address
+  left join merchant_address m on m.merchant_id = d.merchant_id and m.address = d.address
+ where c.merchant_id = %(merchant_id)s and c.entry_id > %(after)s and c.entry_id <= %(upto)s order by c.entry_id;
 
 -- name: page_accounts
 -- The next accounts, to be compared with what the postings add up to.
@@ -60,6 +70,27 @@ union all
 select w.user_id from wallet_address w
   left join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id and w.address in (s.evm_address, s.tron_address)
  where w.merchant_id = %(merchant_id)s and s.user_id is null
+ limit 1;
+
+-- name: find_stray_deposit
+-- A deposit that stands as credited without a credit or has one without standing so, a credit without its deposit, and
+-- a merchant's own address that the platform's list does not know.
+select c.entry_id, d.chain, d.tx_hash, d.log_index, 'stands as ' || d.status || ' against its credit'
+  from deposit d
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+                            and c.log_index = d.log_index
+ where d.merchant_id = %(merchant_id)s and (d.status = 'credited') <> (c.entry_id is not null)
+union all
+select c.entry_id, c.chain, c.tx_hash, c.log_index, 'has a credit and no row'
+  from deposit_credit c
+  left join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash
+                     and d.log_index = c.log_index
+ where c.merchant_id = %(merchant_id)s and d.merchant_id is null
+union all
+select null, m.chain, '', 0, 'is an address of the merchant that nobody gave out'
+  from merchant_address m
+  left join given_address g on g.address = m.address and g.merchant_id = m.merchant_id
+ where m.merchant_id = %(merchant_id)s and g.address is null
  limit 1;
 
 -- name: list_books

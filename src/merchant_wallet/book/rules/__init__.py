@@ -11,7 +11,7 @@ from typing import Any, Final
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import NONCE_USED, STALE, Outcome
-from merchant_wallet.book.rules import exchange, operators, subusers, transfers, withdrawals
+from merchant_wallet.book.rules import deposits, exchange, operators, subusers, transfers, withdrawals
 from merchant_wallet.book.state import Draft
 
 RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
@@ -33,6 +33,7 @@ RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
     commands.Register: subusers.register,
     commands.Adjust: operators.adjust,
     commands.WithdrawFees: operators.withdraw_fees,
+    commands.CreditDeposit: deposits.credit,
 }
 """One rule for each kind of command."""
 

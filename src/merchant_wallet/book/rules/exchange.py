@@ -37,7 +37,7 @@ def exchange(draft: Draft, command: Exchange) -> Outcome:
     known = draft.known_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
     if known is not None:
         return known if _same(known, command) else ORDER_ID_TAKEN
-    rate_e8 = _rate_in_force(draft, command.send_currency, command.receive_currency)
+    rate_e8 = rate_in_force(draft, command.send_currency, command.receive_currency)
     if isinstance(rate_e8, Refusal):
         return rate_e8
     arrival = exchange_units(command.amount_units, rate_e8)
@@ -53,7 +53,8 @@ def _same(known: Exchanged, command: Exchange) -> bool:
     )
 
 
-def _rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
+def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
+    """The rate of a direction at this moment. Refuses 42203: none, paused, too old, or one that pumps."""
     rate = draft.rates.get((send_currency, receive_currency))
     if rate is None or rate.rate_e8 is None:
         return NO_RATE

@@ -1,0 +1,57 @@
+"""A batch's deposits in the database: what it reads of them and what it writes. `store` runs the statements.
+
+Rules: a batch that names no deposit has no statement more than before; one that credits inserts the credit,
+which happens once for each deposit by the table's key, and moves the deposit on from `pending`, which must be
+where it stands.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from psycopg.pq.abc import PGresult
+
+from merchant_wallet.book import arrays
+from merchant_wallet.book.commands import DepositKey
+from merchant_wallet.book.outcomes import Credited
+from merchant_wallet.book.state import Deposit, Draft
+
+Write = tuple[bytes, tuple[bytes | None, ...]]
+
+
+def name_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
+    """The parameters that name deposits."""
+    named = list(keys)
+    return (
+        arrays.of_texts([key.chain for key in named]),
+        arrays.of_texts([key.tx_hash for key in named]),
+        arrays.of_ints([key.log_index for key in named]),
+    )
+
+
+def read(draft: Draft, result: PGresult) -> None:
+    """Make the deposits of `read_deposits` known to the batch."""
+    for row in arrays.read_rows(result):
+        key = DepositKey(row[0].decode(), row[1].decode(), int(row[2]))
+        amount_units, entry_id = int(row[4]), arrays.read_optional_int(row[7])
+        credited = None
+        if entry_id is not None:
+            credited = Credited(entry_id, row[8].decode(), amount_units, int(row[9]), int(row[10]))
+        is_merchants, is_due = row[5] == b"t", row[6] == b"t"
+        address = arrays.read_bytes(row[3])
+        draft.deposits[key] = Deposit(key, address, amount_units, is_merchants, is_due, credited)
+
+
+def write(draft: Draft) -> Iterator[Write]:
+    """The statements that write a batch's credits."""
+    keys = draft.changes.credited
+    if not keys:
+        return
+    given = [credited for key in keys if (credited := draft.deposits[key].credited)]
+    named = name_keys(keys)
+    money = (
+        arrays.of_ints([credited.entry_id for credited in given]),
+        arrays.of_texts([credited.currency for credited in given]),
+        arrays.of_ints([credited.arrival_units for credited in given]),
+        arrays.of_ints([credited.rate_e8 for credited in given]),
+    )
+    yield b"insert_credits", (*named, *money)
+    yield b"update_deposits", (*named, b"pending", b"%d" % len(keys))

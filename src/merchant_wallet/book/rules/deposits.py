@@ -1,0 +1,110 @@
+"""The credit of what arrived on a chain. Pure.
+
+Rules: a transfer is credited by one entry, to whom its address belongs, and never again: asked anew, the
+first outcome is the answer. A wallet of KFB is credited at the rate of the moment, rounded down, and the
+exchange is part of the same entry; without a rate the deposit waits. Suspending a merchant keeps no money
+from it.
+"""
+
+import msgspec
+
+from merchant_wallet.book.chart import CHAIN_ID_OF, EXCHANGE_ID_OF, MERCHANT_USDT_ID
+from merchant_wallet.book.commands import CreditDeposit
+from merchant_wallet.book.journal import can_take, post, record
+from merchant_wallet.book.outcomes import (
+    ADDRESS_UNKNOWN,
+    ARRIVES_AS_ZERO,
+    BALANCE_LIMIT,
+    DEPOSIT_DIFFERS,
+    DEPOSIT_NOT_DUE,
+    DEPOSIT_UNKNOWN,
+    Credited,
+    Outcome,
+)
+from merchant_wallet.book.rules.exchange import rate_in_force
+from merchant_wallet.book.state import CallbackDue, Deposit, Draft, Posting
+from merchant_wallet.codes import Refusal
+from merchant_wallet.money import KFB, USDT, exchange_units
+
+DEPOSIT = "deposit"
+
+
+def credit(draft: Draft, command: CreditDeposit) -> Outcome:
+    """Credit the sub-user that the address belongs to, or the merchant where it is the merchant's own.
+
+    Refuses, in this order: 40401, 40900, 42202, 40402, 42203, 40002, 42202 (a balance too large).
+    """
+    deposit = draft.deposits.get(command.key)
+    if deposit is None:
+        return DEPOSIT_UNKNOWN
+    if (deposit.address, deposit.amount_units) != (command.address, command.amount_units):
+        return DEPOSIT_DIFFERS
+    if deposit.credited is not None:
+        return deposit.credited
+    if not deposit.is_due:
+        return DEPOSIT_NOT_DUE
+    user_id = draft.user_id_by_address.get(deposit.address)
+    if user_id is None and not deposit.is_merchants:
+        return ADDRESS_UNKNOWN
+    if user_id is None or draft.sub_users[user_id].currency == USDT:
+        target_id = MERCHANT_USDT_ID if user_id is None else user_id
+        return _credit_as_sent(draft, deposit, command, target_id)
+    return _credit_exchanged(draft, deposit, command, user_id)
+
+
+def deposit_facts(deposit: Deposit, is_told: bool) -> str:
+    """What the journal's hash covers of a deposit besides its money."""
+    facts = {
+        "address": deposit.address.hex(),
+        "chain": deposit.key.chain,
+        "logIndex": deposit.key.log_index,
+        "told": is_told,
+        "txHash": deposit.key.tx_hash,
+    }
+    return msgspec.json.encode(facts).decode()
+
+
+def callback_of(entry_id: int, at_ms: int) -> CallbackDue:
+    """What tells the merchant of the deposit that an entry credited."""
+    return CallbackDue(entry_id, 0, f"evt_{entry_id}_{DEPOSIT}", at_ms, DEPOSIT)
+
+
+def _credit_as_sent(draft: Draft, deposit: Deposit, command: CreditDeposit, target_id: int) -> Outcome:
+    source_id, amount = CHAIN_ID_OF[deposit.key.chain], deposit.amount_units
+    if not (can_take(draft, source_id, -amount) and can_take(draft, target_id, amount)):
+        return BALANCE_LIMIT
+    posting = post(draft, source_id, target_id, USDT, amount)
+    return _record(draft, deposit, command, (posting,), 0)
+
+
+def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, user_id: int) -> Outcome:
+    rate_e8 = rate_in_force(draft, USDT, KFB)
+    if isinstance(rate_e8, Refusal):
+        return rate_e8
+    amount = deposit.amount_units
+    arrival = exchange_units(amount, rate_e8)
+    if arrival == 0:
+        return ARRIVES_AS_ZERO
+    source_id, bought_id, sold_id = CHAIN_ID_OF[deposit.key.chain], EXCHANGE_ID_OF[USDT], EXCHANGE_ID_OF[KFB]
+    moves = ((source_id, -amount), (bought_id, amount), (sold_id, -arrival), (user_id, arrival))
+    if not all(can_take(draft, account_id, units) for account_id, units in moves):
+        return BALANCE_LIMIT
+    postings = (
+        post(draft, source_id, bought_id, USDT, amount),
+        post(draft, sold_id, user_id, KFB, arrival),
+    )
+    return _record(draft, deposit, command, postings, rate_e8)
+
+
+def _record(
+    draft: Draft, deposit: Deposit, command: CreditDeposit, postings: tuple[Posting, ...], rate_e8: int
+) -> Credited:
+    facts = deposit_facts(deposit, command.is_told)
+    entry = record(draft, DEPOSIT, postings, rate_e8=rate_e8, facts=facts)
+    last = postings[-1]
+    credited = Credited(entry.entry_id, last.currency, deposit.amount_units, last.amount_units, rate_e8)
+    draft.deposits[deposit.key] = msgspec.structs.replace(deposit, credited=credited)
+    draft.changes.credited.append(deposit.key)
+    if command.is_told:
+        draft.changes.callbacks.append(callback_of(entry.entry_id, draft.now_ms))
+    return credited

@@ -1,0 +1,270 @@
+"""`deposits`: what arrived on the chains, and letting something arrive on the sandbox's."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.options import AmountArgument, DataOption, JsonOption, MerchantOption, read_amount
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.deposits.listing import DepositShown
+
+app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
+
+LIST_COLUMNS = (
+    "merchantId",
+    "extUserId",
+    "chainType",
+    "txHash",
+    "amount",
+    "status",
+    "confirmations",
+    "credited",
+    "seenMs",
+)
+CHAIN_COLUMNS = ("chainType", "finalBlock", "headBlock", "movedMs", "alert")
+SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
+"""Who sends what arrives in the sandbox."""
+
+StatusOption = Annotated[
+    Literal["seen", "undone", "pending", "dust", "credited"] | None,
+    typer.Option("--status", help="Only these; of all merchants: seen, pending or dust."),
+]
+
+
+@app.command("list")
+def list_some(
+    merchant: MerchantOption = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="EXT_USER_ID", help="Only this sub-user's (with --merchant)."),
+    ] = None,
+    status: StatusOption = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List deposits, newest first: a merchant's, or those of all merchants that are not credited yet.
+
+    \b
+    Examples:
+      merchant-wallet deposits list --merchant Shop
+      merchant-wallet deposits list --merchant Shop --user alice --status seen
+      merchant-wallet deposits list --status dust
+    """
+    if merchant is None and user is not None:
+        raise Failure("A sub-user is one of a merchant's: name its --merchant.", UNREACHABLE)
+
+    async def act(session: Session) -> dict[str, Any]:
+        if merchant is None:
+            found = await _list_open(session, status, limit + 1)
+        else:
+            found = await _list_of(session, merchant, user, status, limit + 1)
+        return {"deposits": [describe(shown) for shown in found[:limit]], "more": len(found) > limit}
+
+    document = run(data, act)
+    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json)
+    if document["more"]:
+        terminal.note("There are more: a larger --limit shows them.")
+
+
+async def _list_open(session: Session, status: str | None, limit: int) -> "list[DepositShown]":
+    from merchant_wallet.deposits import listing
+
+    if status is not None and status not in listing.OPEN:
+        raise Failure(f"Deposits that stand as {status} are listed by --merchant.", UNREACHABLE)
+    found: list[DepositShown] = []
+    for wanted in listing.OPEN if status is None else (status,):
+        found += await listing.list_open_deposits(session.conn, wanted, limit=limit)
+    return sorted(found, key=lambda shown: shown.page_key, reverse=True)[:limit]
+
+
+async def _list_of(
+    session: Session, merchant: str, user: str | None, status: str | None, limit: int
+) -> "list[DepositShown]":
+    from merchant_wallet.deposits import listing
+    from merchant_wallet.subusers import controls
+
+    merchant_id = (await session.find(merchant)).merchant_id
+    user_id = None if user is None else (await controls.show(session.conn, merchant_id, user)).user_id
+    return await listing.list_deposits(session.conn, merchant_id, user_id=user_id, status=status, limit=limit)
+
+
+@app.command()
+def show(
+    tx_hash: Annotated[
+        str, typer.Argument(metavar="TX_HASH", help="The transaction, as its chain names it.")
+    ],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a transaction brought to addresses of ours, and what became of it.
+
+    \b
+    Example:
+      merchant-wallet deposits show 0x5f1c…
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.deposits import listing
+
+        found = await listing.find_deposits(session.conn, tx_hash)
+        if not found:
+            raise Failure(f"No transaction {tx_hash} has brought anything to an address of ours.")
+        return {"deposits": [describe(shown) for shown in found]}
+
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+        return
+    for deposit in document["deposits"]:
+        terminal.print_answer(deposit, as_json)
+
+
+@app.command()
+def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show how far each chain was read, and what keeps one from being read on.
+
+    \b
+    Example:
+      merchant-wallet deposits chains
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.deposits import listing
+
+        return {
+            "chains": [
+                {
+                    "chainType": cursor.chain,
+                    "finalBlock": cursor.final_number,
+                    "headBlock": cursor.head_number,
+                    "movedMs": cursor.moved_ms,
+                    "alert": cursor.alert,
+                }
+                for cursor in await listing.list_cursors(session.conn)
+            ]
+        }
+
+    terminal.print_list(run(data, act), "chains", CHAIN_COLUMNS, as_json)
+
+
+@app.command()
+def rescan(
+    chain: Annotated[Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.")],
+    first: Annotated[int, typer.Argument(metavar="BLOCK", min=1, help="The first block to be read again.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the running service read a chain again from a block on. Nothing is credited twice by it.
+
+    \b
+    Example:
+      merchant-wallet deposits rescan ERC20 21000000
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.deposits import sightings
+        from merchant_wallet.worker import make_readers
+        from merchant_wallet.workers import Line
+
+        line = Line(lambda: _connect(session.url))
+        try:
+            readers = make_readers(await session.open_base(), line)
+            block = await readers[chain].block(first - 1) if chain in readers else None
+            for reader in readers.values():
+                await reader.close()
+        finally:
+            await line.close()
+        if block is None:
+            raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
+        if not await sightings.rewind_cursor(session.conn, chain, block, now_ms()):
+            raise Failure(f"{chain} was not read up to block {first - 1} yet, so nothing was left out there.")
+        return {"chainType": chain, "firstBlock": first}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def simulate(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="ADDRESS", help="An address of a sub-user or a merchant, of either chain."),
+    ],
+    amount: AmountArgument,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let USDT arrive at an address on the sandbox's chain that the address is of.
+
+    \b
+    Example:
+      merchant-wallet deposits simulate TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC 25
+    """
+    units = read_amount(amount)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.chains.addresses import parse_wallet_address
+        from merchant_wallet.chains.sandbox_reader import name_transaction
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+
+        if not session.settings.sandbox:
+            raise Failure("Only the sandbox lets anything arrive; this service runs on real chains.")
+        try:
+            chain, recipient = parse_wallet_address(address)
+        except ValueError as error:
+            raise Failure(f"ADDRESS: {error}.") from None
+        if units == 0:
+            raise Failure("AMOUNT: nothing can't arrive.")
+        arrival = await add_arrival(session.conn, chain, SENDER, recipient, units, now_ms())
+        return {
+            "chainType": chain,
+            "txHash": name_transaction(chain, arrival.block_number),
+            "block": arrival.block_number,
+            "address": address,
+            "amount": amount,
+            "finalMs": arrival.at_ms + session.settings.sandbox_confirm_ms,
+        }
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+async def _connect(url: str) -> Any:
+    from merchant_wallet import db
+
+    return await db.connect(url)
+
+
+def describe(shown: "DepositShown") -> dict[str, Any]:
+    """A deposit as it is printed; names that the interface has are the interface's."""
+    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.money import USDT, format_rate, format_units
+
+    arrival, rate_e8 = shown.arrival_units, shown.rate_e8
+    return {
+        "merchantId": shown.merchant_id,
+        "extUserId": shown.ext_user_id,
+        "userId": shown.user_id,
+        "chainType": shown.chain,
+        "txHash": shown.tx_hash,
+        "logIndex": shown.log_index,
+        "block": shown.block_number,
+        "confirmations": shown.confirmations,
+        "sender": format_address(shown.chain, shown.sender),
+        "address": format_address(shown.chain, shown.address),
+        "amount": format_units(shown.amount_units),
+        "currency": USDT,
+        "status": shown.status,
+        "cause": shown.cause,
+        "entryId": shown.entry_id,
+        "credited": None if arrival is None else format_units(arrival),
+        "creditedCurrency": shown.currency,
+        "rate": format_rate(rate_e8) if rate_e8 else None,
+        "seenMs": shown.seen_ms,
+        "finalMs": shown.final_ms,
+    }

@@ -1,0 +1,87 @@
+"""Crediting: the books are asked to credit what is final, and asked again where they could not.
+
+Rules: whether and with what a deposit is credited is the book's decision, made under its lock; here it is
+only asked for, under the version of the settings that say whether the merchant is told. A refusal is written
+beside the deposit, which then rests; it waits as long as it must and is never given up. One deposit's trouble
+stops no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import structlog
+
+from merchant_wallet.book.commands import CreditDeposit, Submission
+from merchant_wallet.book.outcomes import Credited, Outcome, Stale
+from merchant_wallet.clock import now_ms
+from merchant_wallet.codes import Refusal
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.sightings import DueDeposit
+from merchant_wallet.workers import Connect, Line, repeat
+
+POLL_INTERVAL_S: Final = 0.5
+PAGE: Final = 500
+REST_MS: Final = 15_000
+
+log = structlog.get_logger(__name__)
+
+
+class Book(Protocol):
+    """What crediting needs of the book's writer."""
+
+    def submit(self, merchant_id: int, submission: Submission) -> Awaitable[Outcome]:
+        """Ask the book; the outcome is what the database holds."""
+
+
+class Creditor:
+    """The worker that has final deposits credited."""
+
+    def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
+        self.wake = asyncio.Event()
+        self._line = Line(connect)
+        self._book = book
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Credit what is due until told to stop, then close the connection."""
+        try:
+            await repeat("creditor", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+    async def credit_due(self) -> int:
+        """Ask for every deposit that is due now, up to a page; gives how many were credited."""
+        due = await sightings.peek_due(await self._line.get(), self._clock(), limit=PAGE)
+        results = await asyncio.gather(*map(self._credit, due))
+        if len(due) == PAGE:
+            self.wake.set()
+        return results.count(True)
+
+    async def _credit(self, due: DueDeposit) -> bool:
+        name = {"merchant_id": due.merchant_id, "chain": due.key.chain, "tx_hash": due.key.tx_hash}
+        command = CreditDeposit(due.key, due.address, due.amount_units, due.is_told)
+        try:
+            submission = Submission(command, settings_version=due.settings_version)
+            outcome = await self._book.submit(due.merchant_id, submission)
+        except Exception as error:
+            # It may have been credited all the same: asked again, the book gives the first outcome.
+            log.error("deposit could not be credited", **name, error=repr(error))
+            await self._postpone(due, f"the book could not be asked: {error!r}")
+            return False
+        if isinstance(outcome, Credited):
+            log.info("deposit credited", **name, entry_id=outcome.entry_id)
+            return True
+        if isinstance(outcome, Stale):
+            self.wake.set()
+            return False
+        log.info("deposit waits", **name, answer=repr(outcome))
+        await self._postpone(due, outcome.msg if isinstance(outcome, Refusal) else repr(outcome))
+        return False
+
+    async def _postpone(self, due: DueDeposit, cause: str) -> None:
+        await sightings.postpone(await self._line.get(), due, cause, self._clock() + REST_MS)

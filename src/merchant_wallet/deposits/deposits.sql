@@ -1,0 +1,130 @@
+-- How far the chains were read, what was seen on them and what became of it. What moves a chain's cursor belongs to the
+-- chain; it goes from the very place that was read, so that of two watchers one moves it and the other begins anew.
+
+-- name: read_cursor
+-- How far a chain was read.
+select final_number, final_hash, head_number, head_hash, alert from chain_cursor where chain = %(chain)s::text;
+
+-- name: begin_cursor
+-- The place from which a chain is read on; whoever comes second keeps the first one's.
+insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)
+values (%(chain)s::text, %(number)s::bigint, %(hash)s::text, %(number)s::bigint, %(hash)s::text, %(now_ms)s::bigint)
+on conflict (chain) do nothing;
+
+-- name: move_cursor
+-- Only from where the reader stood; no row when another watcher was quicker.
+update chain_cursor
+   set final_number = %(final_number)s::bigint, final_hash = %(final_hash)s::text, head_number = %(head_number)s::bigint,
+       head_hash = %(head_hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and final_hash = %(from_final)s::text and head_hash = %(from_head)s::text
+returning chain;
+
+-- name: raise_alert
+-- What an operator should know of a chain that can't be read on.
+update chain_cursor set alert = %(alert)s::text where chain = %(chain)s::text;
+
+-- name: rewind_cursor
+-- Reads a chain again from an earlier block, never from one beyond what was read as final; what is known of its transfers
+-- stays as it is.
+update chain_cursor
+   set final_number = %(number)s::bigint, final_hash = %(hash)s::text, head_number = %(number)s::bigint,
+       head_hash = %(hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and final_number >= %(number)s::bigint
+returning chain;
+
+-- name: oldest_merchant
+-- When the first address that anything could be sent to was given out, at the earliest.
+select min(created_ms) from merchant;
+
+-- name: page_blocks
+-- The blocks of the preview that are still held, from the highest down.
+select block_number, block_hash from chain_block
+ where chain = %(chain)s::text and block_number <= %(from_number)s::bigint order by block_number desc limit %(limit)s::int;
+
+-- name: insert_block
+-- A block of the preview.
+insert into chain_block (chain, block_number, block_hash)
+values (%(chain)s::text, %(number)s::bigint, %(hash)s::text)
+on conflict (chain, block_number) do update set block_hash = excluded.block_hash;
+
+-- name: drop_blocks_above
+-- Blocks that have left the chain.
+delete from chain_block where chain = %(chain)s::text and block_number > %(number)s::bigint;
+
+-- name: drop_blocks_upto
+-- Blocks that are final need no watching any more.
+delete from chain_block where chain = %(chain)s::text and block_number <= %(number)s::bigint;
+
+-- name: find_owners
+-- Whose the addresses are that transfers went to; most are nobody's here.
+select g.address, g.merchant_id, w.user_id
+  from given_address g
+  left join wallet_address w on w.merchant_id = g.merchant_id and w.address = g.address
+  left join merchant_address m on m.merchant_id = g.merchant_id and m.address = g.address
+ where g.address = any(%(addresses)s::bytea[]) and (w.user_id is not null or m.address is not null);
+
+-- name: write_seen
+-- Transfers in blocks that are not final yet. One that stood in a block which has left the chain may come again in another.
+insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount,
+                     status, seen_ms)
+select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_number, u.block_hash, u.sender, u.address, u.user_id,
+       u.amount, 'seen', %(now_ms)s::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_numbers)s::bigint[],
+              %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[], %(user_ids)s::bigint[], %(amounts)s::bigint[])
+       u (merchant_id, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount)
+on conflict (merchant_id, chain, tx_hash, log_index) do update
+   set block_number = excluded.block_number, block_hash = excluded.block_hash, status = 'seen'
+ where deposit.status in ('seen', 'undone');
+
+-- name: write_final
+-- Transfers in final blocks: to be credited, or dust. One that is final already is left as it is, however often it is read.
+insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount,
+                     status, seen_ms, final_ms)
+select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_number, u.block_hash, u.sender, u.address, u.user_id,
+       u.amount, case when u.amount < %(minimum_units)s::bigint then 'dust' else 'pending' end, %(now_ms)s::bigint,
+       %(now_ms)s::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_numbers)s::bigint[],
+              %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[], %(user_ids)s::bigint[], %(amounts)s::bigint[])
+       u (merchant_id, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount)
+on conflict (merchant_id, chain, tx_hash, log_index) do update
+   set block_number = excluded.block_number, block_hash = excluded.block_hash, sender = excluded.sender,
+       address = excluded.address, user_id = excluded.user_id, amount = excluded.amount, status = excluded.status,
+       final_ms = excluded.final_ms
+ where deposit.status in ('seen', 'undone');
+
+-- name: undo_seen
+-- Transfers whose blocks have left the chain, or that the final blocks don't have.
+update deposit set status = 'undone'
+ where chain = %(chain)s::text and status = 'seen' and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
+returning tx_hash;
+
+-- name: raise_dust
+-- Lets all that lies at an address be credited once it adds up to the minimum: at these addresses, or at all.
+update deposit d set status = 'pending'
+  from (select s.merchant_id, s.chain, s.address from deposit s
+         where s.status = 'dust' and s.chain = %(chain)s::text
+           and (%(addresses)s::bytea[] is null
+                or (s.merchant_id = any(%(merchant_ids)s::bigint[]) and s.address = any(%(addresses)s::bytea[])))
+         group by s.merchant_id, s.chain, s.address
+        having sum(s.amount) >= %(minimum_units)s::bigint) enough
+ where d.merchant_id = enough.merchant_id and d.chain = enough.chain and d.address = enough.address and d.status = 'dust';
+
+-- name: peek_due
+-- What can be credited now, the longest waiting first, and what its merchant's settings say. Takes no lock: whether it is
+-- credited is the book's decision.
+select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.deposit_notify_url is not null, b.settings_version
+  from deposit d
+  join merchant m on m.merchant_id = d.merchant_id
+  join book b on b.merchant_id = d.merchant_id
+ where d.status = 'pending'
+   and (d.next_ms <= %(now_ms)s::bigint
+        -- No rest is this long: the clock went back.
+        or d.next_ms > %(now_ms)s::bigint + 60000)
+ order by d.next_ms, d.merchant_id
+ limit %(limit)s::int;
+
+-- name: postpone
+-- Why a deposit could not be credited now, and when it is tried again.
+update deposit set next_ms = %(next_ms)s::bigint, cause = %(cause)s::text
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status = 'pending';

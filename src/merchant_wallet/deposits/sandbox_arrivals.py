@@ -1,0 +1,68 @@
+"""The memory of what arrives on the sandbox's chains: a table of the service's own database.
+
+Rules: an arrival is a block of its own and never changes; blocks are numbered without gaps, and each becomes
+visible after the one before. The reader itself knows no SQL; it is handed this record.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.chains.sandbox_reader import HIGHEST, SandboxArrival
+from merchant_wallet.db import Queries
+from merchant_wallet.workers import Line
+
+QUERIES: Final = Queries(Path(__file__).with_name("sandbox_arrivals.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+
+async def add_arrival(
+    connection: AsyncConnection, chain: str, sender: bytes, recipient: bytes, amount_units: int, at_ms: int
+) -> SandboxArrival:
+    """Let an amount arrive at an address of a sandbox chain; gives it with the block it is in."""
+    values = {
+        "chain": chain,
+        "sender": sender,
+        "recipient": recipient,
+        "amount_units": amount_units,
+        "at_ms": at_ms,
+    }
+    async with connection.transaction():
+        await connection.execute(_TEXTS["lock_arrivals"])
+        row = await (await connection.execute(_TEXTS["insert_arrival"], values)).fetchone()
+    assert row is not None
+    return SandboxArrival(row[0], sender, recipient, amount_units, row[1])
+
+
+class SandboxArrivals:
+    """What has arrived on the sandbox's chains (see `chains.sandbox_reader.Record`).
+
+    Raises `psycopg.Error`.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
+        """The newest arrival up to a moment."""
+        rows = await self._read("last_arrival", chain=chain, until_ms=until_ms)
+        return _show(rows[0]) if rows else None
+
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
+        """The arrivals of these blocks."""
+        return [_show(row) for row in await self._read("page_arrivals", chain=chain, first=first, last=last)]
+
+    async def received(self, chain: str, recipient: bytes, last: int) -> int:
+        """Units that an address has got up to a block."""
+        rows = await self._read("sum_received", chain=chain, recipient=recipient, last=last)
+        return int(rows[0][0])
+
+    async def _read(self, name: str, **values: object) -> list[tuple[Any, ...]]:
+        connection = await self._line.get()
+        return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+def _show(row: tuple[Any, ...]) -> SandboxArrival:
+    block_number, sender, recipient, amount_units, at_ms = row
+    return SandboxArrival(block_number, bytes(sender), bytes(recipient), amount_units, at_ms)

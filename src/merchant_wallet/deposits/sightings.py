@@ -1,0 +1,221 @@
+"""What the watcher remembers: how far a chain was read, and the transfers that reached our addresses.
+
+Rules: a move of the cursor and what was read on the way are one transaction, which goes only from the place
+that the reading began at: of two watchers one writes, the other gives its reading up (`Overtaken`). A
+transfer is settled when it was read in a final block; from then on only crediting changes its standing.
+Statements are in `deposits.sql`. All raise `psycopg.Error` as the database does. Moments are milliseconds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.book.commands import DepositKey
+from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+LOOKUP: Final = 5000
+"""Addresses that one statement looks up."""
+HIGHEST: Final = 2**62
+
+
+class Overtaken(Exception):
+    """Another watcher has moved the chain's cursor meanwhile."""
+
+
+class Cursor(msgspec.Struct, frozen=True, gc=False):
+    """How far a chain was read: for good up to the final block, as a preview up to the head."""
+
+    final_number: int
+    final_hash: str
+    head_number: int
+    head_hash: str
+    alert: str | None = None
+
+
+class Owned(msgspec.Struct, frozen=True, gc=False):
+    """An arrival at an address of ours; without a user the address is the merchant's own."""
+
+    merchant_id: int
+    user_id: int | None
+    arrival: Arrival
+
+
+class DueDeposit(msgspec.Struct, frozen=True, gc=False):
+    """What can be credited, and what the merchant's settings of that version say of telling it."""
+
+    merchant_id: int
+    key: DepositKey
+    address: bytes
+    amount_units: int
+    is_told: bool
+    settings_version: int
+
+
+async def read_cursor(connection: AsyncConnection, chain: str) -> Cursor | None:
+    """How far the chain was read; None when nobody has begun."""
+    row = await (await connection.execute(_TEXTS["read_cursor"], {"chain": chain})).fetchone()
+    return None if row is None else Cursor(*row)
+
+
+async def begin_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> None:
+    """Let the reading begin after this block, unless it has begun already."""
+    values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
+    await connection.execute(_TEXTS["begin_cursor"], values)
+
+
+async def rewind_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> bool:
+    """Have the chain read again after this block. False when it was not read as final so far yet."""
+    values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
+    async with connection.transaction():
+        if (await connection.execute(_TEXTS["rewind_cursor"], values)).rowcount != 1:
+            return False
+        await connection.execute(_TEXTS["drop_blocks_above"], {"chain": chain, "number": -1})
+    return True
+
+
+async def raise_alert(connection: AsyncConnection, chain: str, alert: str) -> None:
+    """Write down what keeps the chain from being read on; the next move clears it."""
+    await connection.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})
+
+
+async def oldest_merchant_ms(connection: AsyncConnection) -> int | None:
+    """When the first merchant was opened; None while there is none."""
+    row = await (await connection.execute(_TEXTS["oldest_merchant"])).fetchone()
+    return None if row is None else row[0]
+
+
+async def previewed_blocks(
+    connection: AsyncConnection, chain: str, from_number: int, limit: int
+) -> list[tuple[int, str]]:
+    """Number and hash of the preview's blocks from a number down."""
+    values = {"chain": chain, "from_number": from_number, "limit": limit}
+    return [(row[0], row[1]) async for row in await connection.execute(_TEXTS["page_blocks"], values)]
+
+
+async def find_owned(connection: AsyncConnection, arrivals: Sequence[Arrival]) -> list[Owned]:
+    """The arrivals that reached an address of ours, in the chain's order."""
+    wanted = list({arrival.recipient for arrival in arrivals})
+    owners: dict[bytes, tuple[int, int | None]] = {}
+    for start in range(0, len(wanted), LOOKUP):
+        values = {"addresses": wanted[start : start + LOOKUP]}
+        async for address, merchant_id, user_id in await connection.execute(_TEXTS["find_owners"], values):
+            owners[bytes(address)] = merchant_id, user_id
+    return [Owned(*owners[arrival.recipient], arrival) for arrival in arrivals if arrival.recipient in owners]
+
+
+async def settle(
+    connection: AsyncConnection,
+    chain: str,
+    cursor: Cursor,
+    last: Block,
+    owned: Sequence[Owned],
+    *,
+    minimum_units: int,
+    now_ms: int,
+) -> tuple[Cursor, list[str]]:
+    """Settle what the final blocks after the cursor, up to `last`, hold.
+
+    Gives the new cursor and the hashes of what was seen in these blocks and is not there. Raises Overtaken.
+    """
+    passed = cursor.head_number <= last.number
+    head = (last.number, last.hash) if passed else (cursor.head_number, cursor.head_hash)
+    moved = Cursor(last.number, last.hash, *head)
+    where = {"chain": chain, "number": last.number, "first": 0, "last": last.number}
+    async with connection.transaction():
+        await _move(connection, chain, cursor, moved, now_ms)
+        if owned:
+            columns = {**_columns(chain, owned, now_ms), "minimum_units": minimum_units}
+            await connection.execute(_TEXTS["write_final"], columns)
+            await connection.execute(_TEXTS["raise_dust"], columns)
+        gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
+        await connection.execute(_TEXTS["drop_blocks_upto"], where)
+    return moved, [row[0] for row in gone]
+
+
+async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
+    """Have all dust that adds up to the present minimum credited; gives how many transfers that are."""
+    values = {"chain": chain, "minimum_units": minimum_units, "merchant_ids": None, "addresses": None}
+    return (await connection.execute(_TEXTS["raise_dust"], values)).rowcount
+
+
+async def preview(
+    connection: AsyncConnection, chain: str, cursor: Cursor, block: Block, owned: Sequence[Owned], now_ms: int
+) -> Cursor:
+    """Write down what the block after the head holds, until it is final. Raises Overtaken."""
+    moved = msgspec.structs.replace(cursor, head_number=block.number, head_hash=block.hash)
+    async with connection.transaction():
+        await _move(connection, chain, cursor, moved, now_ms)
+        if owned:
+            await connection.execute(_TEXTS["write_seen"], _columns(chain, owned, now_ms))
+        values = {"chain": chain, "number": block.number, "hash": block.hash}
+        await connection.execute(_TEXTS["insert_block"], values)
+    return moved
+
+
+async def undo(
+    connection: AsyncConnection, chain: str, cursor: Cursor, fork: tuple[int, str], now_ms: int
+) -> tuple[Cursor, list[str]]:
+    """Take the preview back to a block that both branches have.
+
+    Gives the new cursor and the hashes of the transfers that were undone. Raises Overtaken.
+    """
+    moved = msgspec.structs.replace(cursor, head_number=fork[0], head_hash=fork[1])
+    where = {"chain": chain, "number": fork[0], "first": fork[0] + 1, "last": HIGHEST}
+    async with connection.transaction():
+        await _move(connection, chain, cursor, moved, now_ms)
+        gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
+        await connection.execute(_TEXTS["drop_blocks_above"], where)
+    return moved, [row[0] for row in gone]
+
+
+async def peek_due(connection: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
+    """What can be credited now, the longest waiting first."""
+    rows = await connection.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})
+    return [
+        DueDeposit(row[0], DepositKey(*row[1:4]), bytes(row[4]), *row[5:]) for row in await rows.fetchall()
+    ]
+
+
+async def postpone(connection: AsyncConnection, due: DueDeposit, cause: str, next_ms: int) -> None:
+    """Write down why a deposit waits, and until when."""
+    values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
+    await connection.execute(_TEXTS["postpone"], {**values, "cause": cause, "next_ms": next_ms})
+
+
+async def _move(connection: AsyncConnection, chain: str, cursor: Cursor, moved: Cursor, now_ms: int) -> None:
+    values = {
+        "chain": chain,
+        "final_number": moved.final_number,
+        "final_hash": moved.final_hash,
+        "head_number": moved.head_number,
+        "head_hash": moved.head_hash,
+        "from_final": cursor.final_hash,
+        "from_head": cursor.head_hash,
+        "now_ms": now_ms,
+    }
+    if (await connection.execute(_TEXTS["move_cursor"], values)).rowcount != 1:
+        raise Overtaken(f"another watcher has moved on {chain}")
+
+
+def _columns(chain: str, owned: Iterable[Owned], now_ms: int) -> Mapping[str, Any]:
+    rows = list(owned)
+    arrivals = [row.arrival for row in rows]
+    return {
+        "chain": chain,
+        "now_ms": now_ms,
+        "merchant_ids": [row.merchant_id for row in rows],
+        "user_ids": [row.user_id for row in rows],
+        "tx_hashes": [arrival.tx_hash for arrival in arrivals],
+        "log_indexes": [arrival.log_index for arrival in arrivals],
+        "block_numbers": [arrival.block_number for arrival in arrivals],
+        "block_hashes": [arrival.block_hash for arrival in arrivals],
+        "senders": [arrival.sender for arrival in arrivals],
+        "addresses": [arrival.recipient for arrival in arrivals],
+        "amounts": [arrival.amount_units for arrival in arrivals],
+    }

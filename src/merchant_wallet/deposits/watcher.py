@@ -1,0 +1,267 @@
+"""The watcher: follows one chain block by block and writes down what reaches an address of ours.
+
+Rules: money is decided on final blocks alone. They are read in stretches from the cursor on, each of which
+must follow the block before it; what they hold is settled and never undone. What lies between the last final
+block and the head is a preview, so that people see what is coming: each block must name the one before it as
+its parent, and when the branch changes the preview is taken back to where both branches meet. A stretch and
+the move over it are one transaction, so a watcher may die at any moment and any number may run.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
+from merchant_wallet.clock import now_ms
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.sightings import Cursor, Overtaken, Owned
+from merchant_wallet.money import MAX_BALANCE_UNITS
+from merchant_wallet.workers import Connect, Line, repeat
+
+POLL_INTERVAL_S: Final = 3.0
+FIRST_STRETCH: Final = 16
+LONGEST_STRETCH: Final = 1000
+FEW_ARRIVALS: Final = 2_000
+MANY_ARRIVALS: Final = 20_000
+LONGEST_PREVIEW: Final = 128
+"""Blocks of the preview that one turn reads."""
+MARGIN_MS: Final = 3_600_000
+"""A chain's clock may be that much behind ours where the first block to be read is looked for."""
+
+log = structlog.get_logger(__name__)
+
+
+class Reader(ChainReader, Protocol):
+    """A chain to be read, and its connections to be closed."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+class FinalityBroken(Exception):
+    """A block that was final has left the chain: nothing is decided on such a chain until it is mended."""
+
+
+class BlocksMissing(Exception):
+    """The chain does not show blocks that it has spoken of; they are asked for again."""
+
+
+class Watcher:
+    """One chain's watcher. What is below `minimum_units` is dust; `longest` bounds a stretch in blocks."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        chain: str,
+        reader: Reader,
+        *,
+        minimum_units: int,
+        longest: int = LONGEST_STRETCH,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self.wake = asyncio.Event()
+        self._line = Line(connect)
+        self._chain = chain
+        self._reader = reader
+        self._minimum_units = minimum_units
+        self._stretch = min(FIRST_STRETCH, longest)
+        self._longest = longest
+        self._clock = clock
+        self._knows_minimum = False
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Follow the chain until told to stop, then close the connections."""
+        try:
+            await repeat(
+                f"watcher {self._chain}", self.follow, stop=stop, interval_s=interval_s, wake=self.wake
+            )
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, the reader's too."""
+        await self._line.close()
+        await self._reader.close()
+
+    async def follow(self) -> bool:
+        """One turn: a stretch of final blocks or, when those are read, the preview.
+
+        Gives whether more waits to be read. Raises FinalityBroken, BlocksMissing, ChainAway, ChainDisagrees.
+        """
+        connection = await self._line.get()
+        try:
+            return await self._follow(connection)
+        except Overtaken as overtaken:
+            log.info("gave a reading up", chain=self._chain, reason=str(overtaken))
+            return False
+        except ChainAway:
+            # What a node can't answer for many blocks it may answer for fewer.
+            self._stretch = max(1, self._stretch // 2)
+            raise
+        except (FinalityBroken, ChainDisagrees) as broken:
+            await sightings.raise_alert(connection, self._chain, str(broken))
+            raise
+
+    async def _follow(self, connection: AsyncConnection) -> bool:
+        await self._judge_dust(connection)
+        head, final = await self._reader.head(), await self._reader.final()
+        cursor = await self._read_cursor(connection, final)
+        if final.number > cursor.final_number:
+            cursor = await self._settle(connection, cursor, final)
+        if final.number > cursor.final_number:
+            left = final.number - cursor.final_number
+            log.info("catching up", chain=self._chain, block=cursor.final_number, blocks_left=left)
+            self.wake.set()
+            return True
+        return await self._preview(connection, cursor, head)
+
+    async def _judge_dust(self, connection: AsyncConnection) -> None:
+        """The minimum may have been lowered since the last start."""
+        if not self._knows_minimum:
+            await sightings.raise_dust(connection, self._chain, self._minimum_units)
+            self._knows_minimum = True
+
+    async def _read_cursor(self, connection: AsyncConnection, final: Block) -> Cursor:
+        cursor = await sightings.read_cursor(connection, self._chain)
+        if cursor is None:
+            oldest_ms = await sightings.oldest_merchant_ms(connection)
+            first = final if oldest_ms is None else await self._last_before(oldest_ms - MARGIN_MS, final)
+            log.info("begins to read", chain=self._chain, after_block=first.number)
+            await sightings.begin_cursor(connection, self._chain, first, self._clock())
+            cursor = await sightings.read_cursor(connection, self._chain)
+        assert cursor is not None, "a cursor is never taken away"
+        return cursor
+
+    async def _last_before(self, at_ms: int, final: Block) -> Block:
+        """The last final block before a moment, or the first that the node still has: a search by halves."""
+        low, high, found = 0, final.number, final
+        while low < high:
+            middle = (low + high) // 2
+            block = await self._reader.block(middle)
+            if block is None or block.time_ms < at_ms:
+                low = middle + 1
+            else:
+                high, found = middle, block
+        before = (
+            await self._reader.block(found.number - 1) if found.number and found.time_ms >= at_ms else None
+        )
+        return before or found
+
+    async def _settle(self, connection: AsyncConnection, cursor: Cursor, final: Block) -> Cursor:
+        first, last = cursor.final_number + 1, min(final.number, cursor.final_number + self._stretch)
+        begin = await self._block(first)
+        if begin.parent_hash != cursor.final_hash:
+            raise FinalityBroken(
+                f"block {cursor.final_number} of {self._chain} was final as {cursor.final_hash}, "
+                f"block {first} follows {begin.parent_hash}"
+            )
+        end = final if last == final.number else await self._block(last)
+        arrivals = await self._arrivals(first, last)
+        owned = await self._find_owned(connection, arrivals)
+        _expect_block(end, owned)
+        now = self._clock()
+        moved, gone = await sightings.settle(
+            connection, self._chain, cursor, end, owned, minimum_units=self._minimum_units, now_ms=now
+        )
+        for seen in owned:
+            log.info("deposit final", **_name(seen))
+        self._tell_undone(gone)
+        self._adapt(len(arrivals))
+        return moved
+
+    async def _preview(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> bool:
+        if head.hash == cursor.head_hash or head.number <= cursor.final_number:
+            return False
+        cursor = await self._undo(connection, cursor, head)
+        upto = min(head.number, cursor.head_number + LONGEST_PREVIEW)
+        for number in range(cursor.head_number + 1, upto + 1):
+            block = await self._reader.block(number)
+            if block is None or block.parent_hash != cursor.head_hash:
+                # The branch has changed while it was read; the next turn finds where.
+                return False
+            owned = await self._find_owned(connection, await self._arrivals(number, number))
+            _expect_block(block, owned)
+            cursor = await sightings.preview(connection, self._chain, cursor, block, owned, self._clock())
+            for seen in owned:
+                log.info("deposit seen", **_name(seen))
+        if upto < head.number:
+            self.wake.set()
+        return upto < head.number
+
+    async def _undo(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> Cursor:
+        """Take the preview back to the branch that the node follows now, where that is another one."""
+        top = min(head.number, cursor.head_number)
+        fork = await self._find_fork(connection, cursor, top)
+        if fork[0] == top:
+            # The same branch: grown further, or told of by a node that is behind.
+            return cursor
+        cursor, gone = await sightings.undo(connection, self._chain, cursor, fork, self._clock())
+        log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
+        self._tell_undone(gone)
+        return cursor
+
+    async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
+        """The highest block that both branches have, the last final one at the lowest."""
+        held = await sightings.previewed_blocks(
+            connection, self._chain, top, max(0, top - cursor.final_number)
+        )
+        for number, block_hash in held:
+            if (await self._block(number)).hash == block_hash:
+                return number, block_hash
+        return cursor.final_number, cursor.final_hash
+
+    async def _block(self, number: int) -> Block:
+        block = await self._reader.block(number)
+        if block is None:
+            raise BlocksMissing(f"{self._chain} has no block {number}")
+        return block
+
+    async def _arrivals(self, first: int, last: int) -> list[Arrival]:
+        """What moved in these blocks; zeros are nothing, and what no token can hold is no money."""
+        arrivals = [each for each in await self._reader.arrivals(first, last) if each.amount_units > 0]
+        for each in arrivals:
+            if not first <= each.block_number <= last:
+                raise BlocksMissing(f"{self._chain} gave block {each.block_number} for {first} to {last}")
+        return arrivals
+
+    async def _find_owned(self, connection: AsyncConnection, arrivals: Sequence[Arrival]) -> list[Owned]:
+        owned = await sightings.find_owned(connection, arrivals)
+        for seen in owned:
+            if seen.arrival.amount_units > MAX_BALANCE_UNITS:
+                log.error("deposit of an impossible amount is left out", **_name(seen))
+        return [seen for seen in owned if seen.arrival.amount_units <= MAX_BALANCE_UNITS]
+
+    def _adapt(self, arrivals: int) -> None:
+        """Longer stretches where little moves, shorter ones where much does."""
+        if arrivals < FEW_ARRIVALS:
+            self._stretch = min(self._longest, self._stretch * 2)
+        elif arrivals > MANY_ARRIVALS:
+            self._stretch = max(1, self._stretch // 2)
+
+    def _tell_undone(self, tx_hashes: Sequence[str]) -> None:
+        for tx_hash in tx_hashes:
+            log.warning("deposit undone", chain=self._chain, tx_hash=tx_hash)
+
+
+def _expect_block(block: Block, owned: Sequence[Owned]) -> None:
+    """What the node says of a block must be of the very block that it showed. Raises BlocksMissing."""
+    for seen in owned:
+        arrival = seen.arrival
+        if arrival.block_number == block.number and arrival.block_hash != block.hash:
+            raise BlocksMissing(f"{arrival.tx_hash} is in {arrival.block_hash}, not in {block.hash}")
+
+
+def _name(seen: Owned) -> dict[str, object]:
+    arrival = seen.arrival
+    return {
+        "chain": arrival.chain,
+        "tx_hash": arrival.tx_hash,
+        "log_index": arrival.log_index,
+        "block": arrival.block_number,
+        "merchant_id": seen.merchant_id,
+        "user_id": seen.user_id,
+        "amount_units": arrival.amount_units,
+    }

@@ -1,0 +1,283 @@
+"""A town: two merchants' books on a real database, a chain that does as it is told, watchers, creditors."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import pytest
+from psycopg import AsyncConnection
+
+from merchant_wallet.book.chart import FIXED
+from merchant_wallet.book.commands import Register, Submission
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.outcomes import SubUserFound
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
+from merchant_wallet.db import connect
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.listing import DepositShown, find_deposits
+from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.money import KFB, USDT
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+START_MS = 1_763_712_000_000
+COIN = 1_000_000
+SHOP, CAFE = 1001, 1002
+MINIMUM = COIN
+BLOCK_MS = 12_000
+FINAL_DEPTH = 3
+SENDER = b"S" * 20
+
+
+@dataclass
+class Clock:
+    """The town's clock: it stands still until a test moves it."""
+
+    now_ms: int = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+
+
+def address(name: str, chain: str = "ERC20") -> bytes:
+    """The deposit address of a sub-user, or of a merchant, by its name."""
+    return hashlib.sha256(f"{name} on {chain}".encode()).digest()[:20]
+
+
+@dataclass
+class ToldChain:
+    """A chain whose blocks are mined, reorganised and hidden as a test says.
+
+    The newest `depth` blocks are not final.
+    """
+
+    name: str = "ERC20"
+    blocks: list[Block] = field(default_factory=list)
+    logs: dict[str, list[Arrival]] = field(default_factory=dict)
+    branch: int = 0
+    transfers: int = 0
+    depth: int = FINAL_DEPTH
+    behind: int = 0
+    most_blocks: int | None = None
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    closed: bool = False
+    on_arrivals: Callable[[], Awaitable[None]] | None = None
+    pruned_below: int = 0
+
+    def __post_init__(self) -> None:
+        self.mine()
+
+    def mine(self, *sent: tuple[bytes, int], blocks: int = 1) -> list[str]:
+        """Blocks on top, the first with these transfers (recipient, units); gives their hashes."""
+        hashes = []
+        for number in range(len(self.blocks), len(self.blocks) + blocks):
+            parent = self.blocks[-1].hash if self.blocks else "0x"
+            block = Block(number, f"0xb{number}.{self.branch}", parent, START_MS + number * BLOCK_MS)
+            self.blocks.append(block)
+            self.logs[block.hash] = []
+            for index, (recipient, units) in enumerate(sent):
+                self.transfers += 1
+                hashes.append(self.put(block, f"0xt{self.transfers}", recipient, units, index))
+            sent = ()
+        return hashes
+
+    def put(self, block: Block, tx_hash: str, recipient: bytes, units: int, index: int) -> str:
+        """Let a block hold a transfer."""
+        arrival = Arrival(self.name, tx_hash, index, block.number, block.hash, SENDER, recipient, units)
+        self.logs[block.hash].append(arrival)
+        return tx_hash
+
+    def reorganise(self, depth: int, keep: bool = False, later: int = 0) -> None:
+        """Another branch from `depth` blocks below on, one block longer, with the same transfers if kept.
+
+        Kept transfers come `later` blocks later than they did, at another place in the logs.
+        """
+        gone = self.blocks[-depth:]
+        del self.blocks[-depth:]
+        self.branch += 1
+        self.mine(blocks=depth + 1)
+        for block in gone if keep else ():
+            for old in self.logs[block.hash]:
+                new = self.blocks[block.number + later]
+                self.put(new, old.tx_hash, old.recipient, old.amount_units, old.log_index + 2)
+
+    async def head(self) -> Block:
+        return self.blocks[-1 - self.behind]
+
+    async def final(self) -> Block:
+        return self.blocks[max(0, len(self.blocks) - 1 - self.behind - self.depth)]
+
+    async def block(self, number: int) -> Block | None:
+        known = self.pruned_below <= number < len(self.blocks) - self.behind
+        return self.blocks[number] if known else None
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        self.asked.append((first, last))
+        if self.most_blocks is not None and last - first >= self.most_blocks:
+            raise ChainAway("too many blocks at once")
+        found = [log for block in self.blocks[first : last + 1] for log in self.logs[block.hash]]
+        if self.on_arrivals:
+            await self.on_arrivals()
+        return found
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        held = self.blocks if block is None else self.blocks[: block.number + 1]
+        logs = [log for each in held for log in self.logs[each.hash]]
+        return sum(log.amount_units for log in logs if log.recipient == address)
+
+    async def coin_balance(self, address: bytes) -> int:
+        return 0
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Town:
+    """The shop has Anna (KFB) and Ulla (USDT), the café has Otto; each merchant has addresses of its own."""
+
+    url: str
+    connection: AsyncConnection
+    book: Writer
+    clock: Clock
+    closing: AsyncExitStack
+    wallets: dict[str, SubUserFound] = field(default_factory=dict)
+
+    async def connect(self) -> AsyncConnection:
+        return await connect(self.url)
+
+    def watcher(self, chain: ToldChain, **settings: Any) -> Watcher:
+        settings = {"minimum_units": MINIMUM, "clock": self.clock, **settings}
+        watcher = Watcher(self.connect, chain.name, chain, **settings)
+        self.closing.push_async_callback(watcher.close)
+        return watcher
+
+    def creditor(self) -> Creditor:
+        creditor = Creditor(self.connect, self.book, clock=self.clock)
+        self.closing.push_async_callback(creditor.close)
+        return creditor
+
+    async def register(self, name: str, currency: str, merchant_id: int = SHOP) -> SubUserFound:
+        index = len(self.wallets)
+        command = Register(name, currency, index, address(name), address(name, "TRC20"))
+        found = await self.book.submit(merchant_id, Submission(command))
+        assert isinstance(found, SubUserFound)
+        self.wallets[name] = found
+        return found
+
+    async def catch_up(self, watcher: Watcher) -> None:
+        """Turns until nothing waits to be read."""
+        while await watcher.follow():
+            pass
+
+    async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = await self.connection.execute(statement, parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def standing(self, tx_hash: str) -> str:
+        """How the one deposit of a transaction stands; `nothing` where there is none."""
+        return (
+            (await self.deposit(tx_hash)).status
+            if await find_deposits(self.connection, tx_hash)
+            else "nothing"
+        )
+
+    async def deposit(self, tx_hash: str) -> DepositShown:
+        (shown,) = await find_deposits(self.connection, tx_hash)
+        return shown
+
+    async def balances(self, merchant_id: int = SHOP) -> dict[str, int]:
+        """The balances of the accounts that are not empty, sub-users' by their own names."""
+        found = await self.rows(
+            "select coalesce(s.ext_user_id, a.kind || ':' || a.currency), a.balance from account a"
+            " left join sub_user s on s.merchant_id = a.merchant_id and s.user_id = a.account_id"
+            " where a.balance <> 0 and a.merchant_id = %s",
+            merchant_id,
+        )
+        return dict(found)
+
+    async def set_rate(self, rate_e8: int | None, *, paused: bool = False) -> None:
+        """The platform's rate from USDT to KFB."""
+        await self.rows(
+            "insert into rate (merchant_id, usdt_kfb_e8, usdt_kfb_set_ms, usdt_kfb_paused)"
+            " values (0, %s, %s, %s) on conflict (merchant_id) do update"
+            " set usdt_kfb_e8 = excluded.usdt_kfb_e8, usdt_kfb_paused = excluded.usdt_kfb_paused",
+            rate_e8,
+            START_MS,
+            paused,
+        )
+
+    async def expect_sound(self) -> None:
+        """Both books verify."""
+        for merchant_id in (SHOP, CAFE):
+            report = await verify_book(self.connection, merchant_id)
+            assert report.ok, report.fault
+
+
+async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: str, range_no: int) -> None:
+    await connection.execute(
+        "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
+        " values (%s, %s, %s, 'KFB', %s)",
+        (merchant_id, name, name, START_MS),
+    )
+    await connection.execute("insert into id_range values (%s, %s)", (range_no, merchant_id))
+    await connection.execute(
+        "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, %s, %s, %s)",
+        (merchant_id, range_no, FIRST_HASH, START_MS),
+    )
+    for account in FIXED:
+        await connection.execute(
+            "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, %s, %s)",
+            (merchant_id, *account),
+        )
+    for chain in ("ERC20", "TRC20"):
+        own = address(name, chain)
+        await connection.execute(
+            "insert into merchant_address values (%s, %s, %s)", (merchant_id, chain, own)
+        )
+        await connection.execute("insert into given_address values (%s, %s)", (own, merchant_id))
+
+
+async def visit(url: str, scenario: Callable[[Town], Awaitable[None]], *, is_new: bool = False) -> None:
+    """Run a scenario in the town of a database, which is built first where there is none yet."""
+    async with AsyncExitStack() as closing:
+        connection = await closing.enter_async_context(await connect(url))
+        clock = Clock()
+        book = Writer(url, connections=2, clock=clock)
+        await book.open()
+        closing.push_async_callback(book.close)
+        town = Town(url, connection, book, clock, closing)
+        if is_new:
+            await _build(town)
+        await scenario(town)
+
+
+async def _build(town: Town) -> None:
+    await ensure_nonce_partitions(town.connection, START_MS // DAY_MS)
+    await _open_merchant(town.connection, SHOP, "shop", 1)
+    await _open_merchant(town.connection, CAFE, "cafe", 2)
+    await town.set_rate(7 * 10**8)
+    await town.register("anna", KFB)
+    await town.register("ulla", USDT)
+    await town.register("otto", USDT, CAFE)
+
+
+InTown = Callable[[Callable[[Town], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def in_town(database_url: str) -> InTown:
+    """Runs a scenario in a fresh town."""
+
+    def run(scenario: Callable[[Town], Awaitable[None]]) -> None:
+        asyncio.run(visit(database_url, scenario, is_new=True))
+
+    return run

@@ -1,0 +1,94 @@
+"""Watcher and creditor in a process of their own that is killed at a named point; the tests start it.
+
+Arguments: database URL and the point. The chain is the sandbox's, its transfers final at once. A point is
+`before` or `after`, then a call to the chain or to the book, and the how-manieth time: `after arrivals 2`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Awaitable
+from functools import partial
+from typing import TypeVar
+
+from tests.deposits.conftest import MINIMUM, START_MS
+
+from merchant_wallet.book.commands import Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.chains.sandbox_reader import SandboxReader
+from merchant_wallet.db import connect
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
+from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.workers import Line
+
+Answer = TypeVar("Answer")
+TURNS = 12
+
+
+class Death:
+    """Kills this process at the point named."""
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, here: str) -> None:
+        self.seen[here] += 1
+        if self.point == f"{here} {self.seen[here]}":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def around(self, what: str, asked: Awaitable[Answer]) -> Answer:
+        self(f"before {what}")
+        answer = await asked
+        self(f"after {what}")
+        return answer
+
+
+class DyingReader(SandboxReader):
+    """The sandbox's chain, at the calls to which the process may die."""
+
+    death: Death
+
+    async def final(self) -> Block:
+        return await self.death.around("final", super().final())
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        return await self.death.around("arrivals", super().arrivals(first, last))
+
+
+class DyingBook:
+    """A book at the asking of which the process may die."""
+
+    def __init__(self, book: Writer, death: Death) -> None:
+        self.book = book
+        self.death = death
+
+    async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
+        return await self.death.around("credit", self.book.submit(merchant_id, submission))
+
+
+async def work_until_death(url: str, point: str) -> None:
+    """Watch and credit until there is nothing left to do, or the end."""
+    line, death = Line(partial(connect, url)), Death(point)
+    reader = DyingReader("ERC20", SandboxArrivals(line), confirm_ms=0, clock=lambda: START_MS)
+    reader.death = death
+    book = Writer(url, connections=2, clock=lambda: START_MS)
+    await book.open()
+    watcher = Watcher(
+        partial(connect, url), "ERC20", reader, minimum_units=MINIMUM, longest=2, clock=lambda: START_MS
+    )
+    creditor = Creditor(partial(connect, url), DyingBook(book, death), clock=lambda: START_MS)
+    for _ in range(TURNS):
+        await watcher.follow()
+        await creditor.credit_due()
+    for opened in (watcher, creditor, book, line):
+        await opened.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(work_until_death(*sys.argv[1:]))

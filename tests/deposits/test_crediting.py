@@ -1,0 +1,245 @@
+"""Crediting: dust, rates that are missing, who is told, and what happens when the book can't be asked."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+from tests.deposits.conftest import CAFE, COIN, FINAL_DEPTH, SHOP, InTown, ToldChain, Town, address
+
+from merchant_wallet.book.commands import CreditDeposit, Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.deposits.crediting import PAGE, REST_MS, Creditor
+from merchant_wallet.deposits.listing import list_open_deposits, sum_uncredited
+
+
+async def arrive(town: Town, chain: ToldChain, *sent: tuple[str, int]) -> list[str]:
+    """Let transfers arrive and become final; gives their hashes."""
+    hashes = chain.mine(*[(address(name, chain.name), units) for name, units in sent])
+    chain.mine(blocks=FINAL_DEPTH)
+    await town.catch_up(town.watcher(chain))
+    return hashes
+
+
+def test_a_wallet_of_kfb_gets_kfb_at_the_rate_of_the_moment(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        (sent,) = await arrive(town, ToldChain("TRC20"), ("anna", 3 * COIN))
+        await town.creditor().credit_due()
+        shown = await town.deposit(sent)
+        assert (shown.currency, shown.arrival_units, shown.rate_e8) == ("KFB", 21 * COIN, 7 * 10**8)
+        assert (await town.balances())["anna"] == 21 * COIN
+        assert await town.rows("select kind, rate_e8 from entry where entry_id = %s", shown.entry_id) == [
+            ("deposit", 7 * 10**8)
+        ]
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+@pytest.mark.parametrize("rate", [(None, False), (7 * 10**8, True)], ids=["none", "paused"])
+def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
+    in_town: InTown, rate: tuple[int | None, bool]
+) -> None:
+    async def scenario(town: Town) -> None:
+        await town.set_rate(rate[0], paused=rate[1])
+        (anna, ulla) = await arrive(town, ToldChain(), ("anna", 3 * COIN), ("ulla", COIN))
+        creditor = town.creditor()
+        assert await creditor.credit_due() == 1
+        shown = await town.deposit(anna)
+        assert (shown.status, await town.standing(ulla)) == ("pending", "credited")
+        assert "exchange" in (shown.cause or "")
+        await town.set_rate(6 * 10**8)
+        assert await creditor.credit_due() == 0
+        town.clock.advance(REST_MS)
+        assert await creditor.credit_due() == 1
+        shown = await town.deposit(anna)
+        assert (shown.arrival_units, shown.cause) == (18 * COIN, None)
+
+    in_town(scenario)
+
+
+def test_a_rest_ends_though_the_clock_went_back(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        await town.set_rate(None)
+        await arrive(town, ToldChain(), ("anna", 3 * COIN))
+        creditor = town.creditor()
+        await creditor.credit_due()
+        await town.set_rate(6 * 10**8)
+        town.clock.advance(-3_600_000)
+        assert await creditor.credit_due() == 1
+
+    in_town(scenario)
+
+
+def test_a_suspended_merchant_is_credited_all_the_same(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        await town.rows("update merchant set status = 'suspended'")
+        await arrive(town, ToldChain(), ("shop", 3 * COIN))
+        assert await town.creditor().credit_due() == 1
+        assert (await town.balances())["merchant:USDT"] == 3 * COIN
+
+    in_town(scenario)
+
+
+def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain, creditor = ToldChain(), town.creditor()
+        first = await arrive(town, chain, ("ulla", COIN // 2), ("anna", COIN // 2), ("otto", COIN - 1))
+        assert await creditor.credit_due() == 0
+        assert {await town.standing(sent) for sent in first} == {"dust"}
+        assert await sum_uncredited(town.connection) == {"ERC20": 2 * COIN - 1}
+        assert len(await list_open_deposits(town.connection, "dust")) == 3
+        (second,) = await arrive(town, chain, ("ulla", COIN // 2))
+        assert await creditor.credit_due() == 2
+        assert (await town.balances())["ulla"] == COIN
+        assert {await town.standing(sent) for sent in (first[0], second)} == {"credited"}
+        assert {await town.standing(sent) for sent in first[1:]} == {"dust"}
+        # The dust of before counts no more.
+        (third,) = await arrive(town, chain, ("ulla", COIN // 2))
+        assert await town.standing(third) == "dust"
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_dust_is_not_added_up_across_chains(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        for name in ("ERC20", "TRC20"):
+            await arrive(town, ToldChain(name), ("ulla", COIN // 2 + 1))
+        assert await town.creditor().credit_due() == 0
+
+    in_town(scenario)
+
+
+def test_a_lower_minimum_holds_for_dust_that_was_there_before(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        await arrive(town, chain, ("ulla", COIN // 2), ("otto", COIN // 4))
+        await town.watcher(chain, minimum_units=COIN // 2).follow()
+        assert await town.creditor().credit_due() == 1
+        assert await town.balances(CAFE) == {}
+
+    in_town(scenario)
+
+
+def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        (dust,) = await arrive(town, chain, ("ulla", 1))
+        (sent,) = await arrive(town, chain, ("ulla", 5 * COIN))
+        await town.creditor().credit_due()
+        assert (await town.standing(dust), await town.standing(sent)) == ("dust", "credited")
+
+    in_town(scenario)
+
+
+@pytest.mark.parametrize("url", [None, "https://shop.example/deposits"])
+def test_a_merchant_is_told_where_its_settings_ask_for_it(in_town: InTown, url: str | None) -> None:
+    async def scenario(town: Town) -> None:
+        await town.rows("update merchant set deposit_notify_url = %s where merchant_id = %s", url, SHOP)
+        (sent,) = await arrive(town, ToldChain(), ("ulla", 5 * COIN))
+        await town.creditor().credit_due()
+        entry_id = (await town.deposit(sent)).entry_id
+        told = await town.rows("select order_id, status, event_id, event_type from callback")
+        assert told == ([(entry_id, 0, f"evt_{entry_id}_deposit", "deposit")] if url else [])
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+@dataclass
+class ToldBook:
+    """A book that is asked as a test says."""
+
+    ask: Callable[[int, Submission], Awaitable[Outcome]]
+
+    def submit(self, merchant_id: int, submission: Submission) -> Awaitable[Outcome]:
+        return self.ask(merchant_id, submission)
+
+
+def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        async def set_url_first(merchant_id: int, submission: Submission) -> Outcome:
+            assert isinstance(submission.command, CreditDeposit)
+            if not submission.command.is_told:
+                await town.rows("update merchant set deposit_notify_url = 'https://shop.example/n'")
+                await town.rows("update book set settings_version = settings_version + 1")
+            return await town.book.submit(merchant_id, submission)
+
+        await arrive(town, ToldChain(), ("ulla", 5 * COIN))
+        creditor = Creditor(town.connect, ToldBook(set_url_first), clock=town.clock)
+        assert await creditor.credit_due() == 0
+        assert creditor.wake.is_set()
+        assert await creditor.credit_due() == 1
+        await creditor.close()
+        assert await town.rows("select count(*) from callback") == [(1,)]
+
+    in_town(scenario)
+
+
+def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        async def break_for_one(merchant_id: int, submission: Submission) -> Outcome:
+            if merchant_id == CAFE:
+                raise RuntimeError("out of order")
+            return await town.book.submit(merchant_id, submission)
+
+        (otto, _) = await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
+        creditor = Creditor(town.connect, ToldBook(break_for_one), clock=town.clock)
+        assert await creditor.credit_due() == 1
+        await creditor.close()
+        assert "out of order" in ((await town.deposit(otto)).cause or "")
+        town.clock.advance(REST_MS)
+        assert await town.creditor().credit_due() == 1
+
+    in_town(scenario)
+
+
+def test_a_credit_whose_answer_was_lost_is_not_given_again(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        async def lose_the_answer(merchant_id: int, submission: Submission) -> Outcome:
+            await town.book.submit(merchant_id, submission)
+            raise ConnectionError("no answer")
+
+        (sent,) = await arrive(town, ToldChain(), ("ulla", COIN))
+        creditor = Creditor(town.connect, ToldBook(lose_the_answer), clock=town.clock)
+        assert await creditor.credit_due() == 0
+        await creditor.close()
+        town.clock.advance(REST_MS)
+        assert await town.creditor().credit_due() == 0
+        assert await town.standing(sent) == "credited"
+        assert (await town.balances())["ulla"] == COIN
+
+    in_town(scenario)
+
+
+def test_more_than_a_page_is_credited_page_by_page_without_a_pause(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        await arrive(town, ToldChain(), *[("ulla", COIN)] * (PAGE + 1))
+        creditor = town.creditor()
+        assert await creditor.credit_due() == PAGE
+        assert creditor.wake.is_set()
+        assert await creditor.credit_due() == 1
+
+    in_town(scenario)
+
+
+@pytest.mark.parametrize("chain", ["ERC20", "TRC20"])
+def test_each_chain_has_its_own_custody_account(in_town: InTown, chain: str) -> None:
+    async def scenario(town: Town) -> None:
+        await arrive(town, ToldChain(chain), ("ulla", COIN))
+        await town.creditor().credit_due()
+        assert await town.balances() == {f"chain:{chain}:USDT": -COIN, "ulla": COIN}
+
+    in_town(scenario)
+
+
+def test_what_arrives_at_a_tron_address_on_the_other_chain_is_credited_from_there(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain("ERC20")
+        chain.mine((address("ulla", "TRC20"), COIN))
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(town.watcher(chain))
+        assert await town.creditor().credit_due() == 1
+        assert await town.balances() == {"chain:ERC20:USDT": -COIN, "ulla": COIN}
+
+    in_town(scenario)

@@ -1,0 +1,195 @@
+"""Where a chain is begun to be read, gaps after downtime, many addresses, reading again: all is read."""
+
+import pytest
+from tests.deposits.conftest import (
+    BLOCK_MS,
+    COIN,
+    FINAL_DEPTH,
+    START_MS,
+    InTown,
+    ToldChain,
+    Town,
+    address,
+)
+
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.listing import list_cursors
+
+
+def test_every_block_is_read_once_as_final_whatever_the_pace(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher, sent = town.watcher(chain), []
+        for number in range(20):
+            sent += chain.mine((address("ulla"), (number + 1) * COIN), blocks=number % 3 + 1)
+            if number % 4 != 2:
+                await town.catch_up(watcher)
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(watcher)
+        creditor = town.creditor()
+        assert await creditor.credit_due() == len(sent)
+        assert await creditor.credit_due() == 0
+        assert (await town.balances())["ulla"] == sum(range(1, 21)) * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_after_downtime_the_gap_is_read_in_stretches_and_told_of(
+    in_town: InTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        await town.catch_up(town.watcher(chain))
+        sent = [hash for _ in range(20) for hash in chain.mine((address("ulla"), COIN), blocks=10)]
+        chain.mine(blocks=FINAL_DEPTH)
+        watcher = town.watcher(chain)
+        chain.asked.clear()
+        turns = 1
+        while await watcher.follow():
+            turns += 1
+        stretches = [last - first + 1 for first, last in chain.asked if last <= 200]
+        assert stretches == [16, 32, 64, 88]
+        assert turns == 4
+        assert await town.creditor().credit_due() == len(sent) == 20
+        assert (await list_cursors(town.connection))[0].final_number == 200
+
+    in_town(scenario)
+    assert capsys.readouterr().out.count("catching up") == 3
+
+
+def test_a_node_that_answers_for_few_blocks_only_is_asked_for_fewer(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        await town.catch_up(town.watcher(chain))
+        chain.mine(blocks=40)
+        chain.most_blocks = 5
+        watcher = town.watcher(chain)
+        failures = 0
+        while (await list_cursors(town.connection))[0].final_number < 37:
+            try:
+                await watcher.follow()
+            except ChainAway:
+                failures += 1
+        assert failures > 1
+
+    in_town(scenario)
+
+
+def test_a_chain_is_first_read_from_before_the_oldest_merchant(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        chain.mine(blocks=1000)
+        (early,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine(blocks=10)
+        opened_ms = chain.blocks[-30].time_ms + 3_600_000
+        await town.rows("update merchant set created_ms = %s", opened_ms)
+        await town.catch_up(town.watcher(chain))
+        assert chain.asked[0][0] == len(chain.blocks) - 30
+        assert await town.standing(early) == "pending"
+
+    in_town(scenario)
+
+
+def test_a_chain_without_merchants_is_read_from_its_final_block_on(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        chain.mine(blocks=50)
+        await town.rows("update merchant set created_ms = %s", START_MS + 60 * BLOCK_MS + 3_600_000)
+        await town.watcher(chain).follow()
+        assert {first for first, _ in chain.asked} == {48, 49, 50}
+
+    in_town(scenario)
+
+
+def test_a_pruned_node_is_read_from_the_first_block_that_it_has(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain(pruned_below=30)
+        chain.mine(blocks=50)
+        await town.watcher(chain).follow()
+        assert chain.asked[0][0] == 31
+
+    in_town(scenario)
+
+
+def test_deposits_to_two_thousand_addresses_find_their_owners(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        await town.rows(
+            "with made as (select n, 1000 + n as user_id, sha256(('a' || n)::bytea) as h"
+            "   from generate_series(1, 2000) n),"
+            " accounts as (insert into account (merchant_id, account_id, kind, currency)"
+            "   select 1001, user_id, 'subuser', 'USDT' from made),"
+            " users as (insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index,"
+            "   evm_address, tron_address, created_ms)"
+            "   select 1001, user_id, 'u' || n, 'u', 100 + n, substr(h, 1, 20), substr(h, 13, 20), 0"
+            "   from made),"
+            " wallets as (insert into wallet_address select 1001, substr(h, 1, 20), user_id from made)"
+            " insert into given_address select substr(h, 1, 20), 1001 from made"
+        )
+        rows = await town.rows("select address from wallet_address where user_id between 1001 and 3000")
+        chain = ToldChain()
+        sent = [(bytes(row[0]), COIN + number) for number, row in enumerate(rows)]
+        strangers = [(address(f"stranger {number}"), COIN) for number in range(2000)]
+        for start in range(0, 2000, 250):
+            chain.mine(*sent[start : start + 250], *strangers[start : start + 250])
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(town.watcher(chain))
+        creditor, credited = town.creditor(), 0
+        while now := await creditor.credit_due():
+            credited += now
+        assert credited == len(sent) == 2000
+        total = sum(units for _, units in sent)
+        assert (await town.balances())["chain:ERC20:USDT"] == -total
+
+    in_town(scenario)
+
+
+def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher, creditor = town.watcher(chain), town.creditor()
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        (missed,) = chain.mine((address("late"), 2 * COIN))
+        chain.mine(blocks=6)
+        await town.catch_up(watcher)
+        await creditor.credit_due()
+        assert await town.standing(missed) == "nothing"
+        await town.register("late", "USDT")
+        block = await chain.block(0)
+        assert block is not None
+        assert await sightings.rewind_cursor(town.connection, "ERC20", block, START_MS)
+        assert not await sightings.rewind_cursor(town.connection, "TRC20", block, START_MS)
+        await town.catch_up(watcher)
+        assert await creditor.credit_due() == 1
+        assert (await town.standing(sent), await town.standing(missed)) == ("credited", "credited")
+        assert (await town.balances())["ulla"] == 5 * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_nodes_that_disagree_are_told_of_until_they_agree(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        await town.catch_up(watcher)
+        (sent,) = chain.mine((address("ulla"), COIN))
+        chain.mine(blocks=FINAL_DEPTH)
+
+        async def disagree() -> None:
+            raise ChainDisagrees("one node has a transfer more")
+
+        chain.on_arrivals = disagree
+        with pytest.raises(ChainDisagrees):
+            await watcher.follow()
+        (cursor,) = await list_cursors(town.connection)
+        assert cursor.alert == "one node has a transfer more"
+        assert await town.standing(sent) == "nothing"
+        chain.on_arrivals = None
+        await town.catch_up(watcher)
+        (cursor,) = await list_cursors(town.connection)
+        assert cursor.alert is None
+        assert await town.standing(sent) == "pending"
+
+    in_town(scenario)

@@ -1,0 +1,118 @@
+"""Histories of a chain drawn at random: whatever it does before its blocks are final, the books are right."""
+
+import asyncio
+from collections import Counter
+from itertools import count
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.deposits.conftest import COIN, FINAL_DEPTH, MINIMUM, ToldChain, Town, address, visit
+
+NAMES = ["ulla", "otto", "stranger"]
+AMOUNTS = [0, COIN // 2, COIN, 5 * COIN]
+
+sent = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(AMOUNTS)), max_size=3)
+moves = st.one_of(
+    st.tuples(st.just("mine"), sent, st.integers(1, 3)),
+    st.tuples(st.just("mine"), sent, st.integers(1, 3)),
+    st.tuples(st.just("reorganise"), st.integers(1, FINAL_DEPTH), st.booleans()),
+    st.tuples(st.just("follow"), st.integers(0, 1), st.integers(1, 2)),
+    st.tuples(st.just("follow"), st.integers(0, 1), st.integers(1, 2)),
+    st.tuples(st.just("lag"), st.integers(0, 2), st.none()),
+    st.tuples(st.just("credit"), st.none(), st.none()),
+)
+numbers = count(1)
+
+
+async def live(town: Town, history: list[tuple[str, object, object]]) -> tuple[ToldChain, Counter[str]]:
+    """A chain of this history from its beginning to the day when all of it is final."""
+    number = next(numbers)
+    # A chain of its own, whose blocks and transactions have names that no other example's have.
+    await town.rows("delete from chain_cursor")
+    await town.rows("delete from chain_block")
+    await town.rows("delete from deposit where status = 'dust'")
+    before = await balances(town)
+    chain = ToldChain(transfers=number * 10_000, branch=number * 1000)
+    watchers, creditor = [town.watcher(chain) for _ in range(2)], town.creditor()
+    await watchers[0].follow()
+    for kind, first, second in history:
+        if kind == "mine":
+            assert isinstance(first, list)
+            assert isinstance(second, int)
+            chain.mine(*[(address(name), units) for name, units in first], blocks=second)
+        elif kind == "reorganise":
+            assert isinstance(first, int)
+            # Nothing that somebody may have seen as final is taken back.
+            depth = min(first, len(chain.blocks) - 1)
+            if depth:
+                chain.reorganise(depth, keep=bool(second))
+        elif kind == "lag":
+            assert isinstance(first, int)
+            chain.behind = min(first, len(chain.blocks) - 1)
+        elif kind == "follow":
+            assert isinstance(first, int)
+            assert isinstance(second, int)
+            for _ in range(second):
+                await watchers[first].follow()
+        else:
+            await creditor.credit_due()
+    chain.behind = 0
+    chain.mine(blocks=FINAL_DEPTH)
+    for watcher in watchers:
+        await town.catch_up(watcher)
+        await watcher.close()
+    await creditor.credit_due()
+    await creditor.close()
+    after = await balances(town)
+    after.subtract(before)
+    return chain, after
+
+
+async def balances(town: Town) -> Counter[str]:
+    found = {**await town.balances(1001), **await town.balances(1002)}
+    return Counter({name: found.get(name, 0) for name in NAMES})
+
+
+def brought(chain: ToldChain) -> Counter[str]:
+    """What the branch that became final holds for each of ours."""
+    logs = [log for block in chain.blocks for log in chain.logs[block.hash]]
+    return Counter(
+        {name: sum(log.amount_units for log in logs if log.recipient == address(name)) for name in NAMES[:2]}
+    )
+
+
+async def dust(town: Town) -> Counter[str]:
+    """What lies at each address and is too little."""
+    found = await town.rows(
+        "select address, sum(amount)::bigint from deposit where status = 'dust' group by 1"
+    )
+    held = {bytes(row[0]): row[1] for row in found}
+    return Counter({name: held.get(address(name), 0) for name in NAMES[:2]})
+
+
+def test_what_a_chain_has_brought_for_good_is_what_the_books_say(database_url: str) -> None:
+    async def nothing(town: Town) -> None:
+        return None
+
+    asyncio.run(visit(database_url, nothing, is_new=True))
+
+    @settings(
+        max_examples=30,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(moves, max_size=14))
+    def play(history: list[tuple[str, object, object]]) -> None:
+        async def scenario(town: Town) -> None:
+            chain, gained = await live(town, history)
+            left = await dust(town)
+            assert gained["stranger"] == 0
+            assert gained + left == brought(chain)
+            assert all(units < MINIMUM for units in left.values())
+            await town.expect_sound()
+
+        asyncio.run(visit(database_url, scenario))
+
+    play()

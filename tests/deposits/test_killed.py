@@ -1,0 +1,48 @@
+"""Watcher and creditor killed at any point: what arrived is credited all the same, and once."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.deposits.conftest import COIN, SENDER, START_MS, InTown, Town, address
+
+from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+
+ROOT = Path(__file__).parents[2]
+POINTS = [
+    "before final 1",
+    "after final 2",
+    "before arrivals 1",
+    "after arrivals 1",
+    "after arrivals 2",
+    "before credit 1",
+    "after credit 1",
+    "after credit 3",
+]
+ARRIVALS = 5
+
+
+def work(url: str, point: str) -> int:
+    """Let a process work until it dies at the point, or has done all; its exit status."""
+    command = [sys.executable, "-m", "tests.deposits.dying_watcher", url, point]
+    return subprocess.run(command, cwd=ROOT, timeout=60, check=False, stdout=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_process_killed_at_any_point_loses_and_doubles_nothing(in_town: InTown, point: str) -> None:
+    async def scenario(town: Town) -> None:
+        for number in range(ARRIVALS):
+            await add_arrival(town.connection, "ERC20", SENDER, address("ulla"), COIN + number, START_MS)
+        assert await asyncio.to_thread(work, town.url, point) == -signal.SIGKILL
+        assert await asyncio.to_thread(work, town.url, "never") == 0
+        total = ARRIVALS * COIN + sum(range(ARRIVALS))
+        assert await town.balances() == {"chain:ERC20:USDT": -total, "ulla": total}
+        assert await town.rows("select count(*), count(distinct entry_id) from deposit_credit") == [
+            (ARRIVALS, ARRIVALS)
+        ]
+        await town.expect_sound()
+
+    in_town(scenario)

@@ -1,0 +1,148 @@
+"""Deposits on a real EVM node and on the double of a TRON node: what was sent is what is credited."""
+
+from collections.abc import Iterator
+
+import pytest
+from devnet.evm_node import EvmDevnet
+from devnet.tron_network import address_of
+from tests.chains.evm_scene import EvmScene, open_scene
+from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of, open_tron
+from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
+
+from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.deposits.listing import list_cursors
+from merchant_wallet.deposits.watcher import Reader, Watcher
+
+
+@pytest.fixture
+def evm() -> Iterator[EvmScene]:
+    """A real EVM node with the token."""
+    with EvmDevnet() as node:
+        yield open_scene(node)
+
+
+@pytest.fixture
+def tron() -> Iterator[TronScene]:
+    """Two honest nodes of one network."""
+    with open_tron() as scene:
+        yield scene
+
+
+def watch(town: Town, name: str, reader: Reader) -> Watcher:
+    return Watcher(town.connect, name, reader, minimum_units=MINIMUM, clock=town.clock)
+
+
+def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_town: InTown, evm: EvmScene) -> None:
+    async def scenario(town: Town) -> None:
+        async with evm.chain() as reader:
+            watcher, creditor = watch(town, "ERC20", reader), town.creditor()
+            await town.catch_up(watcher)
+            other = evm.node.deploy()
+            sent = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
+            faked = other.give(address("ulla"), 7 * COIN)["transactionHash"]
+            nothing = evm.token.give(address("ulla"), 0)["transactionHash"]
+            await town.catch_up(watcher)
+            assert (await town.deposit(sent)).confirmations == 3
+            evm.node.mine(2)
+            await town.catch_up(watcher)
+            assert await creditor.credit_due() == 1
+            assert {await town.standing(each) for each in (faked, nothing)} == {"nothing"}
+            assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
+            assert await reader.balance(address("ulla")) == 5 * COIN
+            await town.expect_sound()
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_of_a_transfer_that_the_token_takes_a_fee_of_what_arrived_is_credited(
+    in_town: InTown, evm: EvmScene
+) -> None:
+    async def scenario(town: Town) -> None:
+        async with evm.chain() as reader:
+            watcher = watch(town, "ERC20", reader)
+            await town.catch_up(watcher)
+            evm.token.give(address("a payer"), 50 * COIN)
+            evm.token.do("setParams(uint256,uint256)", 10, 40)
+            evm.token.give(address("ulla"), 20 * COIN, sender=address("a payer"))
+            evm.node.mine(2)
+            await town.catch_up(watcher)
+            await town.creditor().credit_due()
+            arrived = evm.token.balance(address("ulla"))
+            assert 0 < arrived < 20 * COIN
+            assert (await town.balances())["ulla"] == arrived
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_town: InTown, evm: EvmScene) -> None:
+    async def scenario(town: Town) -> None:
+        async with evm.chain(finality=6) as reader:
+            watcher = watch(town, "ERC20", reader)
+            await town.catch_up(watcher)
+            evm.node.mine(6)
+            await town.catch_up(watcher)
+            gone = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
+            await town.catch_up(watcher)
+            assert await town.standing(gone) == "seen"
+            evm.node.reorganise(2)
+            come = evm.token.give(address("ulla"), 3 * COIN)["transactionHash"]
+            await town.catch_up(watcher)
+            assert (await town.standing(gone), await town.standing(come)) == ("undone", "seen")
+            evm.node.mine(6)
+            await town.catch_up(watcher)
+            await town.creditor().credit_due()
+            assert (await town.balances())["ulla"] == evm.token.balance(address("ulla")) == 3 * COIN
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_town: InTown, evm: EvmScene) -> None:
+    async def scenario(town: Town) -> None:
+        async with evm.chain() as reader:
+            watcher = watch(town, "ERC20", reader)
+            await town.catch_up(watcher)
+            evm.token.give(address("ulla"), 2 * COIN)
+            evm.node.skip(3000)
+            evm.token.give(address("ulla"), 3 * COIN)
+            head = evm.node.mine(3)
+            await town.catch_up(watcher)
+            assert (await list_cursors(town.connection))[0].final_number == head - 2
+            await town.creditor().credit_due()
+            assert (await town.balances())["ulla"] == 5 * COIN
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_town: InTown, tron: TronScene) -> None:
+    async def scenario(town: Town) -> None:
+        network, payer = tron.network, key_of("payer")
+        network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
+        network.settle()
+        reader = TronReader(tron.rules, tron.chain.nodes)
+        watcher = watch(town, "TRC20", reader)
+        await town.catch_up(watcher)
+        sent = [
+            network.pay(payer, address("anna", "TRC20"), 5 * COIN),
+            network.pay(payer, address("shop", "TRC20"), 6 * COIN),
+        ]
+        network.mine()
+        await town.catch_up(watcher)
+        assert {await town.standing(each) for each in sent} == {"seen"}
+        network.settle()
+        await town.catch_up(watcher)
+        assert await town.creditor().credit_due() == 2
+        assert await town.balances() == {
+            "chain:TRC20:USDT": -11 * COIN,
+            "merchant:USDT": 6 * COIN,
+            "anna": 35 * COIN,
+            "exchange:USDT": 5 * COIN,
+            "exchange:KFB": -35 * COIN,
+        }
+        await town.expect_sound()
+        await watcher.close()
+
+    in_town(scenario)

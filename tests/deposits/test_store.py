@@ -1,0 +1,132 @@
+"""A batch's deposits in the database: read as they stand, credited by one row, refused where two would be."""
+
+from collections.abc import Sequence
+
+import pytest
+from psycopg.pq.abc import PGresult
+from tests.deposits.conftest import COIN, FINAL_DEPTH, SHOP, InTown, ToldChain, Town, address
+
+from merchant_wallet.book import store
+from merchant_wallet.book.commands import CreditDeposit, DepositKey, MerchantToUser, ReadBalances, Submission
+from merchant_wallet.book.link import Call, Link, StatementFailed
+from merchant_wallet.book.needs import gather
+from merchant_wallet.book.outcomes import DEPOSIT_NOT_DUE, DEPOSIT_UNKNOWN, Credited, Transferred
+from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.money import KFB
+
+ABOUT_DEPOSITS = {b"read_deposits", b"insert_credits", b"update_deposits"}
+
+
+def listen(link: Link) -> list[bytes]:
+    """The names of the statements that go over a link from now on."""
+    names: list[bytes] = []
+    run = link.run
+
+    async def run_and_tell(calls: Sequence[Call]) -> list[PGresult]:
+        names.extend(name for name, _ in calls)
+        return await run(calls)
+
+    link.run = run_and_tell  # type: ignore[method-assign]  # Only this one link is listened to.
+    return names
+
+
+async def arrive(town: Town, name: str, units: int, chain: str = "ERC20") -> CreditDeposit:
+    """A final transfer, and the command that credits it."""
+    told = ToldChain(chain)
+    (sent,) = told.mine((address(name, chain), units))
+    told.mine(blocks=FINAL_DEPTH)
+    await town.catch_up(town.watcher(told))
+    return CreditDeposit(DepositKey(chain, sent, 0), address(name, chain), units, False)
+
+
+async def ask(town: Town, *commands: CreditDeposit) -> list[object]:
+    waiting = [town.book.submit(SHOP, Submission(command)) for command in commands]
+    return [await answer for answer in waiting]
+
+
+def test_a_later_batch_reads_a_credit_as_the_first_one_gave_it(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        command = await arrive(town, "anna", 3 * COIN, "TRC20")
+        (first,) = await ask(town, command)
+        assert isinstance(first, Credited)
+        assert first == Credited(first.entry_id, KFB, 3 * COIN, 21 * COIN, 7 * 10**8)
+        assert await ask(town, command, command) == [first, first]
+        assert await town.rows("select count(*) from entry where kind = 'deposit'") == [(1,)]
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_several_deposits_are_credited_by_one_batch_beside_other_commands(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        mine, annas = await arrive(town, "shop", 5 * COIN), await arrive(town, "anna", 2 * COIN, "TRC20")
+        to_anna = MerchantToUser("m1", address("anna"), KFB, 1)
+        waiting = [
+            town.book.submit(SHOP, Submission(each)) for each in (mine, ReadBalances(), annas, to_anna, mine)
+        ]
+        outcomes = [await answer for answer in waiting]
+        assert isinstance(outcomes[0], Credited)
+        assert isinstance(outcomes[2], Credited)
+        assert outcomes[4] == outcomes[0]
+        assert not isinstance(outcomes[3], Transferred)
+        assert (await town.balances())["merchant:USDT"] == 5 * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_another_books_deposit_is_unknown_and_dust_is_not_due(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        ottos, dust = await arrive(town, "otto", 5 * COIN), await arrive(town, "ulla", 5, "TRC20")
+        assert await ask(town, ottos, dust) == [DEPOSIT_UNKNOWN, DEPOSIT_NOT_DUE]
+
+    in_town(scenario)
+
+
+@pytest.mark.parametrize(("knows", "sqlstate"), [("the credit", "23505"), ("the deposit", "22012")])
+def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
+    in_town: InTown, knows: str, sqlstate: str
+) -> None:
+    async def scenario(town: Town) -> None:
+        command = await arrive(town, "ulla", 5 * COIN)
+        await ask(town, command)
+        if knows == "the credit":
+            await town.rows("update deposit set status = 'pending'")
+        else:
+            await town.rows("delete from deposit_credit")
+        link = await Link.open(town.url, store.STATEMENTS)
+        try:
+            batch = [Submission(command)]
+            draft = await store.open_draft(link, SHOP, gather(batch), town.clock())
+            # The rules are made to believe that nothing was credited.
+            for key, deposit in draft.deposits.items():
+                values = {name: getattr(deposit, name) for name in ("key", "address", "amount_units")}
+                draft.deposits[key] = type(deposit)(**values, is_merchants=False, is_due=True)
+            seen_count = draft.entry_count
+            assert isinstance(apply_batch(draft, batch)[0], Credited)
+            with pytest.raises(StatementFailed) as failed:
+                await store.commit_draft(link, draft, "!second", seen_count)
+            assert failed.value.sqlstate == sqlstate
+        finally:
+            await link.close()
+        assert (await town.balances())["ulla"] == 5 * COIN
+
+    in_town(scenario)
+
+
+def test_a_batch_without_deposits_has_no_statement_about_them(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        command = await arrive(town, "ulla", 5 * COIN)
+        names: list[set[bytes]] = []
+        for asked in (MerchantToUser("m1", address("anna"), KFB, 1), command):
+            link = await Link.open(town.url, store.STATEMENTS)
+            heard, batch = listen(link), [Submission(asked)]
+            draft = await store.open_draft(link, SHOP, gather(batch), town.clock())
+            seen_count = draft.entry_count
+            apply_batch(draft, batch)
+            await store.commit_draft(link, draft, f"!{len(names)}", seen_count)
+            names.append(ABOUT_DEPOSITS & set(heard))
+            await link.close()
+        assert names == [set(), ABOUT_DEPOSITS]
+
+    in_town(scenario)

@@ -1,0 +1,321 @@
+"""The watcher on a chain that does as it is told: what is seen, settled, undone, and never twice."""
+
+import asyncio
+
+import msgspec
+import pytest
+from tests.deposits.conftest import (
+    COIN,
+    FINAL_DEPTH,
+    START_MS,
+    InTown,
+    ToldChain,
+    Town,
+    address,
+)
+
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.listing import list_cursors, list_deposits
+from merchant_wallet.deposits.sightings import Overtaken
+from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
+
+
+def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher, creditor = town.watcher(chain), town.creditor()
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        await town.catch_up(watcher)
+        assert (await town.deposit(sent)).confirmations == 1
+        assert await town.standing(sent) == "seen"
+        assert await creditor.credit_due() == 0
+        chain.mine(blocks=FINAL_DEPTH - 1)
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "seen"
+        chain.mine()
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "pending"
+        assert await creditor.credit_due() == 1
+        shown = await town.deposit(sent)
+        assert (shown.status, shown.confirmations, shown.arrival_units) == ("credited", 4, 5 * COIN)
+        assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_what_a_reorganisation_takes_away_is_undone_before_it_was_final(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        chain.mine(blocks=2)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine()
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "seen"
+        chain.reorganise(2)
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "undone"
+        assert (await town.deposit(sent)).confirmations is None
+        chain.mine(blocks=10)
+        await town.catch_up(watcher)
+        assert await town.creditor().credit_due() == 0
+        assert await town.balances() == {}
+
+    in_town(scenario)
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_what_comes_again_on_the_new_branch_is_credited_once(in_town: InTown, later: int) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine()
+        await town.catch_up(watcher)
+        chain.reorganise(2, keep=True, later=later)
+        await town.catch_up(watcher)
+        statuses = await town.rows(
+            "select status, log_index from deposit where tx_hash = %s order by 2", sent
+        )
+        assert statuses == [("undone", 0), ("seen", 2)]
+        chain.mine(blocks=10)
+        await town.catch_up(watcher)
+        assert await town.creditor().credit_due() == 1
+        assert (await town.balances())["ulla"] == 5 * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_a_transfer_that_keeps_its_place_in_the_logs_stands_again_after_a_reorganisation(
+    in_town: InTown,
+) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        await town.catch_up(watcher)
+        chain.reorganise(1)
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "undone"
+        block = chain.blocks[-1]
+        chain.put(chain.blocks[-1], sent, address("ulla"), 5 * COIN, 0)
+        chain.reorganise(1, keep=False)
+        for arrival in chain.logs[block.hash]:
+            chain.put(chain.blocks[-1], arrival.tx_hash, arrival.recipient, arrival.amount_units, 0)
+        await town.catch_up(watcher)
+        assert (await town.deposit(sent)).status == "seen"
+        assert (await town.deposit(sent)).block_number == chain.blocks[-1].number
+
+    in_town(scenario)
+
+
+def test_a_final_read_settles_what_the_preview_had_wrong(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        (gone,) = chain.mine((address("ulla"), 5 * COIN))
+        await town.catch_up(watcher)
+        # The branch changes and becomes final before the watcher looks again.
+        chain.reorganise(1)
+        (come,) = chain.mine((address("anna"), 3 * COIN))
+        chain.mine(blocks=10)
+        await watcher.follow()
+        assert (await town.standing(gone), await town.standing(come)) == ("undone", "pending")
+
+    in_town(scenario)
+
+
+def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher, creditor = town.watcher(chain), town.creditor()
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(watcher)
+        await creditor.credit_due()
+        chain.reorganise(FINAL_DEPTH + 1)
+        chain.mine(blocks=2)
+        for _ in range(2):
+            with pytest.raises(FinalityBroken):
+                await watcher.follow()
+        assert await town.standing(sent) == "credited"
+        (cursor,) = await list_cursors(town.connection)
+        assert cursor.alert is not None
+        assert "was final" in cursor.alert
+
+    in_town(scenario)
+
+
+def test_a_node_that_lags_behind_undoes_nothing(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine()
+        await town.catch_up(watcher)
+        for behind in (1, 2):
+            chain.behind = behind
+            assert not await watcher.follow()
+            assert await town.standing(sent) == "seen"
+        chain.behind = 0
+        chain.mine(blocks=5)
+        await town.catch_up(watcher)
+        chain.behind = 4
+        assert not await watcher.follow()
+        assert await town.standing(sent) == "pending"
+
+    in_town(scenario)
+
+
+def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        await town.catch_up(watcher)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine()
+
+        async def reorganise_once() -> None:
+            chain.on_arrivals = None
+            chain.reorganise(2)
+
+        chain.on_arrivals = reorganise_once
+        await watcher.follow()
+        await town.catch_up(watcher)
+        assert await town.standing(sent) == "undone"
+        assert (await list_cursors(town.connection))[0].head_number == chain.blocks[-1].number
+
+    in_town(scenario)
+
+
+def test_logs_of_another_block_than_was_shown_are_not_believed(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        await town.catch_up(watcher)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        block = chain.blocks[-1]
+        (log,) = chain.logs[block.hash]
+        chain.logs[block.hash] = [msgspec.structs.replace(log, block_hash="0xother")]
+        with pytest.raises(BlocksMissing):
+            await watcher.follow()
+        assert await town.standing(sent) == "nothing"
+
+    in_town(scenario)
+
+
+def test_of_two_watchers_one_writes_and_the_other_gives_up(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        first, second = town.watcher(chain), town.watcher(chain)
+        await town.catch_up(first)
+        (sent,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine(blocks=FINAL_DEPTH)
+
+        async def be_quicker() -> None:
+            chain.on_arrivals = None
+            await town.catch_up(second)
+
+        chain.on_arrivals = be_quicker
+        await town.catch_up(first)
+        assert await town.standing(sent) == "pending"
+        assert await town.rows("select count(*) from deposit") == [(1,)]
+        cursor = await sightings.read_cursor(town.connection, "ERC20")
+        assert cursor is not None
+        old = type(cursor)(0, "0xold", 0, "0xold")
+        with pytest.raises(Overtaken):
+            await sightings.undo(town.connection, "ERC20", old, (0, "0xold"), START_MS)
+
+    in_town(scenario)
+
+
+def test_many_watchers_at_once_lose_and_double_nothing(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watchers = [town.watcher(chain) for _ in range(4)]
+        creditors = [town.creditor() for _ in range(3)]
+        total = 0
+        for number in range(12):
+            chain.mine((address("ulla"), (number + 1) * COIN), blocks=2)
+            total += (number + 1) * COIN
+            if number % 5 == 4:
+                chain.reorganise(1, keep=True)
+            await asyncio.gather(*[watcher.follow() for watcher in watchers])
+            await asyncio.gather(*[creditor.credit_due() for creditor in creditors])
+        chain.mine(blocks=FINAL_DEPTH)
+        for _ in range(3):
+            await asyncio.gather(*[watcher.follow() for watcher in watchers])
+            await asyncio.gather(*[creditor.credit_due() for creditor in creditors])
+        assert (await town.balances())["ulla"] == total
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_one_transaction_may_bring_something_to_several_of_us(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        chain.mine(blocks=1)
+        block = chain.blocks[-1]
+        for index, name in enumerate(("ulla", "stranger", "otto", "shop", "ulla")):
+            chain.put(block, "0xmany", address(name), (index + 1) * COIN, index)
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(town.watcher(chain))
+        assert await town.creditor().credit_due() == 4
+        assert (await town.balances())["ulla"] == 6 * COIN
+        assert (await town.balances())["merchant:USDT"] == 4 * COIN
+        assert (await town.balances(1002))["otto"] == 3 * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_zeros_and_transfers_to_strangers_leave_nothing_behind(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        chain.mine((address("ulla"), 0), (address("stranger"), COIN), (address("ulla"), 2**80))
+        chain.mine(blocks=FINAL_DEPTH)
+        await town.catch_up(town.watcher(chain))
+        assert await town.rows("select count(*) from deposit") == [(0,)]
+
+    in_town(scenario)
+
+
+def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        for number in range(5):
+            chain.mine(
+                (address("ulla"), (number + 1) * COIN), (address("anna"), COIN), (address("shop"), COIN)
+            )
+            await town.catch_up(watcher)
+            town.clock.advance(1)
+        user_id = town.wallets["ulla"].user_id
+        first = await list_deposits(town.connection, 1001, user_id=user_id, limit=3)
+        rest = await list_deposits(town.connection, 1001, user_id=user_id, before=first[-1].page_key)
+        assert [shown.amount_units // COIN for shown in first + rest] == [5, 4, 3, 2, 1]
+        assert [shown.confirmations for shown in first + rest] == [1, 2, 3, 4, 5]
+        assert {shown.ext_user_id for shown in first + rest} == {"ulla"}
+        assert len(await list_deposits(town.connection, 1001)) == 15
+        assert len(await list_deposits(town.connection, 1001, status="pending")) == 6
+
+    in_town(scenario)
+
+
+def test_a_watcher_that_is_told_to_stop_closes_what_it_opened(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain, stop = ToldChain(), asyncio.Event()
+        (sent,) = chain.mine((address("ulla"), COIN))
+
+        async def stop_then() -> None:
+            stop.set()
+
+        chain.on_arrivals = stop_then
+        await town.watcher(chain).run(stop, interval_s=0.01)
+        assert await town.standing(sent) == "seen"
+        assert chain.closed
+
+    in_town(scenario)
