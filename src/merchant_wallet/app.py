@@ -3,18 +3,20 @@
 Rules: nothing else constructs these parts; tests join them through here too.
 """
 
+import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from starlette.types import ASGIApp
 
 from merchant_wallet import db
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.addresses import USDT_CONTRACTS, ZERO
+from merchant_wallet.chains.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, load_or_create_master_key
 from merchant_wallet.endpoint import Endpoint, Joints
@@ -23,10 +25,13 @@ from merchant_wallet.logs import AccessLog
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
+from merchant_wallet.metrics import Metrics
+from merchant_wallet.metrics_page import make_route
 from merchant_wallet.operation import Terms
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
 from merchant_wallet.subusers.wallets import make_link_token
+from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 
 WALLET_LINK_KEY = "wallet link"
 
@@ -47,11 +52,19 @@ class Base:
 
 def require_supported(settings: Settings) -> None:
     """Raises ConfigError for settings that ask for what this version can't do."""
-    if not settings.sandbox:
+    if not settings.sandbox and not list_chains(settings):
         raise ConfigError(
-            "WALLET_SANDBOX must be true: this version pays withdrawals on the sandbox chain alone, "
-            "and a service that takes orders it can't pay would hold its merchants' money."
+            "WALLET_SANDBOX is false, so WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node: "
+            "a service that takes orders it can't pay would hold its merchants' money."
         )
+
+
+def list_chains(settings: Settings) -> tuple[str, ...]:
+    """The chains that withdrawals can go to."""
+    if settings.sandbox:
+        return (ERC20, TRC20)
+    nodes = ((ERC20, settings.erc20_rpc), (TRC20, settings.trc20_rpc))
+    return tuple(chain for chain, urls in nodes if urls)
 
 
 def make_base(settings: Settings, url: str) -> Base:
@@ -98,7 +111,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
     )
 
 
-def make_terms(base: Base, public_url: str) -> Terms:
+def make_terms(base: Base, public_url: str, forbidden: Container[bytes]) -> Terms:
     """What operations need to know of the platform's settings."""
     settings = base.settings
     link_key = base.keyring.derive(WALLET_LINK_KEY)
@@ -110,8 +123,9 @@ def make_terms(base: Base, public_url: str) -> Terms:
         sandbox=settings.sandbox,
         approval_deadline_ms=settings.approval_deadline_s * 1000,
         position_limit_units=settings.exchange_position_limit,
-        forbidden_addresses=frozenset({ZERO, *USDT_CONTRACTS.values()}),
+        forbidden_addresses=forbidden,
         make_link=make_link,
+        chains=list_chains(settings),
     )
 
 
@@ -122,6 +136,22 @@ class Web:
     endpoints: dict[str, Endpoint]
     application: ASGIApp
     joints: Joints
+
+
+async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
+    """The addresses that withdrawals may not go to, kept up to date until the stack ends."""
+    settings, stop = base.settings, asyncio.Event()
+    tokens = {settings.erc20_token, settings.trc20_token, *USDT_CONTRACTS.values()}
+    forbidden = ForbiddenAddresses({ZERO, *tokens}, partial(db.connect, base.url))
+    await forbidden.refresh()
+    following = asyncio.create_task(forbidden.run(stop))
+
+    async def end() -> None:
+        stop.set()
+        await following
+
+    stack.push_async_callback(end)
+    return forbidden
 
 
 @asynccontextmanager
@@ -149,9 +179,19 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             gate=gate,
             directory=directory,
             writer=writer,
-            terms=make_terms(base, public_url),
+            terms=make_terms(base, public_url, await _follow_hot_wallets(base, stack)),
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
         )
+        metrics = Metrics(
+            partial(db.connect, base.url),
+            clock=clock,
+            sandbox=settings.sandbox,
+            writer=writer,
+            tally=joints.tally,
+            under_way=lambda: joints.counter.under_way,
+        )
+        stack.push_async_callback(metrics.close)
+        page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(joints)
-        yield Web(endpoints, build_routes(endpoints, joints), joints)
+        yield Web(endpoints, build_routes(endpoints, joints, [page]), joints)

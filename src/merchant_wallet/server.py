@@ -18,6 +18,7 @@ from merchant_wallet import db, logs, parent, upkeep
 from merchant_wallet.app import Base, Web, make_base, open_web, settle_master_key
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
+from merchant_wallet.config import ConfigError
 from merchant_wallet.listener import Listener
 from merchant_wallet.settings import Settings
 
@@ -31,7 +32,14 @@ GARBAGE_THRESHOLD: Final = 50_000
 
 
 def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: int | None = None) -> int:
-    """Run the web side until SIGTERM, SIGINT or the parent's end; gives the exit status."""
+    """Run the web side until SIGTERM, SIGINT or the parent's end; gives the exit status.
+
+    Raises ConfigError.
+    """
+    if settings.keystore_passphrase is not None:
+        raise ConfigError(
+            "WALLET_KEYSTORE_PASSPHRASE is set, and the web side must not know it: set it for `work` alone."
+        )
     logs.set_up(settings.log_level, settings.log_format)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"

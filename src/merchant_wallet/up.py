@@ -25,6 +25,7 @@ from merchant_wallet.app import require_supported, settle_master_key
 from merchant_wallet.config import ConfigError
 from merchant_wallet.migrate import migrate
 from merchant_wallet.settings import Settings
+from merchant_wallet.signers import require_signer
 from merchant_wallet.whereabouts import remove_note, write_note
 
 log = structlog.get_logger("up")
@@ -37,6 +38,11 @@ POLL_S: Final = 0.2
 KILL_MARGIN_S: Final = 10.0
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
+
+WORKERS_ALONE: Final = frozenset(
+    {"WALLET_KEYSTORE_PASSPHRASE", "WALLET_KEYSTORE_PASSPHRASE_FILE", "WALLET_SIGNER_SOCKET"}
+)
+"""What the web side is never told: with it, it could have payments signed."""
 
 Say = Callable[[str], None]
 
@@ -155,7 +161,11 @@ class Household:
         self._environment["WALLET_DATABASE_URL"] = url
         self._leave_note()
         for child in self._children:
-            child.start(self._environment, self._read_fd)
+            child.start(self._environment_of(child), self._read_fd)
+
+    def _environment_of(self, child: Child) -> Mapping[str, str]:
+        kept_back = WORKERS_ALONE if child.side == "serve" else ()
+        return {name: text for name, text in self._environment.items() if name not in kept_back}
 
     def _leave_note(self) -> None:
         try:
@@ -195,7 +205,7 @@ class Household:
             self._start()
             return
         for child in self._children:
-            child.look(self._environment, self._read_fd)
+            child.look(self._environment_of(child), self._read_fd)
 
     def _stop_children(self) -> None:
         ends_s = time.monotonic() + self._settings.drain_timeout_s + KILL_MARGIN_S
@@ -221,6 +231,7 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError, psycopg.OperationalError.
     """
     require_supported(settings)
+    require_signer(settings)
     logs.set_up(settings.log_level, settings.log_format)
     household = Household(settings, os.environ, say, progress)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

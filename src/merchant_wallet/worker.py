@@ -1,9 +1,14 @@
-"""The worker side as a process: payer, expiry, upkeep and checkpoints, until told to stop."""
+"""The worker side as a process, until told to stop.
+
+Payer, expiry, one watcher for each chain, creditor, messenger, upkeep with its duties.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import httpx
 import structlog
 import uvloop
 from psycopg import AsyncConnection
@@ -12,21 +17,32 @@ from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
 from merchant_wallet.book.checkpoints import write_checkpoints
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
+from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
+from merchant_wallet.callbacks.sender import Sender
 from merchant_wallet.chains.addresses import ERC20, TRC20
-from merchant_wallet.chains.protocol import Chain
-from merchant_wallet.chains.sandbox import SandboxChain
+from merchant_wallet.chains.sandbox_reader import SandboxReader
 from merchant_wallet.clock import now_ms
+from merchant_wallet.custodians import Custodians
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
+from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Reader, Watcher
+from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
+from merchant_wallet.metrics import Metrics
+from merchant_wallet.metrics_page import PageServer, make_route
+from merchant_wallet.nodes import open_chain_readers
+from merchant_wallet.paying import open_paying
+from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.settings import Settings
 from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
-from merchant_wallet.withdrawals.payer import Payer
-from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
-from merchant_wallet.workers import Line, run_workers
+from merchant_wallet.workers import Connect, Line, run_workers
 
 log = structlog.get_logger("worker")
 
 WRITER_CONNECTIONS = 4
+SANDBOX_WATCH_S = 0.25
 ID_MARGIN = 1 << 24
 """A book gets its next range of ids while it still has this many left."""
 CHECKPOINT_KEY = "checkpoint"
@@ -54,32 +70,85 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     await writer.open()
     connect = partial(db.connect, base.url)
     chain_line = Line(connect)
-    payer = Payer(connect, writer, make_chains(base, chain_line), hold_refunds=settings.hold_refunds)
+    paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
     upkeep = Upkeep(connect, make_duties(base))
+    messenger = make_messenger(base, connect)
+    creditor = Creditor(connect, writer)
+    watchers = make_watchers(base, connect, chain_line)
+    custodians = Custodians(base, connect)
+    reconciler = Reconciler(connect, custodians.open)
+    # The sandbox's chains cost nothing to ask.
+    watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
+    watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
+    if settings.reconcile_interval_s:
+        watching.append(partial(reconciler.run, interval_s=settings.reconcile_interval_s))
+    metrics = Metrics(
+        connect,
+        clock=now_ms,
+        sandbox=settings.sandbox,
+        writer=writer,
+        signer_refusals=lambda: paying.signer_refusals,
+    )
+    page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
     try:
+        if settings.metrics_port:
+            await serve_page(page, settings)
         async with await db.connect(base.url) as connection:
             # Nothing can be written without today's; the other duties may fail and be tried again.
             await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
-        await run_workers([payer.run, expiry.run, upkeep.run], stop)
+        await run_workers([paying.run, expiry.run, creditor.run, messenger.run, upkeep.run, *watching], stop)
     finally:
         await writer.close()
-        await payer.close()
+        await paying.close()
         await expiry.close()
+        await messenger.close()
+        await creditor.close()
+        for watcher in watchers:
+            await watcher.close()
+        await reconciler.close()
+        await custodians.close()
+        await page.stop()
+        await metrics.close()
         await upkeep.close()
         await chain_line.close()
 
 
-def make_chains(base: Base, line: Line) -> dict[str, Chain]:
-    """The chains that withdrawals are paid on."""
-    ledger = SandboxLedger(line)
-    seed, confirm_ms = base.keyring.sandbox_seed(), base.settings.sandbox_confirm_ms
-    return {
-        name: SandboxChain(name, ledger, seed=seed, confirm_ms=confirm_ms, clock=now_ms)
-        for name in (ERC20, TRC20)
-    }
+async def serve_page(page: PageServer, settings: Settings) -> None:
+    """Serve the worker side's metrics; a port that can't be had is no reason not to pay."""
+    try:
+        await page.start(settings.host, settings.metrics_port)
+    except OSError as error:
+        log.error("metrics can't be served", port=settings.metrics_port, reason=str(error))
+
+
+def make_readers(base: Base, line: Line) -> Mapping[str, Reader]:
+    """The chains that deposits are read from."""
+    settings = base.settings
+    if not settings.sandbox:
+        return open_chain_readers(settings)
+    record, confirm_ms = SandboxArrivals(line), settings.sandbox_confirm_ms
+    return {name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms) for name in (ERC20, TRC20)}
+
+
+def make_watchers(base: Base, connect: Connect, line: Line) -> list[Watcher]:
+    """One watcher for each chain."""
+    minimum = base.settings.deposit_minimum
+    return [
+        Watcher(connect, chain, reader, minimum_units=minimum)
+        for chain, reader in make_readers(base, line).items()
+    ]
+
+
+def make_messenger(base: Base, connect: Connect) -> Messenger:
+    """What delivers callbacks, where the settings let them go."""
+    sandbox = base.settings.sandbox
+    threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
+    networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
+    guard = Guard(resolver(threads), networks, http_allowed=sandbox)
+    return Messenger(connect, base.keyring, Sender(guard, httpx.create_ssl_context()))
 
 
 def make_duties(base: Base) -> dict[str, Duty]:
@@ -93,4 +162,5 @@ def make_duties(base: Base) -> dict[str, Duty]:
         "nonces": nonce_duty(base.settings.timestamp_tolerance_s),
         "id ranges": range_duty(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
         "checkpoints": checkpoint,
+        "deposit addresses": give_missing_addresses,
     }

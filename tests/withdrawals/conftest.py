@@ -1,14 +1,16 @@
 """A shop: one merchant's book on a real database, its writer, and payers made on demand, all on one clock."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from tests.withdrawals.fake_chains import FakeChain, open_fake
 
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import (
@@ -22,12 +24,21 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import Chain, Payout, Pending, SignedTransfer, Verdict
+from merchant_wallet.chains.protocol import (
+    Chain,
+    Final,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.db import connect
 from merchant_wallet.upkeep import ensure_nonce_partitions
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry
+from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 from merchant_wallet.workers import Line
@@ -58,33 +69,72 @@ class Clock:
 class ToldChain:
     """A chain that says what a test tells it to, and remembers what it was handed."""
 
+    wallet = bytes(range(40, 60))
+    is_sequenced = False
+
     def __init__(self, verdict: Verdict | None = None, name: str = "told") -> None:
         self.verdict = verdict
         self.name = name
+        self.funds_units = 1_000_000 * COIN
         self.built: list[Payout] = []
+        self.signed: list[SignedTransfer] = []
         self.broadcasts: list[bytes] = []
+        self.judged: list[list[str]] = []
+        self.examine_error: Exception | None = None
         self.build_error: Exception | None = None
         self.on_broadcast: Callable[[bytes], Awaitable[None]] | None = None
         self.building = asyncio.Event()
         self.may_build = asyncio.Event()
         self.may_build.set()
+        self.judging = asyncio.Event()
+        self.may_judge = asyncio.Event()
+        self.may_judge.set()
 
-    async def build(self, payout: Payout) -> SignedTransfer:
+    def final(self, transfer: Transfer | None = None) -> Final:
+        """That the first transfer it built is final, or that another moved in its place."""
+        return Final(transfer or self.built[0].transfer, self.signed[0].tx_hash)
+
+    def final_of(self, payout_id: int) -> Final:
+        """That the transfer it built for this payout is final."""
+        index = next(i for i, payout in enumerate(self.built) if payout.payout_id == payout_id)
+        return Final(self.built[index].transfer, self.signed[index].tx_hash)
+
+    async def next_sequence(self) -> int:
+        return 0
+
+    async def funds(self) -> int:
+        return self.funds_units
+
+    async def examine(self, transfer: Transfer) -> None:
+        if self.examine_error:
+            raise self.examine_error
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         self.built.append(payout)
         self.building.set()
         await self.may_build.wait()
         if self.build_error:
             raise self.build_error
-        payout_id = payout.payout_id
-        return SignedTransfer(f"{self.name} {payout_id}".encode(), f"hash by {self.name} of {payout_id}")
+        number = f" anew {len(earlier)}" if earlier else ""
+        named = f"{payout.payout_id}{number}"
+        signed = SignedTransfer(f"{self.name} {named}".encode(), f"hash by {self.name} of {named}")
+        self.signed.append(signed)
+        return signed
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        raise ValueError("no places here")
 
     async def broadcast(self, raw: bytes) -> None:
         self.broadcasts.append(raw)
         if self.on_broadcast:
             await self.on_broadcast(raw)
 
-    async def judge(self, tx_hash: str) -> Verdict:
-        return (self.verdict if self.broadcasts else None) or Pending()
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        self.judged.append([one.tx_hash for one in signed])
+        self.judging.set()
+        verdict = (self.verdict if self.broadcasts else None) or Pending()
+        await self.may_judge.wait()
+        return verdict
 
 
 @dataclass
@@ -96,6 +146,7 @@ class Shop:
     book: Writer
     clock: Clock
     closing: AsyncExitStack
+    folder: Path
     orders: int = 0
 
     async def connect(self) -> AsyncConnection:
@@ -113,6 +164,18 @@ class Shop:
 
     def told(self, verdict: Verdict | None = None, name: str = "told") -> ToldChain:
         return ToldChain(verdict, name)
+
+    def fake(self, kind: str) -> FakeChain:
+        """The fake chain of this shop, `sequenced` for ERC20 or `expiring` for TRC20; always the same one."""
+        return open_fake(kind, self.folder / kind)
+
+    def fakes(self) -> dict[str, Chain]:
+        return {"ERC20": self.fake("sequenced"), "TRC20": self.fake("expiring")}
+
+    def gaps(self, chains: Mapping[str, Chain], **settings: Any) -> GapFiller:
+        gaps = GapFiller(self.connect, chains, clock=self.clock, **settings)
+        self.closing.push_async_callback(gaps.close)
+        return gaps
 
     def payer(
         self, told: ToldChain | None = None, *, chains: Mapping[str, Chain] | None = None, **settings: Any
@@ -220,7 +283,7 @@ async def open_book(connection: AsyncConnection) -> None:
         )
 
 
-async def _with_shop(url: str, scenario: Callable[[Shop], Awaitable[None]]) -> None:
+async def _with_shop(url: str, folder: Path, scenario: Callable[[Shop], Awaitable[None]]) -> None:
     async with AsyncExitStack() as closing:
         connection = await closing.enter_async_context(await connect(url))
         await open_book(connection)
@@ -228,7 +291,7 @@ async def _with_shop(url: str, scenario: Callable[[Shop], Awaitable[None]]) -> N
         book = Writer(url, connections=4, clock=clock)
         await book.open()
         closing.push_async_callback(book.close)
-        shop = Shop(url, connection, book, clock, closing)
+        shop = Shop(url, connection, book, clock, closing, folder)
         await shop.ask(Adjust("USDT", 1000 * COIN, "opening balance", "test", None))
         await scenario(shop)
 
@@ -237,10 +300,10 @@ InShop = Callable[[Callable[[Shop], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def in_shop(database_url: str) -> InShop:
+def in_shop(database_url: str, tmp_path: Path) -> InShop:
     """Runs a scenario in a fresh shop."""
 
     def run(scenario: Callable[[Shop], Awaitable[None]]) -> None:
-        asyncio.run(_with_shop(database_url, scenario))
+        asyncio.run(_with_shop(database_url, tmp_path, scenario))
 
     return run

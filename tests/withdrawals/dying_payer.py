@@ -1,57 +1,86 @@
-"""A payer in its own process that kills itself (SIGKILL) at a named point; `test_payer_crash.py` starts it.
+"""A payer in its own process that ends or stops itself by a signal at a named point; the tests start it.
 
-Arguments: database URL, the clock's moment in ms, and the point: `before` or `after`, then what: a method of
-the chain or a command to the book.
+Arguments: database URL, the clock's moment in ms, the point, the signal's name, and the folder that says
+which chains (see `make_chains`), or `sandbox`. A point is `before` or `after`, then what: a method of the
+chain or a command to the book, and the how-manieth time in this process if not the first: `after build 2`.
 """
 
 import asyncio
 import os
 import signal
 import sys
+from collections import Counter
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from tests.withdrawals import real_chains
+from tests.withdrawals.fake_chains import KINDS, open_fake
 
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import Payout, SignedTransfer, Verdict
+from merchant_wallet.chains.protocol import Chain, Payout, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.db import connect
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 from merchant_wallet.workers import Line
 
+TURNS = 8
+
+Answer = TypeVar("Answer")
+
 
 class Death:
-    """Kills this process when it comes to the point named."""
+    """Sends this process the signal when it comes to the point named; a stopped one may be let go on."""
 
-    def __init__(self, point: str) -> None:
+    def __init__(self, point: str, signal_name: str) -> None:
         self.point = point
+        self.signal = signal.Signals[signal_name]
+        self.seen: Counter[str] = Counter()
 
     def __call__(self, here: str) -> None:
-        if here == self.point:
-            os.kill(os.getpid(), signal.SIGKILL)
+        self.seen[here] += 1
+        number = self.seen[here]
+        if self.point == (here if number == 1 else f"{here} {number}"):
+            os.kill(os.getpid(), self.signal)
+
+    async def around(self, what: str, asked: Awaitable[Answer]) -> Answer:
+        self(f"before {what}")
+        answer = await asked
+        self(f"after {what}")
+        return answer
 
 
 class DyingChain:
-    def __init__(self, chain: SandboxChain, death: Death) -> None:
+    def __init__(self, chain: Chain, death: Death) -> None:
         self.chain = chain
         self.death = death
+        self.wallet = chain.wallet
+        self.is_sequenced = chain.is_sequenced
 
-    async def build(self, payout: Payout) -> SignedTransfer:
-        self.death("before build")
-        signed = await self.chain.build(payout)
-        self.death("after build")
-        return signed
+    async def next_sequence(self) -> int:
+        return await self.death.around("next_sequence", self.chain.next_sequence())
+
+    async def funds(self) -> int:
+        return await self.death.around("funds", self.chain.funds())
+
+    async def examine(self, transfer: Transfer) -> None:
+        await self.death.around("examine", self.chain.examine(transfer))
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        return await self.death.around("build", self.chain.build(payout, earlier))
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        return await self.death.around("fill", self.chain.fill(sequence, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
-        self.death("before broadcast")
-        await self.chain.broadcast(raw)
-        self.death("after broadcast")
+        await self.death.around("broadcast", self.chain.broadcast(raw))
 
-    async def judge(self, tx_hash: str) -> Verdict:
-        verdict = await self.chain.judge(tx_hash)
-        self.death("after judge")
-        return verdict
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        return await self.death.around("judge", self.chain.judge(payout, signed))
 
 
 class DyingBook:
@@ -60,27 +89,35 @@ class DyingBook:
         self.death = death
 
     async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
-        command = type(submission.command).__name__
-        self.death(f"before {command}")
-        outcome = await self.book.submit(merchant_id, submission)
-        self.death(f"after {command}")
-        return outcome
+        name = type(submission.command).__name__
+        return await self.death.around(name, self.book.submit(merchant_id, submission))
 
 
-async def pay_until_death(url: str, now_ms: int, point: str) -> None:
-    """Pay what is due, by a clock that goes from one turn to the next."""
-    death, now = Death(point), [now_ms]
-    book = Writer(url, connections=2, clock=lambda: now[0])
-    await book.open()
+def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
+    """The real chains that the folder has word of, else the fake ones in it, or the sandbox's."""
+    if (Path(where) / real_chains.NAME).exists():
+        return real_chains.open_real(Path(where))
+    if where != "sandbox":
+        return {name: open_fake(kind, Path(where) / kind) for kind, (_, name) in KINDS.items()}
     ledger, seed = SandboxLedger(Line(partial(connect, url))), bytes(range(64))
     make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=1_500, clock=lambda: now[0])
-    chains = {name: DyingChain(make(name), death) for name in ("ERC20", "TRC20")}
+    return {name: make(name) for name in ("ERC20", "TRC20")}
+
+
+async def pay_until_death(url: str, now_ms: int, point: str, signal_name: str, where: str) -> None:
+    """Pay what is due, by a clock that goes from one turn to the next."""
+    death, now = Death(point, signal_name), [now_ms]
+    book = Writer(url, connections=2, clock=lambda: now[0])
+    await book.open()
+    chains = {name: DyingChain(chain, death) for name, chain in make_chains(url, where, now).items()}
     payer = Payer(partial(connect, url), DyingBook(book, death), chains, clock=lambda: now[0])
-    for _ in range(5):
+    for _ in range(TURNS):
         await payer.start_due()
         await payer.finish()
         now[0] += 1_500
+    await payer.close()
+    await book.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(pay_until_death(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(pay_until_death(sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]))

@@ -10,7 +10,6 @@ from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
 from merchant_wallet.chains.protocol import (
     Dead,
-    Final,
     Unpayable,
 )
 
@@ -159,7 +158,7 @@ def test_the_signed_bytes_are_committed_before_they_are_broadcast(in_shop: "InSh
         chain = shop.told()
 
         async def look(raw: bytes) -> None:
-            assert await shop.rows("select raw from payout") == [(raw,)]
+            assert await shop.rows("select raw from payout_signed") == [(raw,)]
             seen.append(raw)
 
         seen: list[bytes] = []
@@ -180,7 +179,7 @@ def test_the_same_bytes_are_sent_until_the_chain_has_spoken(in_shop: "InShop") -
             shop.clock.advance(5_000)
         assert len(chain.built) == 1
         assert chain.broadcasts == [chain.broadcasts[0]] * 3
-        chain.verdict = Final(chain.built[0].transfer)
+        chain.verdict = chain.final()
         assert await shop.pay(second, order) == 2
 
     in_shop(scenario)
@@ -203,7 +202,7 @@ def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_late
             assert await shop.turn(payer) == 0
             shop.clock.advance(1)
         assert await shop.status(order) == 1
-        chain.on_broadcast, chain.verdict = None, Final(chain.built[0].transfer)
+        chain.on_broadcast, chain.verdict = None, chain.final()
         assert await shop.pay(payer, order) == 2
 
     in_shop(scenario)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from merchant_wallet.chains.protocol import Final, Unpayable
+from merchant_wallet.chains.protocol import Unpayable
 from merchant_wallet.withdrawals import payouts
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "In
             (order.order_id, "payout was taken over by another payer")
         ]
         assert (len(old.broadcasts), len(new.broadcasts)) == (0, 1)
-        assert await shop.rows("select raw, fence from payout") == [(new.broadcasts[0], 2)]
+        assert await shop.rows("select raw from payout_signed") == [(new.broadcasts[0],)]
+        assert await shop.rows("select fence, signed_no from payout") == [(2, 1)]
 
     in_shop(scenario)
 
@@ -53,7 +54,7 @@ def test_a_payer_whose_claim_lapsed_cannot_fail_an_order_that_another_has_signed
         old.may_build.set()
         await finishing
         assert await shop.status(order) == 1
-        new.verdict = Final(new.built[0].transfer)
+        new.verdict = new.final()
         assert await shop.pay(shop.payer(new), order) == 2
 
     in_shop(scenario)
@@ -147,11 +148,12 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
     in_shop(scenario)
 
 
-def test_the_database_lets_no_order_be_both_signed_and_unpayable(in_shop: "InShop") -> None:
+def test_the_database_lets_nothing_be_signed_for_an_order_that_was_given_up(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        await shop.order()
-        await shop.turn(shop.payer())
+        chain, order = shop.told(), await shop.order()
+        chain.examine_error = Unpayable("never")
+        assert await shop.pay(shop.payer(chain), order) == 6
         with pytest.raises(psycopg.errors.CheckViolation):
-            await shop.rows("update payout set unpayable_cause = 'both'")
+            await shop.rows("update payout set signed_no = signed_no + 1")
 
     in_shop(scenario)

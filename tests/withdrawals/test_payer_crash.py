@@ -1,70 +1,165 @@
-"""A payer that is killed at any point of an attempt: the next one ends the order, and money moves once."""
+"""A payer that is killed, or frozen and let go on, at any point of an attempt: money moves exactly once.
 
-import asyncio
-import signal
-import sys
-from pathlib import Path
+A killed one is simply gone. A frozen one wakes up after its claim has lapsed and another payer has brought
+the order to its end, and goes on with what it believed before.
+"""
+
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.withdrawals.fate import Child, meet
 
-from merchant_wallet.chains.addresses import SANDBOX_FAILING, format_address
+from merchant_wallet.chains.addresses import SANDBOX_FAILING, format_address, parse_address
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
+    from tests.withdrawals.fake_chains import FakeChain
+
+    from merchant_wallet.book.outcomes import Withdrawal
+    from merchant_wallet.withdrawals.payer import Payer
 
 COIN = 1_000_000
-CHILD = Path(__file__).with_name("dying_payer.py")
-PAID_POINTS = [
-    "before TakeUp",
+ADDRESSES = {
+    "sequenced": "0x742d35cc6634c0532925a3b844bc454e4438f44e",
+    "expiring": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+}
+FIRST_POINTS = [
     "after TakeUp",
+    "after examine",
+    "after funds",
     "before build",
     "after build",
     "before broadcast",
     "after broadcast",
     "after judge",
-    "before Settle",
-    "after Settle",
 ]
-FAILED_POINTS = ["before Fail", "after Fail", "before Refund", "after Refund"]
+"""From the claim to the first broadcast."""
+AGAIN_POINTS = ["before build", "after build", "before broadcast 2", "after broadcast 2"]
+"""Where a stuck transfer is replaced, or a void one is signed anew."""
+END_POINTS = ["before Settle", "after Settle"]
+FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund"]
+WAYS = [("sequenced", "SIGKILL"), ("sequenced", "SIGSTOP"), ("expiring", "SIGSTOP")]
+"""What a killed one leaves behind is the same on both chains but for a second signature."""
+WAYS_AGAIN = [*WAYS, ("expiring", "SIGKILL")]
 
 
-async def die_paying(shop: "Shop", point: str) -> None:
-    """Let a payer in its own process begin, and see it killed at the point."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, CHILD, shop.url, str(shop.clock.now_ms), point
-    )
-    assert await child.wait() == -signal.SIGKILL
-    # Past every moment that the dead payer can have written down.
-    shop.clock.advance(60_000)
+async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withdrawal") -> int:
+    """Turns and blocks until the order can go no further; gives its status."""
+    for _ in range(40):
+        await shop.turn(payer)
+        if await shop.status(order) in (2, 6):
+            break
+        chain.mine()
+        shop.clock.advance(5_000)
+    return await shop.status(order)
 
 
-@pytest.mark.parametrize("point", PAID_POINTS)
-def test_a_payer_killed_at_any_point_pays_no_order_twice_and_loses_none(
-    in_shop: "InShop", point: str
+async def see_paid_once(
+    shop: "Shop", chain: "FakeChain", order: "Withdrawal", child: Child, payer: "Payer"
+) -> None:
+    """The order ends, the child wakes if it can, blocks go by, and there has been one transfer."""
+    assert await finish(shop, payer, chain, order) == 2
+    await child.wake()
+    for _ in range(3):
+        chain.mine(3)
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+    assert chain.paid() == {order.order_id: [order.arrival_units]}
+    assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(1,)]
+    assert await shop.rows("select status from withdrawal") == [(2,)]
+    assert await shop.rows("select frozen_ms from hot_wallet where frozen_ms is not null") == []
+    assert (await shop.balances()).get("hold:USDT", 0) == 0
+
+
+@pytest.mark.parametrize(("kind", "sent"), WAYS)
+@pytest.mark.parametrize("point", FIRST_POINTS)
+def test_a_payer_ended_before_or_while_it_sends_pays_the_order_once(
+    in_shop: "InShop", point: str, kind: str, sent: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order = await shop.order(10 * COIN, fee=COIN)
-        await die_paying(shop, point)
-        before = await shop.rows("select raw from payout where raw is not null")
-        assert await shop.pay(shop.payer(), order) == 2
-        assert [row[2] for row in await shop.transfers()] == [9 * COIN]
-        after = await shop.rows("select raw from payout where raw is not null")
-        assert len(after) == 1
-        assert before in ([], after)
-        assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(1,)]
-        assert (await shop.balances()).get("hold:USDT", 0) == 0
+        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
+        child = await meet(shop, point, sent, str(shop.folder))
+        # What the dead one sent is forgotten by the chain's nodes: it has to be sent again.
+        chain.drop_pool()
+        await see_paid_once(shop, chain, order, child, shop.payer(chains=shop.fakes()))
 
     in_shop(scenario)
 
 
-@pytest.mark.parametrize("point", FAILED_POINTS)
-def test_a_payer_killed_while_it_gives_an_order_up_refunds_it_once(in_shop: "InShop", point: str) -> None:
+@pytest.mark.parametrize(("kind", "sent"), WAYS_AGAIN)
+@pytest.mark.parametrize("point", AGAIN_POINTS)
+def test_a_payer_ended_while_it_signs_again_pays_the_order_once(
+    in_shop: "InShop", point: str, kind: str, sent: str
+) -> None:
     async def scenario(shop: "Shop") -> None:
-        order = await shop.order(10 * COIN, format_address("TRC20", SANDBOX_FAILING))
-        await die_paying(shop, point)
-        assert await shop.pay(shop.payer(), order) == 6
+        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
+        payer = shop.payer(chains=shop.fakes())
+        await shop.turn(payer)
+        # Its fee is too low from now on: it gets stuck, or expires.
+        chain.set(fee=1_100)
+        chain.mine(7)
+        shop.clock.advance(60_000)
+        child = await meet(shop, point, sent, str(shop.folder))
+        chain.set(fee=1_000)
+        await see_paid_once(shop, chain, order, child, payer)
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize(("kind", "sent"), WAYS)
+@pytest.mark.parametrize("point", END_POINTS)
+def test_a_payer_ended_while_it_settles_settles_once(
+    in_shop: "InShop", point: str, kind: str, sent: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
+        payer = shop.payer(chains=shop.fakes())
+        await shop.turn(payer)
+        chain.mine(3)
+        shop.clock.advance(60_000)
+        child = await meet(shop, point, sent, str(shop.folder))
+        await see_paid_once(shop, chain, order, child, payer)
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize(("kind", "sent"), WAYS)
+@pytest.mark.parametrize("point", FAILED_POINTS)
+def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
+    in_shop: "InShop", point: str, kind: str, sent: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
+        payer = shop.payer(chains=shop.fakes())
+        chain.set(reverting=[parse_address(order.chain, order.address).hex()])
+        await shop.turn(payer)
+        chain.mine(3)
+        shop.clock.advance(60_000)
+        child = await meet(shop, point, sent, str(shop.folder))
+        # From here on it would go through: whoever signed again would pay a refunded order.
+        chain.set(reverting=[])
+        assert await finish(shop, payer, chain, order) == 6
+        await child.wake()
+        chain.mine(6)
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+        assert chain.paid() == {}
         assert await shop.rows("select count(*) from entry where kind = 'refund'") == [(1,)]
         assert await shop.balances() == {"merchant:USDT": 1000 * COIN, "adjustment:USDT": -1000 * COIN}
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize("point", ["after build", "after broadcast", "before Refund"])
+def test_a_payer_killed_on_the_sandboxs_chains_ends_the_order_as_its_recipient_has_it(
+    in_shop: "InShop", point: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        fails = point == "before Refund"
+        address = format_address("TRC20", SANDBOX_FAILING) if fails else ADDRESSES["expiring"]
+        order = await shop.order(10 * COIN, address)
+        await meet(shop, point, "SIGKILL", "sandbox")
+        assert await shop.pay(shop.payer(), order) == (6 if fails else 2)
+        assert len(await shop.transfers()) == 1
 
     in_shop(scenario)

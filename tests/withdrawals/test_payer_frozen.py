@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from merchant_wallet.chains.addresses import parse_address
 from merchant_wallet.chains.protocol import Final, Transfer
 from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals.hot_wallets import list_wallets, thaw_wallet
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -22,7 +23,7 @@ ADDRESSES = {
 def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payouts(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         recipient = parse_address("ERC20", ADDRESSES["ERC20"])
-        chain = shop.told(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1)))
+        chain = shop.told(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another"))
         wrong = await shop.order(10 * COIN, fee=COIN)
         payer = shop.payer(chains={"ERC20": chain, "TRC20": shop.chains()["TRC20"]})
         with capture_logs() as logs:
@@ -32,12 +33,20 @@ def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payou
         assert await shop.pay(payer, other_chain) == 2
         assert (await shop.status(wrong), await shop.status(same_chain)) == (1, 0)
         [frozen] = await payouts.list_frozen(shop.connection)
-        assert (frozen.order_id, frozen.freezes_wallet) == (wrong.order_id, True)
+        assert frozen.order_id == wrong.order_id
         assert "8.999999 USDT" in frozen.cause
-        chain.verdict = Final(chain.built[0].transfer)
+        [wallet] = [row for row in await list_wallets(shop.connection) if row.frozen_ms is not None]
+        assert (wallet.chain, wallet.frozen_cause) == ("ERC20", frozen.cause)
+        chain.verdict = chain.final()
         assert await payouts.thaw(shop.connection, frozen.merchant_id, frozen.order_id)
         assert not await payouts.thaw(shop.connection, frozen.merchant_id, frozen.order_id)
         assert await shop.pay(payer, wrong) == 2
+        assert await shop.pay(payer, same_chain) == 0
+        assert await thaw_wallet(shop.connection, "ERC20")
+        assert not await thaw_wallet(shop.connection, "ERC20")
+        chain.verdict = None
+        await shop.turn(payer)
+        chain.verdict = chain.final_of(same_chain.order_id)
         assert await shop.pay(payer, same_chain) == 2
 
     in_shop(scenario)
@@ -66,7 +75,8 @@ def test_an_order_that_differs_from_the_journal_is_frozen_and_nothing_is_signed(
         await shop.turn(shop.payer(chain))
         assert await shop.rows("select status from withdrawal") == [(1,)]
         [frozen] = await payouts.list_frozen(shop.connection)
-        assert (frozen.order_id, frozen.freezes_wallet) == (order.order_id, False)
+        assert frozen.order_id == order.order_id
+        assert [row.frozen_ms for row in await list_wallets(shop.connection)] in ([], [None])
         assert (chain.built, chain.broadcasts) == ([], [])
 
     in_shop(scenario)

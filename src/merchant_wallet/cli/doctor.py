@@ -24,6 +24,8 @@ app = typer.Typer()
 
 LEAST_VERSION: Final = 150_000
 MAX_SKEW_MS: Final = 1000
+CHAINS: Final = ("ERC20", "TRC20")
+LEAST_FREE_ACCOUNTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Finding:
 
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check configuration, database, migrations, clock, master key, nonces and payouts.
+    """Check configuration, database, migrations, clock, master key, keys, nonces and payouts.
 
     Exit status 1 when something is wrong; each such line says what to do.
 
@@ -86,12 +88,22 @@ async def _examine(data: Path | None) -> list[Finding]:
     return findings
 
 
-_ORDER: Final = ("configuration", "database", "migrations", "clock", "master key", "nonces", "payouts")
+_ORDER: Final = (
+    "configuration",
+    "database",
+    "migrations",
+    "clock",
+    "master key",
+    "keys",
+    "nonces",
+    "payouts",
+)
 _NEXT: Final = dict(pairwise(_ORDER))
 _ADVICE: Final = {
     "configuration": "correct that setting, then run doctor again",
     "database": "start the service, or correct WALLET_DATABASE_URL or --data",
     "migrations": "run `merchant-wallet migrate` with the version that the database belongs to",
+    "keys": "bring back the keystore, or make one with `merchant-wallet keys create`",
     "master key": "set WALLET_MASTER_KEY, or give the data folder with the master.key of this database",
 }
 
@@ -109,6 +121,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
         yield await _check_clock(conn)
         if migrations.advice is None:
             yield await _check_master_key(conn, settings)
+            yield await _check_keys(conn, settings)
             yield await _check_nonces(conn)
             yield await _check_payouts(conn)
 
@@ -173,6 +186,28 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
     return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")
 
 
+async def _check_keys(conn: Any, settings: Settings) -> Finding:
+    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.chains.signer import SignerAway
+    from merchant_wallet.config import ConfigError
+    from merchant_wallet.merchants import pool
+    from merchant_wallet.signers import open_signer
+
+    if settings.sandbox:
+        return Finding("keys", "the sandbox needs none")
+    try:
+        wallets = await open_signer(settings).wallets()
+    except (ConfigError, SignerAway) as error:
+        return Finding("keys", str(error), "start the signer, or correct its settings")
+    if strangers := await pool.find_strangers(conn):
+        text = f"merchants were opened in the sandbox and have addresses of its: {strangers}"
+        return Finding("keys", text, "open them anew in a database of their own, where real money is")
+    free = (await pool.level(conn)).free
+    paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
+    text = f"the hot wallets are {paying}; {free} accounts are free for merchants to come"
+    return Finding("keys", text, None if free >= LEAST_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
+
+
 async def _check_nonces(conn: Any) -> Finding:
     from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.clock import now_ms
@@ -190,8 +225,16 @@ async def _check_nonces(conn: Any) -> Finding:
 
 async def _check_payouts(conn: Any) -> Finding:
     from merchant_wallet.withdrawals import payouts
+    from merchant_wallet.withdrawals.hot_wallets import find_halts
 
     frozen = await payouts.list_frozen(conn)
+    halts = [(chain, cause) for chain in CHAINS for cause in await find_halts(conn, chain)]
+    if not frozen and halts:
+        chain, cause = halts[0]
+        look = f"`merchant-wallet wallets list`, then `wallets thaw {chain}`"
+        return Finding(
+            "payouts", f"{chain} pays nothing: {cause}", f"see that wallet and books agree: {look}"
+        )
     if not frozen:
         return Finding("payouts", "none is frozen")
     first = frozen[0]

@@ -63,12 +63,15 @@ def _explain_database(error: Exception) -> Failure | None:
 
 
 def _explain_setup(error: Exception) -> Failure | None:
+    from merchant_wallet.chains.keystore import KeystoreError
+    from merchant_wallet.chains.signer import SignerAway
     from merchant_wallet.config import ConfigError
     from merchant_wallet.merchants.keys import WrongMasterKey
     from merchant_wallet.migrate import MigrationError
     from merchant_wallet.postgres import PostgresError
 
-    if isinstance(error, ConfigError | MigrationError | PostgresError | WrongMasterKey):
+    known = ConfigError | KeystoreError | SignerAway | MigrationError | PostgresError | WrongMasterKey
+    if isinstance(error, known):
         return Failure(str(error), UNREACHABLE)
     return None
 
@@ -76,6 +79,7 @@ def _explain_setup(error: Exception) -> Failure | None:
 def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
+    from merchant_wallet.merchants.pool import PoolEmpty
     from merchant_wallet.merchants.records import SettingRefused
     from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
     from merchant_wallet.subusers.controls import SubUserUnknown
@@ -83,5 +87,13 @@ def _explain_refusal(error: Exception) -> Failure | None:
     if isinstance(error, Refused):
         refusal = error.refusal
         return Failure(f"Refused ({refusal.code}): {refusal.msg}.", code=refusal.code)
-    known = RateRefused | SettingRefused | MerchantUnknown | RangesExhausted | SecretRefused | SubUserUnknown
+    known = (
+        RateRefused
+        | SettingRefused
+        | MerchantUnknown
+        | RangesExhausted
+        | SecretRefused
+        | SubUserUnknown
+        | PoolEmpty
+    )
     return Failure(str(error)) if isinstance(error, known) else None

@@ -58,7 +58,8 @@ def create(
             session.conn,
             keyring,
             name,
-            seed=keyring.sandbox_seed(),
+            # Outside the sandbox no command holds a seed: the accounts were derived ahead.
+            seed=keyring.sandbox_seed() if base.settings.sandbox else None,
             at_ms=now_ms(),
             settings={"currency-mode": currency_mode},
         )
@@ -105,7 +106,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show a merchant's settings; its secrets are never shown again.
+    """Show a merchant's settings and its own deposit addresses; its secrets are never shown again.
 
     \b
     Example:
@@ -114,12 +115,15 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.merchants import store
+        from merchant_wallet.merchants.addresses import give_addresses
 
         found = await session.find(merchant)
         base = await session.open_base()
         loaded = await store.load(session.conn, base.keyring, found.merchant_id)
         if loaded is None:
             raise Failure(f"Merchant {found.merchant_id} has no book or no secrets.", REFUSED)
+        # One that is shown must be one that is watched, also for a merchant from before there were any.
+        await give_addresses(session.conn, found.merchant_id, loaded.account_xpubs)
         return describe(loaded)
 
     terminal.print_answer(run(data, act), as_json)
@@ -169,6 +173,10 @@ def set_(
             metavar="ADDRESS", help="Where withdrawals may go; repeat it. Replaces the list; none: anywhere."
         ),
     ] = None,
+    deposit_notify_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the merchant is told of deposits; none: nowhere."),
+    ] = None,
     disable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch an operation off; repeat it.")
     ] = None,
@@ -194,6 +202,7 @@ def set_(
         "approval-limit": approval_limit,
         "daily-limit": daily_limit,
         "rate-limit": rate_limit,
+        "deposit-notify-url": deposit_notify_url,
         "sign-method": sign_method,
         "auto-register": _switch(auto_register),
         "require-pin": _switch(require_pin),
@@ -208,6 +217,8 @@ def set_(
         raise Failure("Nothing to change: name at least one setting (see --help).", UNREACHABLE)
 
     async def act(session: Session) -> "Change":
+        if deposit_notify_url is not None:
+            _require_scheme(deposit_notify_url, sandbox=session.settings.sandbox)
         found = await session.find(merchant)
         return await _change(session, found.merchant_id, typed, off, on)
 
@@ -216,6 +227,11 @@ def set_(
         terminal.print_document(describe(change.after))
     else:
         _print_change(change)
+
+
+def _require_scheme(url: str, *, sandbox: bool) -> None:
+    if not sandbox and url.lower().startswith("http:"):
+        raise Failure("deposit-notify-url must begin with https:// outside the sandbox.", REFUSED)
 
 
 def _switch(on: bool | None) -> str | None:
@@ -334,8 +350,10 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
 
 def describe(merchant: "Merchant") -> dict[str, Any]:
     """Everything about a merchant that may be seen."""
+    from merchant_wallet.chains.addresses import ERC20, TRC20, address_of_merchant, to_eip55, to_tron
     from merchant_wallet.money import format_rate, format_units
 
+    xpubs = merchant.account_xpubs
     daily = merchant.daily_limit_units
     return {
         "merchantId": merchant.merchant_id,
@@ -350,6 +368,9 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "approvalLimit": format_units(merchant.approval_limit_units),
         "dailyLimit": None if daily is None else format_units(daily),
         "rateLimit": merchant.rate_limit,
+        "depositAddress": to_eip55(address_of_merchant(xpubs[ERC20])),
+        "depositTronAddress": to_tron(address_of_merchant(xpubs[TRC20])),
+        "depositNotifyUrl": merchant.deposit_notify_url,
         "autoRegister": merchant.auto_register,
         "requirePin": merchant.require_pin,
         "allowedNetworks": sorted(map(str, merchant.networks)),

@@ -12,14 +12,21 @@ from typer.core import TyperGroup
 
 from merchant_wallet.cli import (
     books,
+    callbacks,
+    deposits,
     doctor,
     fees,
     journals,
+    keys,
     lifecycle,
     merchants,
     rates,
+    reconcile,
     signature,
+    signer,
     subusers,
+    sweep,
+    wallets,
     withdrawals,
 )
 from merchant_wallet.cli.failures import REFUSED, explain
@@ -61,15 +68,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for commands in (lifecycle.app, signature.app, doctor.app):
+for commands in (lifecycle.app, signer.app, signature.app, doctor.app):
     app.add_typer(commands)
 for name, group in (
     ("merchant", merchants.app),
+    ("keys", keys.app),
     ("sub-users", subusers.app),
     ("rates", rates.app),
     ("book", books.app),
     ("fees", fees.app),
     ("withdrawals", withdrawals.app),
+    ("wallets", wallets.app),
+    ("deposits", deposits.app),
+    ("sweep", sweep.app),
+    ("callbacks", callbacks.app),
+    ("reconcile", reconcile.app),
 ):
     app.add_typer(group, name=name)
 books.app.add_typer(journals.app)

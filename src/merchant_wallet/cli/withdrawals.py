@@ -8,6 +8,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
 from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.wallets import read_payout
 from merchant_wallet.ids import MAX_ID
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ LIST_COLUMNS = (
     "status",
     "createdMs",
 )
+ATTEMPT_COLUMNS = ("attemptNo", "txHash", "signedMs", "broadcastMs")
 STEP_COLUMNS = ("stepNo", "fromStatus", "toStatus", "atMs", "cause")
 WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 
@@ -107,7 +109,7 @@ async def _list_of(
 
 @app.command()
 def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show an order and every step it has taken.
+    """Show an order, every step it has taken, and every transfer that was signed for it.
 
     \b
     Example:
@@ -178,10 +180,10 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
         from merchant_wallet.withdrawals import payouts
 
         merchant_id = await _find_book(session, named)
-        document = await _read(session, merchant_id, named.order_id)
+        await _read(session, merchant_id, named.order_id)
         if not await payouts.thaw(session.conn, merchant_id, named.order_id):
             raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
-        return document
+        return await _read(session, merchant_id, named.order_id)
 
     _print_order(run(data, act), as_json)
     terminal.note(f"Order {named.order_id} is thawed: the workers go on with it.")
@@ -241,13 +243,14 @@ async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, 
         }
         for step in shown.steps
     ]
-    return {**describe(shown), "steps": steps}
+    return {**describe(shown), **await read_payout(session, merchant_id, order_id), "steps": steps}
 
 
 def _print_order(document: dict[str, Any], as_json: bool) -> None:
     terminal.print_answer(document, as_json)
     if not as_json:
         terminal.print_table(STEP_COLUMNS, document["steps"])
+        terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
 
 
 def describe(shown: "WithdrawalShown") -> dict[str, Any]:

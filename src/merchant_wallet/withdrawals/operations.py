@@ -10,11 +10,10 @@ from merchant_wallet.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, CURRENCY_
 from merchant_wallet.ids import MAX_ID
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import USDT, format_rate, format_units
+from merchant_wallet.notify_url import check_notify_url
 from merchant_wallet.operation import Operation, Terms
 from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require, require_long
-from merchant_wallet.withdrawals.notify_url import check_notify_url
 
-CHAINS = ("ERC20", "TRC20")
 _match_whole = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
 
 
@@ -39,8 +38,8 @@ def _require_address(fields: Fields, chain: str, terms: Terms) -> str:
 def _prepare_creation(merchant: Merchant, fields: Fields, terms: Terms) -> CreateWithdrawal:
     amount_units = require_cent_amount(fields)
     chain = require(fields, "chainType", 20)
-    if chain not in CHAINS:
-        refuse(CHAIN_UNSUPPORTED, "chainType must be ERC20 or TRC20")
+    if chain not in terms.chains:
+        refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(terms.chains)}")
     _require_usdt(fields, 20)
     mc_order_id = require(fields, "mcOrderId", 20)
     address = _require_address(fields, chain, terms)

@@ -3,7 +3,7 @@
 Rules: an order is worked on only under a claim with a fence (see `payouts`), in one `Attempt` (see
 `attempt`). An attempt that fails is logged with its order, which then rests for a growing while. Any number
 of payers may run, and each may die at any moment: all that matters is in the database, bytes are written down
-once per order, and a claim that lapsed can write nothing.
+before they are sent, and a claim that lapsed can write nothing.
 """
 
 import asyncio
@@ -15,15 +15,21 @@ from typing import Final
 
 import structlog
 
-from merchant_wallet.chains.protocol import Chain
+from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.clock import now_ms
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
+from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, Fenced, OrderKey
+from merchant_wallet.withdrawals.purse import Purse
+from merchant_wallet.withdrawals.timely import TimelyChain
 from merchant_wallet.workers import Connect, Line, repeat, retry_pause_s
 
 POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000
+MAX_BUILDS: Final = 5
+MAX_CAUSE: Final = 1000
+"""Characters of an error's text that are kept with the order."""
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +37,9 @@ log = structlog.get_logger(__name__)
 class Payer:
     """One worker that pays orders, `parallel` at once, each on a database connection of its own.
 
-    `chains` has one `Chain` per chain name; with `hold_refunds` a failed order's hold stays. `wake` may be
-    set from outside to look at the queue at once.
+    `chains` has one `Chain` per chain name; with `hold_refunds` a failed order's hold stays. An order is
+    signed anew after a lapse until it has `max_builds` transfers. `wake` may be set from outside to look at
+    the queue at once.
     """
 
     def __init__(
@@ -42,6 +49,7 @@ class Payer:
         chains: Mapping[str, Chain],
         *,
         hold_refunds: bool = False,
+        max_builds: int = MAX_BUILDS,
         parallel: int = 8,
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
@@ -51,7 +59,10 @@ class Payer:
         self._queue = Line(connect)
         # The last one used is used next, so that no more connections are opened than are needed.
         self._free = [Line(connect) for _ in range(parallel)]
-        self._attempt = partial(Attempt, book=book, chains=chains, hold_refunds=hold_refunds, clock=clock)
+        purses = {chain: Purse(chain, TimelyChain(chains[chain]), clock) for chain in chains}
+        self._attempt = partial(
+            Attempt, book=book, purses=purses, hold_refunds=hold_refunds, max_builds=max_builds, clock=clock
+        )
         self._hold_refunds = hold_refunds
         self._claim_ms = claim_ms
         self._clock = clock
@@ -110,16 +121,25 @@ class Payer:
         connection = await line.get()
         held = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
         if held is not None:
-            rest_ms, failures = await self._try(held, line)
-            await payouts.release(await line.get(), held, self._clock() + rest_ms, failures)
+            waits, failures = await self._try(held, line)
+            await payouts.release(
+                await line.get(),
+                held,
+                now_ms=self._clock(),
+                rest_ms=waits.rest_ms,
+                failures=failures,
+                obstacle=waits.obstacle,
+            )
 
-    async def _try(self, held: Claim, line: Line) -> tuple[int, int]:
-        """How long the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
+    async def _try(self, held: Claim, line: Line) -> tuple[Waits, int]:
+        """How the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
         try:
             return await self._attempt(held, line).advance(), 0
         except Fenced:
             raise
-        except Exception:
+        except Exception as error:
             failures, order = held.failures + 1, {"merchant_id": held.merchant_id, "order_id": held.order_id}
             log.exception("payout attempt failed", **order, failures=failures)
-            return int(1000 * retry_pause_s(failures - 1)), failures
+            kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
+            obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
+            return Waits(int(1000 * retry_pause_s(failures - 1)), obstacle), failures

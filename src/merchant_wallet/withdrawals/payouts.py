@@ -1,9 +1,10 @@
-"""What the payer remembers: its queue, its claims, the signed bytes, and orders that are frozen.
+"""What the payer remembers of orders: its queue, its claims, what was signed, and orders that are frozen.
 
 Rules: each function is one statement that commits by itself. A claim is a fence number that only grows; a
 write names the fence and changes nothing when a later claim has taken the order: then `Fenced` is raised and
-whoever held the old claim must leave the order alone. Statements are in `payouts.sql`. All raise
-`psycopg.Error` as the database does. Moments are milliseconds.
+whoever held the old claim must leave the order alone. What an order has of its hot wallet is in
+`reservations`. Statements are in `payouts.sql`. All raise `psycopg.Error` as the database does. Moments are
+milliseconds.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.chains.protocol import SignedTransfer
+from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
 from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))
@@ -38,24 +39,81 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     failures: int
 
 
+class Halted(Exception):
+    """Nothing may be signed on the chain any more: it was stopped, or its wallet froze. The text says so."""
+
+
+class Reservation(msgspec.Struct, frozen=True, gc=False):
+    """What an order has of a hot wallet besides the money: its place, where the chain numbers places."""
+
+    wallet: bytes
+    sequence: int | None
+
+
+class Hindrance(msgspec.Struct, frozen=True, gc=False):
+    """What kept an order waiting when it was last tried, and since when."""
+
+    kind: str
+    since_ms: int
+
+
 class PayableOrder(msgspec.Struct, frozen=True, gc=False):
-    """An order as it stands, with what the payer has decided about it before."""
+    """An order as it stands, with what the payer has decided and done about it before.
+
+    `given_up_cause`: it can never be paid, which is for ever. `hindrance`: what it waits for.
+    """
 
     withdrawal: Withdrawal
     merchant_active: bool
     settings_version: int
-    signed: SignedTransfer | None
-    unpayable_cause: str | None
+    given_up_cause: str | None
+    reservation: Reservation | None
+    hindrance: Hindrance | None
+
+
+class StoredTransfer(msgspec.Struct, frozen=True, gc=False):
+    """One signed transfer of an order as it is written down; `broadcast_ms` is when a node first took it."""
+
+    attempt_no: int
+    signed: SignedTransfer
+    signed_ms: int
+    broadcast_ms: int | None
 
 
 class FrozenOrder(msgspec.Struct, frozen=True, gc=False):
-    """An order that waits for an operator; with `freezes_wallet` its chain's new payouts wait too."""
+    """An order that waits for an operator."""
 
     merchant_id: int
     order_id: int
     cause: str
     frozen_ms: int
-    freezes_wallet: bool
+
+
+class HinderedOrder(msgspec.Struct, frozen=True, gc=False):
+    """An order that waits for an obstacle to pass."""
+
+    merchant_id: int
+    order_id: int
+    chain: str
+    kind: str
+    cause: str
+    since_ms: int
+
+
+class PayoutShown(msgspec.Struct, frozen=True, gc=False):
+    """What the payer knows of one order, for an operator."""
+
+    claimed_by: str
+    claimed_until_ms: int
+    failures: int
+    given_up_cause: str | None
+    frozen_cause: str | None
+    frozen_ms: int | None
+    obstacle_kind: str | None
+    obstacle_cause: str | None
+    obstacle_ms: int | None
+    wallet: bytes | None
+    sequence: int | None
 
 
 async def peek_due(
@@ -100,9 +158,20 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
     if row is None:
         raise LookupError(f"order {held.order_id} of merchant {held.merchant_id} is gone")
     withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
-    merchant_active, settings_version, raw, tx_hash, unpayable_cause = row[_WITHDRAWAL_COLUMNS:]
-    signed = None if raw is None else SignedTransfer(bytes(raw), tx_hash)
-    return PayableOrder(withdrawal, merchant_active, settings_version, signed, unpayable_cause)
+    active, version, given_up_cause, wallet, sequence, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
+    reservation = None if wallet is None else Reservation(bytes(wallet), sequence)
+    hindrance = None if kind is None else Hindrance(kind, since_ms)
+    return PayableOrder(withdrawal, active, version, given_up_cause, reservation, hindrance)
+
+
+async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: int) -> list[StoredTransfer]:
+    """Everything that was ever signed for an order, the oldest first."""
+    parameters = {"merchant_id": merchant_id, "order_id": order_id}
+    cursor = await connection.execute(_TEXTS["read_signed"], parameters)
+    return [
+        StoredTransfer(number, SignedTransfer(bytes(raw), tx_hash, block), signed_ms, broadcast_ms)
+        for number, raw, tx_hash, block, signed_ms, broadcast_ms in await cursor.fetchall()
+    ]
 
 
 async def read_entry(connection: AsyncConnection, held: Claim) -> tuple[Entry, bytes | None] | None:
@@ -118,27 +187,67 @@ async def read_entry(connection: AsyncConnection, held: Claim) -> tuple[Entry, b
     return entry, previous_hash
 
 
-async def store_signed(connection: AsyncConnection, held: Claim, signed: SignedTransfer, now_ms: int) -> None:
-    """Write the signed bytes down, once for ever. Raises Fenced; then they must never be broadcast."""
-    parameters = {**_name(held), "raw": signed.raw, "tx_hash": signed.tx_hash, "now_ms": now_ms}
-    await _write(connection, "store_signed", held, parameters)
+async def store_signed(
+    connection: AsyncConnection,
+    held: Claim,
+    chain: str,
+    wallet: bytes,
+    attempt_no: int,
+    signed: SignedTransfer,
+    now_ms: int,
+) -> None:
+    """Write signed bytes down, once for ever, as the order's `attempt_no`-th.
+
+    Raises Fenced, also when another number is next, and Halted when the chain's payouts or this wallet were
+    stopped. Either way the bytes must never be broadcast.
+    """
+    parameters = {
+        **_name(held),
+        "chain": chain,
+        "wallet": wallet,
+        "attempt_no": attempt_no,
+        "raw": signed.raw,
+        "tx_hash": signed.tx_hash,
+        "built_at_block": signed.built_at_block,
+        "now_ms": now_ms,
+    }
+    try:
+        await _write(connection, "store_signed", held, parameters)
+    except Fenced:
+        cursor = await connection.execute(_TEXTS["read_fence"], _name(held))
+        if await cursor.fetchone() == (held.fence,):
+            raise Halted(
+                f"order {held.order_id}: payouts on {chain} were stopped before it was signed"
+            ) from None
+        raise
 
 
-async def store_unpayable(connection: AsyncConnection, held: Claim, cause: str, now_ms: int) -> None:
-    """Write down that nothing is signed and never will be. Raises Fenced; then nothing must be failed."""
-    await _write(connection, "store_unpayable", held, {**_name(held), "cause": cause, "now_ms": now_ms})
-
-
-async def release(connection: AsyncConnection, held: Claim, until_ms: int, failures: int) -> None:
-    """Give the claim up and let the order rest until a moment. Raises Fenced."""
-    await _write(connection, "release", held, {**_name(held), "until_ms": until_ms, "failures": failures})
-
-
-async def freeze(connection: AsyncConnection, held: Claim, cause: str, now_ms: int, *, wallet: bool) -> None:
-    """Stop the order until it is thawed; with `wallet` new payouts on its chain too. Raises Fenced."""
-    await _write(
-        connection, "freeze", held, {**_name(held), "cause": cause, "now_ms": now_ms, "wallet": wallet}
+async def mark_broadcast(connection: AsyncConnection, held: Claim, attempt_no: int, now_ms: int) -> None:
+    """Note when a node first took the bytes. Nothing hangs on it."""
+    await connection.execute(
+        _TEXTS["mark_broadcast"], {**_name(held), "attempt_no": attempt_no, "now_ms": now_ms}
     )
+
+
+async def release(
+    connection: AsyncConnection,
+    held: Claim,
+    *,
+    now_ms: int,
+    rest_ms: int,
+    failures: int = 0,
+    obstacle: Obstacle | None = None,
+) -> None:
+    """Give the claim up and let the order rest; the obstacle, if any, is what it waits for. Raises Fenced."""
+    parameters = {
+        **_name(held),
+        "now_ms": now_ms,
+        "until_ms": now_ms + rest_ms,
+        "failures": failures,
+        "obstacle_kind": obstacle.kind if obstacle else None,
+        "obstacle_cause": obstacle.cause if obstacle else None,
+    }
+    await _write(connection, "release", held, parameters)
 
 
 async def thaw(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
@@ -151,6 +260,20 @@ async def list_frozen(connection: AsyncConnection) -> list[FrozenOrder]:
     """All orders that wait for an operator, the longest waiting first."""
     cursor = await connection.execute(_TEXTS["list_frozen"])
     return [FrozenOrder(*row) for row in await cursor.fetchall()]
+
+
+async def list_hindered(connection: AsyncConnection, *, limit: int = 1000) -> list[HinderedOrder]:
+    """The orders that wait for an obstacle to pass, the longest waiting first."""
+    cursor = await connection.execute(_TEXTS["list_hindered"], {"limit": limit})
+    return [HinderedOrder(*row) for row in await cursor.fetchall()]
+
+
+async def show_payout(connection: AsyncConnection, merchant_id: int, order_id: int) -> PayoutShown | None:
+    """What the payer knows of an order; None while it has not looked at it."""
+    parameters = {"merchant_id": merchant_id, "order_id": order_id}
+    cursor = await connection.execute(_TEXTS["show_payout"], parameters)
+    row = await cursor.fetchone()
+    return None if row is None else PayoutShown(*row)
 
 
 def _name(held: Claim) -> dict[str, object]:

@@ -3,7 +3,7 @@
 
 -- name: peek_due
 -- Orders with something to do: approved ones of active merchants, those taken up, and failed ones to be refunded;
--- without the ones that are claimed or rest, are frozen, or have no bytes yet while their chain's wallet is frozen.
+-- without the ones that are claimed or rest, are frozen, or have nothing signed while their chain's payouts are stopped.
 select w.merchant_id, w.order_id
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
@@ -15,9 +15,8 @@ select w.merchant_id, w.order_id
    and (p.claimed_until_ms is null or p.claimed_until_ms <= %(now_ms)s::bigint
         -- No claim or rest is this long: the clock went back.
         or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
-   and (w.status = 3 or p.decided_ms is not null or w.chain not in (
-        select x.chain from payout f join withdrawal x on x.merchant_id = f.merchant_id and x.order_id = f.order_id
-         where f.frozen_ms is not null and f.freezes_wallet))
+   and (w.status = 3 or p.signed_no > 0 or p.given_up_ms is not null or w.chain not in (
+        select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
  order by w.created_ms, w.merchant_id, w.order_id
  limit %(limit)s::int;
 
@@ -32,15 +31,23 @@ on conflict (merchant_id, order_id) do update
 returning fence, failures;
 
 -- name: read_order
--- The order, what its merchant may do now and under which version of the settings, and what was decided before.
+-- The order, what its merchant may do now and under which version of the settings, what was decided before, what it
+-- has of its hot wallet, and what hinders it since when.
 select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.notify_url, w.status, w.step_no,
        w.approved_ms, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash,
-       m.status = 'active', b.settings_version, p.raw, p.tx_hash, p.unpayable_cause
+       m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.sequence, p.obstacle_kind, p.obstacle_ms
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
   join book b on b.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+  left join payout_reservation r on r.merchant_id = w.merchant_id and r.order_id = w.order_id
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
+
+-- name: read_signed
+-- Everything that was signed for the order, the oldest first.
+select attempt_no, raw, tx_hash, built_at_block, signed_ms, broadcast_ms
+  from payout_signed where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
+ order by attempt_no;
 
 -- name: read_entry
 -- The entry that opened the order, and the hash of the entry before it, which its own hash is chained to.
@@ -55,37 +62,64 @@ select source_id, target_id, currency, amount, source_balance, target_balance
   from posting where merchant_id = %(merchant_id)s::bigint and entry_id = %(order_id)s::bigint order by posting_no;
 
 -- name: store_signed
--- The signed bytes, once for ever, before anybody broadcasts them.
-update payout set raw = %(raw)s::bytea, tx_hash = %(tx_hash)s::text, decided_ms = %(now_ms)s::bigint
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
-   and decided_ms is null and frozen_ms is null;
+-- The signed bytes, before anybody broadcasts them. The update locks the order's row, so that no later claim can be
+-- taken between the look at the fence and the insert; and it counts, so that only the one next to what was read fits.
+with held as (
+    update payout p set signed_no = p.signed_no + 1
+     where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.fence = %(fence)s::bigint
+       and p.signed_no = %(attempt_no)s::int - 1 and p.given_up_ms is null and p.frozen_ms is null
+       and not exists (select from payout_stop s where s.chain = %(chain)s::text)
+       and exists (select from hot_wallet h
+                    where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.frozen_ms is null)
+    returning p.merchant_id, p.order_id, p.signed_no)
+insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
+select merchant_id, order_id, signed_no, %(raw)s::bytea, %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
+  from held;
 
--- name: store_unpayable
--- The proof that nothing was signed and nothing ever will be: from here on no bytes can be stored.
-update payout set unpayable_cause = %(cause)s::text, decided_ms = %(now_ms)s::bigint
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
-   and decided_ms is null and frozen_ms is null;
+-- name: read_fence
+-- Whether a refused write was refused because the claim has been passed.
+select fence from payout where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
+
+-- name: mark_broadcast
+-- When a node first took the bytes, for the operator's eyes only.
+update payout_signed set broadcast_ms = %(now_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and attempt_no = %(attempt_no)s::int
+   and broadcast_ms is null;
 
 -- name: release
--- Gives the claim up; until the moment given the order rests.
-update payout set claimed_until_ms = %(until_ms)s::bigint, failures = %(failures)s::int
+-- Gives the claim up; until the moment given the order rests. What hinders it keeps the moment at which it began.
+update payout
+   set claimed_until_ms = %(until_ms)s::bigint, failures = %(failures)s::int,
+       obstacle_kind = %(obstacle_kind)s::text, obstacle_cause = %(obstacle_cause)s::text,
+       obstacle_ms = case when %(obstacle_kind)s::text is null then null
+                          when obstacle_kind = %(obstacle_kind)s::text then obstacle_ms
+                          else %(now_ms)s::bigint end
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint;
-
--- name: freeze
--- Stops the order, and when asked all new payouts of its chain, until an operator has looked.
-update payout set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bigint, freezes_wallet = %(wallet)s::boolean
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
-   and frozen_ms is null;
 
 -- name: thaw
 -- An operator's word that the order may go on; the next claim takes a higher fence as always.
-update payout set frozen_cause = null, frozen_ms = null, freezes_wallet = false
+update payout set frozen_cause = null, frozen_ms = null
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and frozen_ms is not null;
 
 -- name: list_frozen
 -- What waits for an operator, oldest first.
-select merchant_id, order_id, frozen_cause, frozen_ms, freezes_wallet
+select merchant_id, order_id, frozen_cause, frozen_ms
   from payout where frozen_ms is not null order by frozen_ms, merchant_id, order_id;
+
+-- name: list_hindered
+-- What waits for an obstacle to pass, the longest waiting first.
+select p.merchant_id, p.order_id, w.chain, p.obstacle_kind, p.obstacle_cause, p.obstacle_ms
+  from payout p join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
+ where p.obstacle_ms is not null and w.status in (0, 1, 3)
+ order by p.obstacle_ms, p.merchant_id, p.order_id limit %(limit)s::int;
+
+-- name: show_payout
+-- What the payer knows of one order.
+select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_cause, p.frozen_ms,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, r.wallet, r.sequence
+  from payout p
+  left join payout_reservation r on r.merchant_id = p.merchant_id and r.order_id = p.order_id
+ where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;
 
 -- name: peek_expired
 -- Orders past their deadline that nobody approved, page by page.

@@ -1,0 +1,261 @@
+"""`keys`: making, bringing in and showing the keys of the hot wallets and of the deposit addresses.
+
+Rules: a private key is read from standard input alone, never from an argument, where every process of the
+machine could see it; none is ever printed. The passphrase comes from the settings, or is asked for at a
+terminal. Only public keys reach the database.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption, ReasonOption
+from merchant_wallet.cli.session import Session, find_database, name_actor, read_running, run
+from merchant_wallet.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merchant_wallet.chains.keystore import Keystore
+
+app = typer.Typer(help="Make, bring in and show the keys that pay and that receive.", no_args_is_help=True)
+
+ACCOUNTS: Final = 1000
+"""How many merchants' accounts are derived ahead unless told otherwise."""
+AT_ONCE: Final = 100
+MAX_INPUT_BYTES: Final = 65_536
+BACK_UP: Final = (
+    "Back up the folder and its passphrase now, apart from each other: without both, what these addresses "
+    "hold is lost. Never bring back an older copy of signed.jsonl: by it the signer knows what it has paid."
+)
+LATER: Final = (
+    "No accounts were derived, since no database runs: run `merchant-wallet keys derive` once one does."
+)
+
+CountOption = Annotated[
+    int, typer.Option("--count", min=1, max=100_000, help="How many merchants' accounts to derive ahead.")
+]
+
+
+@app.command()
+def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Make the keys that are not there yet, print their addresses, and derive accounts for merchants ahead.
+
+    A key that is there already stays. Without a running database the accounts are left for `keys derive`.
+
+    \b
+    Examples:
+      WALLET_KEYSTORE_PASSPHRASE_FILE=/etc/wallet/passphrase merchant-wallet keys create
+      merchant-wallet keys create --count 5000 --data /srv/wallet
+    """
+    from merchant_wallet.chains.keystore import NAMES, check_passphrase, create_key, list_addresses
+    from merchant_wallet.signers import keys_folder
+
+    settings = read_running(data)
+    folder = keys_folder(settings)
+    missing = [name for name in NAMES if name not in list_addresses(folder)]
+    if not missing:
+        raise Failure(f"All keys are in {folder} already; `keys derive` adds accounts to the pool.", REFUSED)
+    passphrase = ask_passphrase(settings, confirm=True)
+    check_passphrase(folder, passphrase)
+    for name in missing:
+        terminal.note(f"Making the key {name} ...")
+        create_key(folder, name, passphrase)
+    derived = _derive_if_possible(settings, passphrase, count)
+    terminal.print_answer({**_describe(folder), "accountsDerived": derived}, as_json)
+    terminal.note(BACK_UP)
+
+
+@app.command("import")
+def import_(
+    name: Annotated[
+        Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="Whose hot wallet: ERC20 or TRC20.")
+    ],
+    file_passphrase: Annotated[
+        typer.FileText | None,
+        typer.Option(
+            "--file-passphrase",
+            metavar="PATH",
+            help="File with the passphrase of the key file typed in. Default: the keystore's own.",
+        ),
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in a hot wallet's key from standard input: a geth key file (version 3), or 64 hex digits.
+
+    \b
+    Example:
+      merchant-wallet keys import ERC20 < UTC--2026-01-01T00-00-00Z--0123abcd
+    """
+    from merchant_wallet.chains.keystore import check_passphrase, keep_key, read_secret
+    from merchant_wallet.signers import keys_folder
+
+    settings = read_running(data)
+    folder = keys_folder(settings)
+    typed = sys.stdin.buffer.read(MAX_INPUT_BYTES)
+    passphrase = ask_passphrase(settings, confirm=True)
+    check_passphrase(folder, passphrase)
+    own = file_passphrase.read().rstrip("\r\n") if file_passphrase else passphrase
+    keep_key(folder, name, read_secret(typed, own), passphrase)
+    terminal.print_answer(_describe(folder), as_json)
+    terminal.note(BACK_UP)
+
+
+@app.command()
+def derive(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Derive further accounts for merchants to come, from the seed in the keystore.
+
+    Only public keys go into the database.
+
+    \b
+    Example:
+      merchant-wallet keys derive --count 5000
+    """
+    settings = read_running(data)
+    passphrase = ask_passphrase(settings)
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.chains.keystore import open_keystore
+        from merchant_wallet.signers import keys_folder
+
+        keystore = open_keystore(keys_folder(settings), passphrase)
+        return {"accountsDerived": await _fill_pool(session, keystore, count), **await _level(session)}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("show-addresses")
+def show_addresses(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show the hot wallets' addresses, as the key files name them; needs no passphrase.
+
+    \b
+    Example:
+      merchant-wallet keys show-addresses --json
+    """
+    from merchant_wallet.chains.keystore import list_addresses
+    from merchant_wallet.signers import keys_folder
+
+    settings = read_running(data)
+    folder = keys_folder(settings)
+    if not list_addresses(folder):
+        raise Failure(f"There are no keys in {folder}: make them with `merchant-wallet keys create`.")
+    terminal.print_answer(_describe(folder), as_json)
+
+
+@app.command()
+def release(
+    order_id: Annotated[int, typer.Argument(metavar="ORDER", min=1, help="The withdrawal's orderId.")],
+    reason: ReasonOption,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let the signer sign an order anew that it refuses, since it signed it at another place or time before.
+
+    Only when nothing signed for the order can count any more: look on the chain first, since by this the
+    order could be paid twice. Recipient and amount stay as they were signed.
+
+    \b
+    Example:
+      merchant-wallet keys release 8589934597 --reason "place 12 was spent by a fill, block 19000000"
+    """
+    from merchant_wallet.chains.keystore import JOURNAL, list_addresses
+    from merchant_wallet.chains.signer import SigningRefused
+    from merchant_wallet.chains.signing_journal import Release, SigningJournal
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.signers import keys_folder
+
+    folder = keys_folder(read_running(data))
+    if not list_addresses(folder):
+        raise Failure(f"There are no keys in {folder}.")
+    word = Release(now_ms(), order_id, name_actor(), reason)
+    try:
+        SigningJournal(folder / JOURNAL, 0, 0).release(word)
+    except SigningRefused as refused:
+        raise Failure(f"Not released: {refused}.") from refused
+    terminal.print_answer({"orderId": order_id, "released": True}, as_json)
+
+
+def _describe(folder: "Path") -> dict[str, Any]:
+    from merchant_wallet.chains.addresses import COIN_TYPES, format_address
+    from merchant_wallet.chains.keystore import SEED, list_addresses
+
+    found = list_addresses(folder)
+    return {
+        "folder": str(folder),
+        **{chain: format_address(chain, found[chain]) if chain in found else None for chain in COIN_TYPES},
+        "seed": SEED in found,
+    }
+
+
+def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
+    """The keystore's passphrase from the settings, else typed by whoever sits there. Raises Failure."""
+    from merchant_wallet.signers import read_passphrase
+
+    found = read_passphrase(settings)
+    if found is not None:
+        return found
+    if not sys.stdin.isatty():
+        raise Failure(
+            "The keystore's passphrase is not known: set WALLET_KEYSTORE_PASSPHRASE_FILE.", UNREACHABLE
+        )
+    typed: str = typer.prompt(
+        "Passphrase of the keystore", hide_input=True, confirmation_prompt=confirm, err=True
+    )
+    return typed
+
+
+def _derive_if_possible(settings: Settings, passphrase: str, count: int) -> int:
+    from merchant_wallet.chains.keystore import open_keystore
+    from merchant_wallet.signers import keys_folder
+
+    try:
+        find_database(settings)
+    except Failure:
+        terminal.note(LATER)
+        return 0
+    keystore = open_keystore(keys_folder(settings), passphrase)
+
+    async def act(session: Session) -> int:
+        return await _fill_pool(session, keystore, count)
+
+    return run(settings.data, act)
+
+
+async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
+    """Put `count` further accounts into the pool, a hundred at a time. Raises Failure."""
+    from merchant_wallet.merchants import pool
+
+    edges = await pool.edges(session.conn)
+    for edge in edges:
+        if dict(keystore.derive_accounts(edge.account_no, 1)) != {edge.account_no: edge.xpubs}:
+            raise Failure(
+                "The database's accounts come from another seed than this keystore's; nothing was added."
+            )
+    progress = terminal.Progress()
+    accounts = keystore.derive_accounts(edges[-1].account_no + 1 if edges else 0, count)
+    for done, batch in enumerate(_in_batches(accounts)):
+        await pool.add(session.conn, batch)
+        progress.tell(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
+    progress.end()
+    return count
+
+
+def _in_batches(
+    accounts: "Iterator[tuple[int, dict[str, str]]]",
+) -> "Iterator[list[tuple[int, dict[str, str]]]]":
+    from itertools import islice
+
+    while batch := list(islice(accounts, AT_ONCE)):
+        yield batch
+
+
+async def _level(session: Session) -> dict[str, int]:
+    from merchant_wallet.merchants import pool
+
+    level = await pool.level(session.conn)
+    return {"accounts": level.accounts, "freeAccounts": level.free}

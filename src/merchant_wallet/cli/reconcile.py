@@ -1,0 +1,214 @@
+"""`reconcile`: the books held against the chains, and what operators moved themselves."""
+
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, Failure
+from merchant_wallet.cli.options import AmountArgument, DataOption, JsonOption, read_amount
+from merchant_wallet.cli.session import Session, name_actor, run
+
+app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+
+Chain = Literal["ERC20", "TRC20"]
+CHAIN_COLUMNS: Final = (
+    "chainType",
+    "sound",
+    "block",
+    "books",
+    "chain",
+    "hotWallets",
+    "unswept",
+    "explained",
+    "unexplained",
+)
+LINE_COLUMNS: Final = ("chainType", "kind", "count", "effect", "alarming", "meaning")
+MOVEMENT_COLUMNS: Final = (
+    "chainType",
+    "kind",
+    "txHash",
+    "logIndex",
+    "block",
+    "sender",
+    "recipient",
+    "amount",
+)
+TREASURY_COLUMNS: Final = (
+    "chainType",
+    "no",
+    "direction",
+    "amount",
+    "txHash",
+    "reason",
+    "actor",
+    "recordedMs",
+)
+
+
+@app.callback()
+def reconcile(
+    ctx: typer.Context,
+    chain: Annotated[
+        Chain | None, typer.Option("--chain", help="Only this chain; then nothing is said of all custody.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare what should be in custody with what the chains say, and explain every difference.
+
+    Exit status 1 when something is unexplained, or calls for an operator.
+
+    \b
+    Examples:
+      merchant-wallet reconcile
+      merchant-wallet reconcile --chain TRC20 --json
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+
+    async def act(session: Session) -> dict[str, Any]:
+        from functools import partial
+
+        from merchant_wallet import db, logs
+        from merchant_wallet.custodians import Custodians
+        from merchant_wallet.reconcile import Reconciler
+
+        # What it logs on the way must not mix with the answer.
+        logs.set_up("error", session.settings.log_format)
+        base, connect = await session.open_base(), partial(db.connect, session.url)
+        custodians = Custodians(base, connect)
+        reconciler = Reconciler(connect, custodians.open)
+        try:
+            return await reconciler.reconcile(chain)
+        except LookupError as error:
+            raise Failure(f"{error}.") from error
+        finally:
+            await reconciler.close()
+            await custodians.close()
+
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+    else:
+        _print_tables(document)
+    if not document["sound"]:
+        raise typer.Exit(REFUSED)
+
+
+def _print_tables(document: dict[str, Any]) -> None:
+    compared = [each for each in document["chains"] if "cause" not in each]
+    terminal.print_table(CHAIN_COLUMNS, compared)
+    lines = [{"chainType": each["chainType"], **line} for each in compared for line in each["lines"]]
+    if lines:
+        terminal.print_table(LINE_COLUMNS, lines)
+    movements = [
+        {"chainType": line["chainType"], "kind": line["kind"], **movement}
+        for line in lines
+        for movement in line["movements"]
+    ]
+    if movements:
+        terminal.print_table(MOVEMENT_COLUMNS, movements)
+    custody = document["custody"]
+    terminal.print_answer({name: custody[name] for name in ("held", "owed", "shortage")}, False)
+    for each in document["chains"]:
+        if "cause" in each:
+            terminal.note(f"{each['chainType']} could not be compared: {each['cause']}")
+    for currency, amount in document["imbalance"].items():
+        terminal.note(
+            f"The books' accounts of {currency} add up to {amount} instead of 0: see `book verify`."
+        )
+    terminal.note("Sound." if document["sound"] else "An operator must look.")
+
+
+@app.command()
+def record(
+    direction: Annotated[
+        Literal["IN", "OUT"],
+        typer.Argument(metavar="IN|OUT", help="Into custody or out of it.", show_default=False),
+    ],
+    chain: Annotated[Chain, typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.", show_default=False)],
+    amount: AmountArgument,
+    tx_hash: Annotated[str, typer.Option("--tx", metavar="HASH", help="The transaction that moved it.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record USDT that you moved yourself: into a hot wallet, or out of it. No book changes.
+
+    Record it once it is final, with all that the transaction moved. A mistake is corrected by one the other
+    way round.
+
+    \b
+    Example:
+      merchant-wallet reconcile record IN ERC20 5000 --tx 0x12… --reason "float for October"
+    """
+    units, name = read_amount(amount), _read_hash(chain, tx_hash)
+    if units == 0 or not reason.strip():
+        raise Failure("AMOUNT must be more than 0, and --reason must say why.")
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet import custody_records
+        from merchant_wallet.clock import now_ms
+
+        actor = name_actor()
+        number = await custody_records.record_treasury(
+            session.conn,
+            chain,
+            direction,
+            units,
+            tx_hash=name,
+            reason=reason,
+            actor=actor,
+            now_ms=now_ms(),
+        )
+        if number is None:
+            raise Failure("The same movement is recorded already, nothing was changed.")
+        return {"chainType": chain, "no": number, "direction": direction, "amount": amount, "txHash": name}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def treasury(
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what operators have recorded, the newest first.
+
+    \b
+    Example:
+      merchant-wallet reconcile treasury
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet import custody_records
+        from merchant_wallet.money import format_units
+
+        shown = await custody_records.list_treasury(session.conn, limit)
+        return {
+            "treasury": [
+                {
+                    "chainType": each.chain,
+                    "no": each.movement_no,
+                    "direction": each.direction,
+                    "amount": format_units(each.amount_units),
+                    "txHash": each.tx_hash,
+                    "reason": each.reason,
+                    "actor": each.actor,
+                    "recordedMs": each.recorded_ms,
+                }
+                for each in shown
+            ]
+        }
+
+    terminal.print_list(run(data, act), "treasury", TREASURY_COLUMNS, as_json)
+
+
+def _read_hash(chain: str, text: str) -> str:
+    """A transaction's hash as its chain writes it. Raises Failure."""
+    digits = text.lower().removeprefix("0x")
+    if len(digits) != 64 or not all(digit in "0123456789abcdef" for digit in digits):
+        raise Failure("--tx must be the transaction's hash, 64 hexadecimal digits.")
+    return f"0x{digits}" if chain == "ERC20" else digits

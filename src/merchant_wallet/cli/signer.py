@@ -1,0 +1,60 @@
+"""`signer`: the process that holds the keys, so that no worker has to."""
+
+import asyncio
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merchant_wallet.cli.failures import REFUSED, Failure
+from merchant_wallet.cli.keys import ask_passphrase
+from merchant_wallet.cli.options import DataOption
+from merchant_wallet.cli.session import read_settings
+
+if TYPE_CHECKING:
+    from merchant_wallet.chains.signer import Signer
+
+app = typer.Typer()
+
+
+@app.command()
+def signer(
+    socket: Annotated[
+        Path,
+        typer.Option("--socket", metavar="PATH", help="Where to listen; the same user's workers may ask."),
+    ],
+    data: DataOption = None,
+) -> None:
+    """Hold the keys and sign for workers that have WALLET_SIGNER_SOCKET set, until Ctrl-C or SIGTERM.
+
+    It needs no database and no network. Limits, token contracts and fee caps are its own settings'. Prints
+    `ready: PATH` once it listens.
+
+    \b
+    Example:
+      merchant-wallet signer --socket /run/wallet/signer.sock --data /srv/wallet
+    """
+    settings = read_settings(data)
+    from merchant_wallet import logs
+    from merchant_wallet.signers import open_local_signer
+
+    logs.set_up(settings.log_level, settings.log_format)
+    # A core dump would hold the keys.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket))
+
+
+async def _serve(holder: "Signer", path: Path) -> None:
+    from merchant_wallet.chains.signer_socket import SignerServer, SocketTaken
+    from merchant_wallet.parent import stop_event
+
+    stop = stop_event()
+    server = SignerServer(holder, path)
+    try:
+        await server.open()
+    except SocketTaken as error:
+        raise Failure(str(error), REFUSED) from error
+    typer.echo(f"ready: {path}")
+    await stop.wait()
+    await server.close()

@@ -1,0 +1,320 @@
+"""`sweep`: what lies at deposit addresses, what bringing it to the hot wallet would cost, and doing it."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, Failure
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import Session, name_actor, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.chains.sweeps import Sweeper
+    from merchant_wallet.sweeps.plan import Proposal, Terms
+    from merchant_wallet.sweeps.runner import SweepRunner
+    from merchant_wallet.sweeps.store import SweepShown
+
+app = typer.Typer(
+    help="Bring deposits to the hot wallet, for less than a set share of them.", no_args_is_help=True
+)
+
+Chain = Literal["ERC20", "TRC20"]
+ChainOption = Annotated[
+    Chain | None, typer.Option("--chain", metavar="CHAIN", help="Only ERC20 or TRC20.", show_default=False)
+]
+
+PLAN_COLUMNS: Final = (
+    "chainType",
+    "address",
+    "merchantId",
+    "balance",
+    "fuel",
+    "fuelFee",
+    "tokenFee",
+    "cost",
+    "costUsdt",
+    "share",
+    "verdict",
+)
+SWEEP_COLUMNS: Final = (
+    "sweepId",
+    "chainType",
+    "address",
+    "amount",
+    "step",
+    "fuel",
+    "fuelFee",
+    "tokenFee",
+    "tokenTxHash",
+    "why",
+)
+NOTHING_IN_SANDBOX: Final = "There is nothing to sweep: the sandbox's chains hold no real deposits."
+GOES_ON: Final = "What is under way goes on with the workers, or with the next `merchant-wallet sweep run`."
+INTERVAL_S: Final = 3.0
+MOST_SHOWN: Final = 1000
+WHY: Final = {
+    "small": "less than WALLET_SWEEP_MINIMUM",
+    "dear": "costs more than WALLET_SWEEP_SHARE, or than the chain's fee cap",
+    "later": "others come first, see WALLET_SWEEP_AT_ONCE",
+    "unpriced": "the coin's price is not set",
+}
+
+
+@app.command()
+def plan(
+    chain: ChainOption = None,
+    again: Annotated[bool, typer.Option("--again", help="As if nothing had failed before.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what lies at deposit addresses, what moving it may cost at the most, and whether it is worth it.
+
+    Costs are in the chain's own coin and, at the price that you have set, in USDT. Nothing is sent.
+
+    \b
+    Example:
+      merchant-wallet sweep plan
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.chains.sweeps import NoSigner
+        from merchant_wallet.nodes import open_sweepers
+        from merchant_wallet.sweeps import store
+
+        if session.settings.sandbox:
+            return {"addresses": [], "note": NOTHING_IN_SANDBOX}
+        wallets = {name: await store.read_wallet(session.conn, name) for name in _chosen(chain)}
+        known = {name: wallet for name, wallet in wallets.items() if wallet is not None}
+        sweepers = open_sweepers(session.settings, known, NoSigner())
+        if not sweepers:
+            raise Failure("No hot wallet is known yet: workers make theirs known when they begin to pay.")
+        addresses = []
+        for name, sweeper in sweepers.items():
+            try:
+                proposals = await _make_plan(session, name, sweeper, again=again, least_units=1)
+                addresses += [_describe(one) for one in proposals]
+            finally:
+                await sweeper.close()
+        return {"addresses": addresses}
+
+    document = run(data, act)
+    if "note" in document and not as_json:
+        typer.echo(document["note"])
+        return
+    terminal.print_list(document, "addresses", PLAN_COLUMNS, as_json)
+
+
+@app.command("run")
+def run_all(
+    chain: ChainOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Also where the last try failed.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take each sweep as far as it goes now, and don't wait.")
+    ] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move what is worth it to the hot wallet, and finish what was begun before.
+
+    It needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
+    beside another: nothing is moved or paid for twice.
+
+    \b
+    Example:
+      merchant-wallet sweep run
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        if session.settings.sandbox:
+            return {"sweeps": [], "note": NOTHING_IN_SANDBOX}
+        return await _sweep(session, chain, again=again, once=once)
+
+    document = run(data, act)
+    if "note" in document and not as_json:
+        typer.echo(document["note"])
+        return
+    terminal.print_list(document, "sweeps", SWEEP_COLUMNS, as_json)
+    if any(sweep["step"] == "failed" for sweep in document["sweeps"]):
+        raise typer.Exit(REFUSED)
+
+
+@app.command("list")
+def list_all(
+    chain: ChainOption = None,
+    only_open: Annotated[bool, typer.Option("--open", help="Only those under way.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_SHOWN, help="At most so many.")] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show sweeps, the newest first: how far they are, what they cost, their transactions.
+
+    \b
+    Example:
+      merchant-wallet sweep list --open
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.sweeps import store
+
+        sweeps = await store.list_sweeps(session.conn, chain=chain, only_open=only_open, limit=limit)
+        return {"sweeps": [_describe_sweep(sweep) for sweep in sweeps]}
+
+    terminal.print_list(run(data, act), "sweeps", SWEEP_COLUMNS, as_json)
+
+
+async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bool) -> dict[str, Any]:
+    from merchant_wallet import db, logs
+    from merchant_wallet.signers import open_signer
+    from merchant_wallet.sweeping import open_runner
+    from merchant_wallet.sweeps import store
+
+    # The runner's lines must not mix with the answer on standard output.
+    logs.set_up("warning", session.settings.log_format)
+    runner = await open_runner(
+        session.settings, partial(db.connect, session.url), open_signer(session.settings)
+    )
+    try:
+        sweepers = {name: runner.sweepers[name] for name in _chosen(chain) if name in runner.sweepers}
+        if not sweepers:
+            raise Failure("No chain is set up here that could be swept.")
+        await _insist_on_sound(sweepers)
+        watched = set()
+        for name, sweeper in sweepers.items():
+            watched |= {(name, sweep.sweep_id) for sweep in await store.list_open(session.conn, name)}
+            watched |= {(name, opened) for opened in await _open(session, runner, name, sweeper, again)}
+        if await _follow(session, runner, watched, once=once):
+            terminal.note(GOES_ON)
+        shown = await store.list_sweeps(session.conn, limit=MOST_SHOWN)
+    finally:
+        await runner.close()
+    return {"sweeps": [_describe_sweep(one) for one in shown if (one.chain, one.sweep_id) in watched]}
+
+
+async def _insist_on_sound(sweepers: Mapping[str, "Sweeper"]) -> None:
+    wrong = [sentence for sweeper in sweepers.values() for sentence in await sweeper.check_setup()]
+    if wrong:
+        raise Failure("Chains and settings do not fit, nothing is swept. " + " ".join(wrong))
+
+
+async def _open(
+    session: Session, runner: "SweepRunner", chain: str, sweeper: "Sweeper", again: bool
+) -> list[int]:
+    from merchant_wallet.sweeping import make_terms
+
+    terms = make_terms(session.settings, chain, sweeper)
+    if terms.coin_price_units is None:
+        terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
+        return []
+    proposals = await _make_plan(session, chain, sweeper, again=again, least_units=terms.minimum_units)
+    return await runner.open(chain, proposals, terms, name_actor())
+
+
+async def _follow(
+    session: Session, runner: "SweepRunner", watched: set[tuple[str, int]], *, once: bool
+) -> int:
+    """Take the sweeps on until none of those watched is under way; how many still are."""
+    from merchant_wallet.sweeps import store
+    from merchant_wallet.sweeps.runner import SweepsLeft
+
+    progress = terminal.Progress()
+    try:
+        while True:
+            try:
+                await runner.follow(with_unsigned=True)
+            except SweepsLeft as left:
+                terminal.note(f"{left}; they are tried again.")
+            shown = await store.list_sweeps(session.conn, only_open=True, limit=MOST_SHOWN)
+            under_way = sum((one.chain, one.sweep_id) in watched for one in shown)
+            if once or not under_way:
+                return under_way
+            progress.tell(f"{len(watched) - under_way} of {len(watched)} swept")
+            await asyncio.sleep(INTERVAL_S)
+    finally:
+        progress.end()
+
+
+async def _make_plan(
+    session: Session, chain: str, sweeper: "Sweeper", *, again: bool, least_units: int
+) -> "list[Proposal]":
+    from merchant_wallet.sweeping import make_terms
+    from merchant_wallet.sweeps import store
+    from merchant_wallet.sweeps.plan import make_plan
+    from merchant_wallet.sweeps.survey import survey
+
+    terms: Terms = make_terms(session.settings, chain, sweeper)
+    progress = terminal.Progress()
+    holdings = await survey(
+        session.conn,
+        chain,
+        sweeper,
+        minimum_units=terms.minimum_units,
+        least_units=max(1, least_units),
+        tell=lambda done, total: progress.tell(f"{chain}: {done} of {total} addresses looked at"),
+    )
+    progress.end()
+    under_way = await store.count_open(session.conn, chain)
+    return make_plan(holdings, terms, under_way=under_way, again=again)
+
+
+def _chosen(chain: Chain | None) -> tuple[str, ...]:
+    return ("ERC20", "TRC20") if chain is None else (chain,)
+
+
+def _describe(proposal: "Proposal") -> dict[str, Any]:
+    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.money import format_rate, format_units
+
+    holding, is_priced = proposal.holding, proposal.cost_units is not None
+    coin = _coin_of(holding.chain)
+    has_cost = proposal.token_fee > 0
+    return {
+        "chainType": holding.chain,
+        "address": format_address(holding.chain, holding.address),
+        "merchantId": holding.merchant_id,
+        "balance": format_units(holding.balance_units),
+        "fuel": coin(proposal.fuel) if has_cost else None,
+        "fuelFee": coin(proposal.fuel_fee) if has_cost else None,
+        "tokenFee": coin(proposal.token_fee) if has_cost else None,
+        "cost": coin(proposal.cost) if has_cost else None,
+        "costUsdt": format_units(proposal.cost_units or 0) if is_priced else None,
+        "share": format_rate(proposal.share_e8 or 0) if is_priced else None,
+        "verdict": proposal.verdict,
+        "why": holding.hindrance or holding.failed_cause or WHY.get(proposal.verdict),
+    }
+
+
+def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
+    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.money import format_units
+
+    coin = _coin_of(sweep.chain)
+    return {
+        "sweepId": sweep.sweep_id,
+        "chainType": sweep.chain,
+        "address": format_address(sweep.chain, sweep.address),
+        "merchantId": sweep.merchant_id,
+        "amount": format_units(sweep.amount_units),
+        "coinPrice": format_units(sweep.coin_price_units),
+        "step": sweep.step,
+        "fuel": coin(sweep.fuel),
+        "fuelFee": None if sweep.fuel_fee is None else coin(sweep.fuel_fee),
+        "fuelTxHash": sweep.fuel_tx_hash,
+        "tokenFee": None if sweep.token_fee is None else coin(sweep.token_fee),
+        "tokenTxHash": sweep.token_tx_hash,
+        "why": sweep.cause or sweep.obstacle,
+        "actor": sweep.actor,
+        "openedMs": sweep.opened_ms,
+        "endedMs": sweep.ended_ms,
+    }
+
+
+def _coin_of(chain: str) -> Any:
+    """How amounts of a chain's own coin are written."""
+    from merchant_wallet.setting_forms import show_coins
+    from merchant_wallet.sweeping import COIN_DECIMALS
+
+    return show_coins(COIN_DECIMALS[chain])

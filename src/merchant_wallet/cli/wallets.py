@@ -1,0 +1,172 @@
+"""`wallets`: the hot wallets that pay withdrawals, what keeps them from it, and an operator's word on it."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import Session, name_actor, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.withdrawals.hot_wallets import WalletShown
+
+app = typer.Typer(help="Look at the hot wallets, stop them and let them go on.", no_args_is_help=True)
+
+WALLET_COLUMNS: Final = (
+    "chainType",
+    "address",
+    "funds",
+    "promised",
+    "openOrders",
+    "nextSequence",
+    "checkedMs",
+    "frozenMs",
+    "frozenCause",
+)
+STOP_COLUMNS: Final = ("chainType", "actor", "cause", "sinceMs")
+WAITING_COLUMNS: Final = ("merchantId", "orderId", "chainType", "obstacle", "cause", "sinceMs")
+MOST_WAITING: Final = 100
+
+ChainArgument = Annotated[
+    Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.", show_default=False)
+]
+
+WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks next.")]
+
+
+@app.command("list")
+def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show every hot wallet, who stopped payouts and why, and the withdrawals that wait for an obstacle.
+
+    \b
+    Example:
+      merchant-wallet wallets list
+    """
+    document = run(data, _read)
+    if as_json:
+        terminal.print_document(document)
+        return
+    terminal.print_table(WALLET_COLUMNS, document["wallets"])
+    if document["stops"]:
+        terminal.print_table(STOP_COLUMNS, document["stops"])
+    if document["waiting"]:
+        terminal.print_table(WAITING_COLUMNS, document["waiting"])
+
+
+@app.command()
+def freeze(
+    chain: ChainArgument, reason: WhyOption, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Let nothing new be signed on a chain; what was signed before goes on to its end.
+
+    \b
+    Example:
+      merchant-wallet wallets freeze ERC20 --reason "the node shows odd balances"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.withdrawals.stops import stop_payouts
+
+        if not await stop_payouts(session.conn, chain, name_actor(), reason, now_ms()):
+            raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
+        return await _read(session)
+
+    terminal.print_list(run(data, act), "stops", STOP_COLUMNS, as_json)
+
+
+@app.command()
+def thaw(chain: ChainArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let a chain's payouts go on, once you have seen that wallet, books and chain agree.
+
+    It takes back every stop, be it yours or not, and thaws the wallet. Frozen orders stay frozen: see
+    `withdrawals thaw`.
+
+    \b
+    Example:
+      merchant-wallet wallets thaw ERC20
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.withdrawals.hot_wallets import thaw_wallet
+        from merchant_wallet.withdrawals.stops import list_stops, resume_payouts
+
+        thawed = await thaw_wallet(session.conn, chain)
+        for stop in await list_stops(session.conn):
+            if stop.chain == chain:
+                thawed |= await resume_payouts(session.conn, chain, stop.actor)
+        if not thawed:
+            raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
+        return await _read(session)
+
+    terminal.print_list(run(data, act), "wallets", WALLET_COLUMNS, as_json)
+
+
+async def _read(session: Session) -> dict[str, Any]:
+    from merchant_wallet.withdrawals.hot_wallets import list_wallets
+    from merchant_wallet.withdrawals.payouts import list_hindered
+    from merchant_wallet.withdrawals.stops import list_stops
+
+    stops = [
+        {"chainType": stop.chain, "actor": stop.actor, "cause": stop.cause, "sinceMs": stop.since_ms}
+        for stop in await list_stops(session.conn)
+    ]
+    waiting = [
+        {
+            "merchantId": order.merchant_id,
+            "orderId": order.order_id,
+            "chainType": order.chain,
+            "obstacle": order.kind,
+            "cause": order.cause,
+            "sinceMs": order.since_ms,
+        }
+        for order in await list_hindered(session.conn, limit=MOST_WAITING)
+    ]
+    wallets = [_describe(wallet) for wallet in await list_wallets(session.conn)]
+    return {"wallets": wallets, "stops": stops, "waiting": waiting}
+
+
+def _describe(wallet: "WalletShown") -> dict[str, Any]:
+    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.money import format_units
+
+    funds = None if wallet.funds_units is None else format_units(wallet.funds_units)
+    return {
+        "chainType": wallet.chain,
+        "address": format_address(wallet.chain, wallet.address),
+        "funds": funds,
+        "promised": format_units(wallet.open_units),
+        "openOrders": wallet.open_orders,
+        "nextSequence": wallet.next_sequence,
+        "checkedMs": wallet.checked_ms,
+        "frozenMs": wallet.frozen_ms,
+        "frozenCause": wallet.frozen_cause,
+    }
+
+
+async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
+    """What the payer knows of an order, and all that it signed for it; for `withdrawals show`."""
+    from merchant_wallet.withdrawals.payouts import read_signed, show_payout
+
+    shown = await show_payout(session.conn, merchant_id, order_id)
+    attempts = [
+        {
+            "attemptNo": stored.attempt_no,
+            "txHash": stored.signed.tx_hash,
+            "signedMs": stored.signed_ms,
+            "broadcastMs": stored.broadcast_ms,
+        }
+        for stored in await read_signed(session.conn, merchant_id, order_id)
+    ]
+    return {
+        "sequence": shown and shown.sequence,
+        "obstacle": shown and shown.obstacle_kind,
+        "obstacleCause": shown and shown.obstacle_cause,
+        "obstacleSinceMs": shown and shown.obstacle_ms,
+        "givenUpCause": shown and shown.given_up_cause,
+        "frozenMs": shown and shown.frozen_ms,
+        "frozenCause": shown and shown.frozen_cause,
+        "attempts": attempts,
+    }

@@ -1,0 +1,36 @@
+"""The addresses that no withdrawal may go to, since what is sent there is lost or only goes around.
+
+Rules: the zero address and the tokens' contracts never change; the hot wallets are read from the database
+from time to time, since the worker side makes them known there. The payer does not pay its own wallet either.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from merchant_wallet.withdrawals.hot_wallets import list_addresses
+from merchant_wallet.workers import Connect, Line, repeat
+
+REFRESH_INTERVAL_S = 10.0
+
+
+class ForbiddenAddresses:
+    """A set of addresses, 20 bytes each, that grows with the hot wallets."""
+
+    def __init__(self, fixed: Iterable[bytes], connect: Connect) -> None:
+        self._fixed = frozenset(fixed)
+        self._addresses = self._fixed
+        self._line = Line(connect)
+
+    def __contains__(self, address: object) -> bool:
+        return address in self._addresses
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read the hot wallets anew until told to stop; what was read last stays while that fails."""
+        try:
+            await repeat("hot wallets", self.refresh, stop=stop, interval_s=REFRESH_INTERVAL_S)
+        finally:
+            await self._line.close()
+
+    async def refresh(self) -> None:
+        """Read the hot wallets. Raises `psycopg.Error`."""
+        self._addresses = self._fixed | await list_addresses(await self._line.get())

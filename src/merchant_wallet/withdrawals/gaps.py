@@ -1,0 +1,132 @@
+"""The worker that fills places which no payout takes, where a chain numbers a wallet's transactions.
+
+Rules: a place is only ever filled when nothing was signed for it and nothing but fills ever will be, which
+the database holds. A fill moves nothing, so that two processes may fill the same place; still its bytes are
+committed before they are sent. Statements are in `gaps.sql`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
+from merchant_wallet.clock import now_ms
+from merchant_wallet.db import Queries
+from merchant_wallet.withdrawals import hot_wallets, reservations
+from merchant_wallet.withdrawals.timely import TimelyChain
+from merchant_wallet.workers import Connect, Line, repeat
+
+QUERIES: Final = Queries(Path(__file__).with_name("gaps.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+POLL_INTERVAL_S: Final = 5.0
+PATIENCE_MS: Final = 60_000
+"""How long a place may be left free while later ones wait for it, unless it is set otherwise."""
+REPLACE_MS: Final = 300_000
+"""A fill that was not needed no longer after this is signed again with higher fees."""
+
+log = structlog.get_logger(__name__)
+
+
+class GapsLeft(Exception):
+    """Some places could not be filled this time; each was logged."""
+
+
+class GapFiller:
+    """One worker for all chains that number their wallets' transactions."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        chains: Mapping[str, Chain],
+        *,
+        patience_ms: int = PATIENCE_MS,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._line = Line(connect)
+        self._chains = {name: TimelyChain(chain) for name, chain in chains.items() if chain.is_sequenced}
+        self._patience_ms = patience_ms
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Fill gaps until told to stop, then close the connection."""
+        try:
+            await repeat("gaps", self.fill_gaps, stop=stop, interval_s=interval_s)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+    async def fill_gaps(self) -> int:
+        """Look after every gap there is now; gives how many there were. Raises GapsLeft at the end."""
+        count, left = 0, 0
+        for name, chain in self._chains.items():
+            for sequence in await self._find_gaps(name, chain):
+                count += 1
+                try:
+                    await self._fill(name, chain, sequence)
+                except Exception as error:
+                    left += 1
+                    log.error("gap not filled", chain=name, sequence=sequence, error=repr(error))
+        if left:
+            raise GapsLeft(f"{left} places could not be filled")
+        return count
+
+    async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
+        connection, now = await self._line.get(), self._clock()
+        if await hot_wallets.is_frozen(connection, name):
+            return []
+        before_ms = now - self._patience_ms
+        parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
+        await reservations.give_back_idle(connection, name, chain.wallet, before_ms)
+        await connection.execute(_TEXTS["close_gaps"], parameters)
+        await connection.execute(_TEXTS["adopt_gaps"], parameters)
+        cursor = await connection.execute(_TEXTS["list_gaps"], parameters)
+        return [sequence for (sequence,) in await cursor.fetchall()]
+
+    async def _fill(self, name: str, chain: Chain, sequence: int) -> None:
+        """See that the place has a fill, that is not too old, and send it (again)."""
+        connection, now = await self._line.get(), self._clock()
+        place = {"chain": name, "wallet": chain.wallet, "sequence": sequence}
+        stored, signed_ms = await _read_fillers(connection, place)
+        if not stored or now - signed_ms >= REPLACE_MS:
+            try:
+                fill = await chain.fill(sequence, stored)
+            except Hindered as hindered:
+                log.warning("gap can't be filled yet", chain=name, sequence=sequence, cause=str(hindered))
+            else:
+                await _store_filler(connection, place, len(stored) + 1, fill, now)
+                log.info("gap filled", chain=name, sequence=sequence, tx_hash=fill.tx_hash)
+                stored, _ = await _read_fillers(connection, place)
+        if stored:
+            await chain.broadcast(stored[-1].raw)
+
+
+async def _read_fillers(
+    connection: AsyncConnection, place: dict[str, object]
+) -> tuple[list[SignedTransfer], int]:
+    """What was signed for the place, and when the newest was."""
+    cursor = await connection.execute(_TEXTS["read_fillers"], place)
+    rows = await cursor.fetchall()
+    stored = [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block, _ in rows]
+    return stored, rows[-1][3] if rows else 0
+
+
+async def _store_filler(
+    connection: AsyncConnection, place: dict[str, object], attempt_no: int, fill: SignedTransfer, now_ms: int
+) -> None:
+    parameters = {
+        **place,
+        "attempt_no": attempt_no,
+        "raw": fill.raw,
+        "tx_hash": fill.tx_hash,
+        "built_at_block": fill.built_at_block,
+        "now_ms": now_ms,
+    }
+    await connection.execute(_TEXTS["store_filler"], parameters)

@@ -1,0 +1,85 @@
+"""One chain's hot wallet as the payer uses it: opened once, looked at from time to time, reserved from.
+
+Rules: what the chain says of the wallet is written down with the number of payouts that had ended before the
+question, so that no unit is promised twice, be the answer as old as it may. A stranger's use of the wallet's
+places freezes it.
+"""
+
+from collections.abc import Callable
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.chains.protocol import Chain, Hindered, Obstacle
+from merchant_wallet.money import USDT, format_units
+from merchant_wallet.withdrawals import hot_wallets, reservations
+from merchant_wallet.withdrawals.payouts import Claim, Reservation
+from merchant_wallet.withdrawals.reservations import Wanted
+
+LOOKS = 2
+
+log = structlog.get_logger(__name__)
+
+
+class Purse:
+    """What pays on one chain."""
+
+    def __init__(self, name: str, chain: Chain, clock: Callable[[], int]) -> None:
+        self.name = name
+        self.chain = chain
+        self._clock = clock
+        self._is_open = False
+
+    async def open(self, connection: AsyncConnection) -> None:
+        """See that the chain's wallet is the one that there is a key of here.
+
+        Raises `hot_wallets.WalletMoved`.
+        """
+        if not self._is_open:
+            await hot_wallets.open_wallet(connection, self.name, self.chain.wallet)
+            self._is_open = True
+
+    async def reserve(self, connection: AsyncConnection, held: Claim, amount_units: int) -> Reservation:
+        """Set money, and a place where there are places, aside for an order.
+
+        Raises Hindered when the wallet holds too little or is stopped, Fenced, WalletMoved and what the
+        chain raises.
+        """
+        wanted = Wanted(self.name, self.chain.wallet, self.chain.is_sequenced, amount_units)
+        found = await reservations.reserve(connection, held, wanted, self._clock())
+        for _ in range(LOOKS):
+            if isinstance(found, Reservation) or found.settled:
+                break
+            await self.look(connection)
+            found = await reservations.reserve(connection, held, wanted, self._clock())
+        if isinstance(found, Reservation):
+            return found
+        raise Hindered(
+            Obstacle(
+                "funds",
+                f"the hot wallet of {self.name} has {format_units(max(found.free_units, 0))} {USDT} free, "
+                f"{format_units(amount_units)} are needed",
+            )
+        )
+
+    async def look(self, connection: AsyncConnection) -> None:
+        """Ask the chain what the wallet holds, and write it down. Raises what the chain raises."""
+        spent_no = await hot_wallets.read_spent_no(connection, self.name)
+        sequence = await self.chain.next_sequence() if self.chain.is_sequenced else None
+        funds_units = await self.chain.funds()
+        cause = await hot_wallets.record_look(
+            connection,
+            self.name,
+            self.chain.wallet,
+            spent_no=spent_no,
+            funds_units=funds_units,
+            sequence=sequence,
+            now_ms=self._clock(),
+        )
+        if cause is not None:
+            log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
+
+    async def freeze(self, connection: AsyncConnection, cause: str) -> None:
+        """Let this wallet sign nothing until an operator has looked."""
+        if await hot_wallets.freeze_wallet(connection, self.name, cause, self._clock()):
+            log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)

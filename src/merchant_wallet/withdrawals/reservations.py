@@ -1,0 +1,157 @@
+"""What an order has of its hot wallet, so much money and where there are places a place, and how it ends.
+
+Rules: each function is one transaction under the order's fence, which locks the order's payout first and the
+wallet's row second. Nothing is signed without a reservation. It is given back only while nothing was signed;
+after that it stays, and is spent by what the chain did. Raises `payouts.Fenced` when a later claim has taken
+the order, and `psycopg.Error`. Moments are milliseconds, amounts units of 10^-6.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.db import Queries
+from merchant_wallet.withdrawals import hot_wallets
+from merchant_wallet.withdrawals.payouts import Claim, Fenced, Reservation
+
+QUERIES: Final = Queries(Path(__file__).with_name("reservations.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+FUNDS_MS: Final = 10_000
+"""For so long what the chain said of a wallet is gone by."""
+SHORTAGE_MS: Final = 2_000
+"""For so long too little is taken for too little without another question."""
+
+
+class Wanted(msgspec.Struct, frozen=True, gc=False):
+    """What is asked of which wallet; with `sequenced` a place too."""
+
+    chain: str
+    wallet: bytes
+    sequenced: bool
+    amount_units: int
+
+
+class Shortage(msgspec.Struct, frozen=True, gc=False):
+    """Nothing was reserved: so much is free, as far as is known. Unless that is `settled`, ask the chain."""
+
+    free_units: int
+    settled: bool
+
+
+async def reserve(
+    connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int
+) -> Reservation | Shortage:
+    """Set money, and a place, aside for an order. Raises Fenced, Hindered, `hot_wallets.WalletMoved`."""
+    async with connection.transaction():
+        await _write(connection, "hold_fence", held, {})
+        parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
+        cursor = await connection.execute(_TEXTS["lock_wallet"], parameters)
+        row = await cursor.fetchone()
+        if row is None:
+            raise hot_wallets.WalletMoved(
+                f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
+            )
+        next_sequence, funds, funds_spent_no, spent_no, checked_ms, _ = row
+        if halts := await hot_wallets.find_halts(connection, wanted.chain):
+            raise Hindered(Obstacle("stopped", halts[0]))
+        if funds is None or (wanted.sequenced and next_sequence is None):
+            return Shortage(0, settled=False)
+        cursor = await connection.execute(
+            _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_spent_no": funds_spent_no}
+        )
+        [(reserved,)] = await cursor.fetchall()
+        age_ms = now_ms - checked_ms
+        if funds - reserved < wanted.amount_units or not 0 <= age_ms <= FUNDS_MS:
+            settled = funds_spent_no == spent_no and 0 <= age_ms <= SHORTAGE_MS
+            return Shortage(funds - reserved, settled)
+        return await _insert(connection, held, wanted, now_ms)
+
+
+async def _insert(connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int) -> Reservation:
+    parameters = {**_name(held), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
+    sequence = await _take_place(connection, parameters) if wanted.sequenced else None
+    parameters |= {"sequence": sequence, "amount": wanted.amount_units}
+    await connection.execute(_TEXTS["insert_reservation"], parameters)
+    return Reservation(wanted.wallet, sequence)
+
+
+async def _take_place(connection: AsyncConnection, parameters: dict[str, object]) -> int:
+    """A place for the order: the lowest that was given back, else the next."""
+    for name in ("take_free_place", "take_next_place"):
+        cursor = await connection.execute(_TEXTS[name], parameters)
+        if row := await cursor.fetchone():
+            return int(row[0])
+    raise LookupError(f"the hot wallet of {parameters['chain']} has no next place")
+
+
+async def give_back(connection: AsyncConnection, held: Claim, now_ms: int) -> None:
+    """Give back what the order has, which must not have been signed for. Raises Fenced."""
+    async with connection.transaction():
+        await _write(connection, "hold_fence", held, {})
+        await connection.execute(_TEXTS["drop_reservation"], {**_name(held), "now_ms": now_ms})
+
+
+async def give_up(
+    connection: AsyncConnection,
+    held: Claim,
+    cause: str,
+    now_ms: int,
+    *,
+    signed_no: int,
+    chain: str,
+    wallet_fault: str | None = None,
+) -> None:
+    """Write down for ever that the order can't be paid, by a proof that took all `signed_no` into account.
+
+    From here on nothing can be signed for it. With `wallet_fault` its wallet freezes in the same commit.
+    Raises Fenced, also when more than `signed_no` transfers are written down: the proof is void then.
+    """
+    parameters = {"cause": cause, "now_ms": now_ms, "signed_no": signed_no}
+    async with connection.transaction():
+        await _write(connection, "give_up", held, parameters)
+        ending = "spend_reservation" if signed_no else "drop_reservation"
+        await connection.execute(_TEXTS[ending], {**_name(held), "now_ms": now_ms})
+        if wallet_fault is not None:
+            await hot_wallets.freeze_wallet(connection, chain, wallet_fault, now_ms)
+
+
+async def spend(connection: AsyncConnection, held: Claim) -> None:
+    """The order's money has left the wallet for good, which is true whoever holds the claim."""
+    await connection.execute(_TEXTS["spend_reservation"], _name(held))
+
+
+async def freeze(
+    connection: AsyncConnection, held: Claim, cause: str, now_ms: int, *, freezes_wallet: str | None
+) -> None:
+    """Stop the order until it is thawed, and with it the wallet of the chain named. Raises Fenced."""
+    parameters = {**_name(held), "cause": cause, "now_ms": now_ms}
+    async with connection.transaction():
+        cursor = await connection.execute(_TEXTS["freeze_order"], parameters)
+        row = await cursor.fetchone()
+        if row is None:
+            raise Fenced(f"order {held.order_id}: fence {held.fence} has been passed")
+        if row == (0,):
+            await connection.execute(_TEXTS["drop_reservation"], parameters)
+        if freezes_wallet is not None:
+            await hot_wallets.freeze_wallet(connection, freezes_wallet, cause, now_ms)
+
+
+async def give_back_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> int:
+    """Take back the places of orders whose payers died or had to stop, before a moment and any signature."""
+    parameters = {"chain": chain, "wallet": wallet, "before_ms": before_ms}
+    cursor = await connection.execute(_TEXTS["drop_idle"], parameters)
+    return cursor.rowcount
+
+
+def _name(held: Claim) -> dict[str, object]:
+    return {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
+
+
+async def _write(connection: AsyncConnection, name: str, held: Claim, parameters: dict[str, object]) -> None:
+    cursor = await connection.execute(_TEXTS[name], {**_name(held), **parameters})
+    if cursor.rowcount != 1:
+        raise Fenced(f"order {held.order_id}: fence {held.fence} has been passed")

@@ -1,0 +1,293 @@
+"""Two chains with the ways of real ones, kept in a file so that several processes see the same.
+
+`SequencedFake` numbers its wallet's transactions as an EVM chain does, `ExpiringFake` has none and lets a
+transaction expire as TRON does. Both have a waiting room, blocks, finality two blocks deep, a token that may
+be paused or have addresses blacklisted, and every signature is a new transaction: whoever signs an order
+twice where both can count, pays it twice.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from merchant_wallet.chains.protocol import (
+    Dead,
+    Final,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Unpayable,
+    Verdict,
+)
+
+COIN = 1_000_000
+FINALITY = 2
+STUCK_BLOCKS = 3
+EXPIRES_AFTER = 4
+FEE_CAP = 100_000
+
+State = dict[str, Any]
+Tx = dict[str, Any]
+
+
+def hash_of(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+class FakeChain:
+    """What both have in common. `name` is the chain that withdrawals name."""
+
+    is_sequenced = False
+    wallet = bytes(range(60, 80))
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path = path
+        self.name = name
+        if not path.exists():
+            blank: State = {
+                "pool": [],
+                "blocks": [],
+                "balance": 10_000 * COIN,
+                "fee": 1_000,
+                "paused": False,
+                "black": [],
+                "reverting": [],
+            }
+            path.write_text(json.dumps(blank))
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        """The chain's state for one look or change at a time."""
+        with self.path.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            state: State = json.loads(self.path.read_text())
+            yield state
+            draft = self.path.with_suffix(f".{os.getpid()}")
+            draft.write_text(json.dumps(state))
+            draft.replace(self.path)
+
+    # What the payer sees.
+
+    async def next_sequence(self) -> int:
+        with self.state() as state:
+            return self._next_place(state, with_pool=True)
+
+    async def funds(self) -> int:
+        with self.state() as state:
+            spent = sum(tx["amount"] for tx in _executed(state["blocks"][: _final_height(state)]))
+            return int(state["balance"] - spent)
+
+    async def examine(self, transfer: Transfer) -> None:
+        with self.state() as state:
+            if transfer.recipient.hex() in state["black"]:
+                raise Unpayable("the token has blacklisted the recipient")
+            if state["paused"]:
+                raise Hindered(Obstacle("paused", "the token is paused"))
+            if self.wallet.hex() in state["black"]:
+                raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        await self.examine(payout.transfer)
+        transfer = payout.transfer
+        tx = {"payout": payout.payout_id, "to": transfer.recipient.hex(), "amount": transfer.amount_units}
+        return self._sign(tx, payout.sequence, earlier)
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        return self._sign({"payout": None, "to": self.wallet.hex(), "amount": 0}, sequence, earlier)
+
+    def _sign(self, tx: Tx, sequence: int | None, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        with self.state() as state:
+            fee = max([state["fee"], *(json.loads(one.raw)["fee"] * 9 // 8 + 1 for one in earlier)])
+            if fee > FEE_CAP:
+                raise Hindered(Obstacle("fee", f"a fee of {fee} is above the cap"))
+            height = len(state["blocks"])
+            # No two signatures are alike, as with a node's prices or a clock's moments in them.
+            tx |= {
+                "place": sequence,
+                "fee": fee,
+                "expires": height + EXPIRES_AFTER,
+                "salt": os.urandom(8).hex(),
+            }
+        raw = json.dumps(tx).encode()
+        return SignedTransfer(raw, hash_of(raw), height)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """As a node does: what it knows, or can't take, it leaves; the caller learns nothing of it."""
+        tx = {**json.loads(raw), "hash": hash_of(raw)}
+        with self.state() as state:
+            if self._takes(state, tx):
+                state["pool"].append(tx)
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        with self.state() as state:
+            final = state["blocks"][: _final_height(state)]
+            ours = {one.tx_hash for one in signed}
+            for tx in (tx for block in final for tx in block):
+                if tx["hash"] in ours:
+                    if tx["reverted"]:
+                        return Dead("reverted in a final block")
+                    recipient = bytes.fromhex(tx["to"])
+                    return Final(Transfer(self.name, "USDT", recipient, tx["amount"]), tx["hash"])
+            if any(tx["hash"] in ours for block in state["blocks"] for tx in block):
+                return Pending()
+            return self._judge_absent(state, payout, signed)
+
+    # What differs.
+
+    def _next_place(self, state: State, *, with_pool: bool) -> int:
+        raise NotImplementedError
+
+    def _takes(self, state: State, tx: Tx) -> bool:
+        raise NotImplementedError
+
+    def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        raise NotImplementedError
+
+    def _executable(self, state: State) -> list[Tx]:
+        raise NotImplementedError
+
+    # What a test does to it.
+
+    def mine(self, blocks: int = 1) -> None:
+        """So many blocks, the first with all that the waiting room can execute at today's price."""
+        for _ in range(blocks):
+            with self.state() as state:
+                block = self._executable(state)
+                for tx in block:
+                    state["pool"].remove(tx)
+                    held = state["balance"] - sum(tx["amount"] for tx in _executed([*state["blocks"], block]))
+                    tx["reverted"] = tx["to"] in state["reverting"] or held < 0
+                state["blocks"].append(block)
+
+    def drop_pool(self) -> None:
+        """A node that forgets what waits."""
+        with self.state() as state:
+            state["pool"] = []
+
+    def reorganise(self, depth: int, *, keep: bool) -> None:
+        """Undo blocks that are not final; with `keep` what was in them waits again."""
+        with self.state() as state:
+            undone = state["blocks"][len(state["blocks"]) - depth :]
+            del state["blocks"][len(state["blocks"]) - depth :]
+            if keep:
+                state["pool"] = [tx for block in undone for tx in block] + state["pool"]
+
+    def set(self, **values: Any) -> None:
+        with self.state() as state:
+            state.update(values)
+
+    def steal_place(self, place: int) -> None:
+        """A stranger with our key uses a place."""
+        stolen = {
+            "payout": None,
+            "to": "00" * 20,
+            "amount": 0,
+            "place": place,
+            "fee": FEE_CAP,
+            "expires": 10**9,
+        }
+        with self.state() as state:
+            state["pool"] = [tx for tx in state["pool"] if tx["place"] != place]
+            state["pool"].append({**stolen, "hash": f"stolen {place}"})
+
+    def waiting(self) -> list[Tx]:
+        with self.state() as state:
+            return list(state["pool"])
+
+    def height(self) -> int:
+        with self.state() as state:
+            return len(state["blocks"])
+
+    def paid(self) -> dict[int, list[int]]:
+        """The amounts that ever moved, by order: more than one is money lost."""
+        found: dict[int, list[int]] = {}
+        with self.state() as state:
+            for tx in _executed(state["blocks"]):
+                if tx["payout"] is not None:
+                    found.setdefault(tx["payout"], []).append(tx["amount"])
+        return found
+
+
+class SequencedFake(FakeChain):
+    """As on an EVM chain: places are taken in order, a higher fee replaces what waits in the same place."""
+
+    is_sequenced = True
+
+    def _next_place(self, state: State, *, with_pool: bool) -> int:
+        place = sum(len(block) for block in state["blocks"])
+        waiting = {tx["place"] for tx in state["pool"]} if with_pool else set()
+        while place in waiting:
+            place += 1
+        return place
+
+    def _takes(self, state: State, tx: Tx) -> bool:
+        if tx["place"] < self._next_place(state, with_pool=False):
+            return False
+        rivals = [other for other in state["pool"] if other["place"] == tx["place"]]
+        if any(tx["fee"] * 8 < other["fee"] * 9 for other in rivals):
+            return False
+        for other in rivals:
+            state["pool"].remove(other)
+        return True
+
+    def _executable(self, state: State) -> list[Tx]:
+        by_place = {tx["place"]: tx for tx in state["pool"]}
+        place, block = self._next_place(state, with_pool=False), []
+        while place in by_place and by_place[place]["fee"] >= state["fee"]:
+            block.append(by_place[place])
+            place += 1
+        return block
+
+    def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        final = [tx for block in state["blocks"][: _final_height(state)] for tx in block]
+        if payout.sequence is not None and payout.sequence < len(final):
+            fault = f"place {payout.sequence} was used by {final[payout.sequence]['hash']}"
+            return Dead(f"{fault}, which was never signed here", fault)
+        return Pending(stuck=len(state["blocks"]) - signed[-1].built_at_block >= STUCK_BLOCKS)
+
+
+class ExpiringFake(FakeChain):
+    """As on TRON: every transaction stands for itself, and is void when its block has passed."""
+
+    def _next_place(self, state: State, *, with_pool: bool) -> int:
+        raise ValueError("no places here")
+
+    def _takes(self, state: State, tx: Tx) -> bool:
+        known = [*state["pool"], *(other for block in state["blocks"] for other in block)]
+        return tx["expires"] > len(state["blocks"]) and tx["hash"] not in {other["hash"] for other in known}
+
+    def _executable(self, state: State) -> list[Tx]:
+        height = len(state["blocks"])
+        state["pool"] = [tx for tx in state["pool"] if tx["expires"] > height]
+        return [tx for tx in state["pool"] if tx["fee"] >= state["fee"]]
+
+    def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        if all(_final_height(state) > json.loads(one.raw)["expires"] for one in signed):
+            return Lapsed("expired, and in no block up to there")
+        return Pending()
+
+
+def _final_height(state: State) -> int:
+    return max(0, len(state["blocks"]) - FINALITY)
+
+
+def _executed(blocks: list[list[Tx]]) -> Iterator[Tx]:
+    return (tx for block in blocks for tx in block if not tx.get("reverted"))
+
+
+KINDS = {"sequenced": (SequencedFake, "ERC20"), "expiring": (ExpiringFake, "TRC20")}
+
+
+def open_fake(kind: str, path: Path) -> FakeChain:
+    """The fake of this kind that is kept in the file."""
+    make, name = KINDS[kind]
+    return make(path, name)

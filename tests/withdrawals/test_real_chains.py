@@ -1,0 +1,118 @@
+"""The payer on a real EVM node and on the TRON double, killed everywhere: each order is paid exactly once.
+
+A hundred orders on each chain; payers in processes of their own are killed one after another, each at another
+point and at another order's turn, while blocks go by. At the end the chains are read: one transfer for every
+order, of its exact amount, and nothing else; and the books say the same.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from devnet.evm_node import EvmDevnet
+from tests.chains.evm_scene import EvmScene, open_scene
+from tests.chains.tron_scene import TronScene, open_tron
+from tests.withdrawals.fate import meet
+from tests.withdrawals.real_chains import open_real, write_down
+
+from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.tron import TronChain
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+    from merchant_wallet.book.outcomes import Withdrawal
+    from merchant_wallet.withdrawals.payer import Payer
+
+COIN = 1_000_000
+ORDERS = 100
+RECIPIENT = bytes(range(1, 21))
+POINTS = [
+    "after TakeUp 9",
+    "after examine 5",
+    "after funds",
+    "before build 7",
+    "after build 13",
+    "before broadcast 11",
+    "after broadcast 17",
+    "after judge 30",
+    "before Settle 4",
+    "after Settle 6",
+]
+
+
+@pytest.fixture
+def evm() -> Iterator[EvmScene]:
+    with EvmDevnet() as node:
+        yield open_scene(node)
+
+
+@pytest.fixture
+def tron() -> Iterator[TronScene]:
+    with open_tron(nodes=2) as scene:
+        yield scene
+
+
+@pytest.fixture
+def folder(tmp_path: Path, evm: EvmScene, tron: TronScene) -> Path:
+    """Where payers find the chains."""
+    write_down(tmp_path, evm, tron)
+    return tmp_path
+
+
+async def count_transfers(chain: EvmChain | TronChain) -> Counter[tuple[bytes, int]]:
+    """Whom the wallet paid how much, and how often, in all blocks there are."""
+    arrivals = await chain.arrivals(0, (await chain.head()).number)
+    return Counter((one.recipient, one.amount_units) for one in arrivals if one.sender == chain.wallet)
+
+
+async def mine(evm: EvmScene, tron: TronScene, blocks: int = 1) -> None:
+    await asyncio.to_thread(evm.node.mine, blocks)
+    await asyncio.to_thread(tron.network.mine, blocks)
+
+
+async def finish(
+    shop: "Shop", payer: "Payer", evm: EvmScene, tron: TronScene, orders: "list[Withdrawal]"
+) -> None:
+    for _ in range(60):
+        await shop.turn(payer)
+        await mine(evm, tron)
+        shop.clock.advance(5_000)
+        rows = await shop.rows("select count(*) from withdrawal where status in (2, 6)")
+        if rows == [(len(orders),)]:
+            break
+
+
+def test_a_hundred_orders_on_each_chain_are_paid_exactly_once_by_payers_that_keep_dying(
+    in_shop: "InShop", folder: Path, evm: EvmScene, tron: TronScene
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        # No two have the same amount, so that each can be told from every other on its chain.
+        orders = [
+            await shop.order(2 * COIN + number * 10_000, format_address(chain, RECIPIENT))
+            for number in range(ORDERS)
+            for chain in ("ERC20", "TRC20")
+        ]
+        for point in POINTS:
+            await meet(shop, point, "SIGKILL", str(folder))
+            await mine(evm, tron, 4)
+        chains = open_real(folder)
+        await finish(shop, shop.payer(chains=chains, parallel=16), evm, tron, orders)
+        await mine(evm, tron, 10)
+        assert await shop.rows("select status, count(*) from withdrawal group by 1") == [(2, 2 * ORDERS)]
+        wanted = Counter((RECIPIENT, order.arrival_units) for order in orders[::2])
+        for name, chain in chains.items():
+            assert await count_transfers(chain) == wanted, name
+        balances = await shop.balances()
+        paid = sum(order.arrival_units for order in orders)
+        on_chains = balances.get("chain:ERC20:USDT", 0) + balances.get("chain:TRC20:USDT", 0)
+        assert (balances.get("hold:USDT", 0), on_chains) == (0, paid)
+        assert await shop.rows("select count(distinct tx_hash) from withdrawal") == [(2 * ORDERS,)]
+        for chain in chains.values():
+            await chain.close()
+
+    in_shop(scenario)

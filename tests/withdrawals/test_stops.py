@@ -1,0 +1,51 @@
+"""Stopping a chain's payouts: nothing new is signed, what was signed goes on to its end."""
+
+from typing import TYPE_CHECKING
+
+from tests.withdrawals.test_places import finish
+
+from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.withdrawals.stops import list_stops, resume_payouts, stop_payouts
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+
+def test_a_stop_holds_new_payouts_of_its_chain_and_lets_signed_ones_end(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        payer, signed, stops = shop.payer(chains=shop.fakes()), await shop.order(), shop.connection
+        await shop.turn(payer)
+        now = shop.clock.now_ms
+        assert await stop_payouts(stops, "ERC20", "operator", "books differ", now)
+        assert await stop_payouts(stops, "ERC20", "reconcile", "custody is short", now + 1)
+        assert not await stop_payouts(stops, "ERC20", "operator", "another cause", now + 2)
+        waiting = await shop.order()
+        assert await finish(shop, payer, signed) == [2]
+        assert [(stop.actor, stop.cause) for stop in await list_stops(stops)] == [
+            ("operator", "books differ"),
+            ("reconcile", "custody is short"),
+        ]
+        assert await resume_payouts(stops, "ERC20", "operator")
+        assert await finish(shop, payer, waiting) == [0]
+        assert await resume_payouts(stops, "ERC20", "reconcile")
+        assert not await resume_payouts(stops, "ERC20", "reconcile")
+        assert await finish(shop, payer, waiting) == [2]
+
+    in_shop(scenario)
+
+
+def test_a_stop_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = shop.told(), await shop.order()
+        chain.may_build.clear()
+        payer = shop.payer(chain)
+        await payer.start_due()
+        await chain.building.wait()
+        await stop_payouts(shop.connection, "ERC20", "operator", "now", shop.clock.now_ms)
+        chain.may_build.set()
+        await payer.finish()
+        assert (await shop.status(order), chain.broadcasts) == (1, [])
+        assert [waiting.kind for waiting in await list_hindered(shop.connection)] == ["stopped"]
+        assert await shop.rows("select count(*) from payout_reservation") == [(0,)]
+
+    in_shop(scenario)
