@@ -24,7 +24,7 @@ from merchant_wallet.chains.protocol import (
     Unpayable,
     Verdict,
 )
-from merchant_wallet.chains.signer import SigningRefused
+from merchant_wallet.chains.signer import SignerAway, SigningRefused
 from merchant_wallet.withdrawals import hot_wallets, payouts, reservations
 from merchant_wallet.withdrawals.evidence import find_transfer_fault
 from merchant_wallet.withdrawals.payouts import (
@@ -89,6 +89,7 @@ class Payment:
         self._max_builds = max_builds
         self._clock = clock
         self._reserved: Reservation | None = None
+        self._asked = False
         self._name = {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
 
     async def advance(self, order: PayableOrder, payout: Payout) -> Result:
@@ -96,6 +97,8 @@ class Payment:
         if order.given_up_cause is not None:
             return GivenUp(order.given_up_cause)
         self._reserved = order.reservation
+        # What another attempt reserved may be signed for already, and the signer keeps an order at its place.
+        self._asked = order.reservation is not None
         connection = await self._line.get()
         signed = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
         try:
@@ -121,13 +124,16 @@ class Payment:
         return Payout(payout.payout_id, payout.transfer, reserved.sequence)
 
     async def _sign_first(self, payout: Payout) -> StoredTransfer:
-        """The order's first signed transfer, committed; whatever prevents it gives the reservation back."""
+        """The order's first signed transfer, committed.
+
+        What prevents it gives the reservation back, unless the signer may have signed for that place already.
+        """
         if payout.transfer.recipient == self._chain.wallet:
             raise Unpayable("the recipient is the platform's own hot wallet")
         try:
             await self._chain.examine(payout.transfer)
             if self._reserved is not None and self._reserved.wallet != self._chain.wallet:
-                # Another wallet's, from before this one came; nothing was signed with it.
+                # Another wallet's, from before this one came; nothing of it was ever sent.
                 await self._give_back()
             if self._reserved is None:
                 amount_units = payout.transfer.amount_units
@@ -135,22 +141,33 @@ class Payment:
             return await self._sign(self._placed(payout), [])
         except Fenced:
             raise
-        except Exception:
-            # A place that is kept without anything signed for it holds up every later place.
+        except Unpayable:
             if self._reserved is not None:
+                await self._give_back()
+            raise
+        except Exception:
+            # A place that is kept without anything signed for it holds up every later place. One that is kept
+            # all the same goes back when it stands in the way (see `gaps`).
+            if self._reserved is not None and not self._asked:
                 await self._give_back()
             raise
 
     async def _give_back(self) -> None:
         await reservations.give_back(await self._line.get(), self._held, self._clock())
-        self._reserved = None
+        self._reserved, self._asked = None, False
 
     async def _sign(self, payout: Payout, earlier: Sequence[StoredTransfer]) -> StoredTransfer:
         """Build, sign and commit the next transfer. Raises Unpayable, Hindered, Fenced; then nothing was."""
+        asked_before, self._asked = self._asked, True
         try:
             signed = await self._chain.build(payout, [one.signed for one in earlier])
         except SigningRefused as refused:
+            self._asked = asked_before
             raise Hindered(Obstacle("limit", f"the signer refused: {refused}")) from refused
+        except Exception as error:
+            # Signing is the last that a chain does; only a signer that gave no answer may have done it.
+            self._asked = asked_before or isinstance(error, SignerAway)
+            raise
         attempt_no, now = len(earlier) + 1, self._clock()
         connection, wallet = await self._line.get(), self._chain.wallet
         try:
