@@ -23,6 +23,12 @@ COMMANDS = (
     "migrate",
     "sign",
     "doctor",
+    "signer",
+    "keys create",
+    "keys import",
+    "keys derive",
+    "keys release",
+    "keys show-addresses",
     "merchant create",
     "merchant list",
     "merchant show",
@@ -51,8 +57,33 @@ COMMANDS = (
     "withdrawals cancel",
     "withdrawals refund",
     "withdrawals thaw",
+    "deposits list",
+    "deposits show",
+    "deposits chains",
+    "deposits rescan",
+    "deposits simulate",
+    "sweep plan",
+    "sweep run",
+    "sweep list",
+    "callbacks list",
+    "callbacks show",
+    "callbacks resend",
+    "callbacks pause",
+    "callbacks resume",
 )
-LISTS = ("merchant list", "rates list", "fees list", "withdrawals list", "book verify", "doctor", "migrate")
+LISTS = (
+    "merchant list",
+    "rates list",
+    "fees list",
+    "withdrawals list",
+    "deposits list",
+    "deposits chains",
+    "sweep list",
+    "callbacks list",
+    "book verify",
+    "doctor",
+    "migrate",
+)
 HEAVY = ("psycopg", "rich", "structlog", "starlette", "coincurve", "cryptography", "uvloop")
 
 
@@ -74,7 +105,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert "Example" in result.stdout
     assert result.stdout.count(f"merchant-wallet {command}") >= 1
     assert "--data" in result.stdout
-    assert ("--json" in result.stdout) == (command not in ("up", "serve", "work"))
+    assert ("--json" in result.stdout) == (command not in ("up", "serve", "work", "signer"))
 
 
 def test_the_help_loads_nothing_that_it_does_not_need() -> None:
@@ -183,7 +214,7 @@ def test_a_database_without_tables_is_told_to_be_migrated(empty_database_url: st
 
 
 def test_a_service_that_could_not_pay_is_not_started(wallet: Wallet) -> None:
-    assert "WALLET_SANDBOX must be true" in wallet.refuse("up", "--no-sandbox", status=2)
+    assert "WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node" in wallet.refuse("up", "--no-sandbox", status=2)
 
 
 def test_a_fault_of_ours_is_not_dressed_up_as_a_sentence(wallet: Wallet) -> None:

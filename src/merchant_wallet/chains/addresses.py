@@ -11,10 +11,12 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from coincurve import PrivateKey, PublicKey
 from Crypto.Hash import RIPEMD160, keccak
+
+if TYPE_CHECKING:
+    from coincurve import PublicKey
 
 ERC20: Final = "ERC20"
 TRC20: Final = "TRC20"
@@ -156,7 +158,7 @@ class ExtendedPublicKey:
         if raw[4] == 0 and any(raw[5:13]):
             raise ValueError("an extended public key of depth 0 cannot have a parent")
         # The curve library would also read other encodings of a point; only a compressed one belongs here.
-        PublicKey(raw[45:])
+        _point(raw[45:])
         return cls(raw[45:], raw[13:45], raw[4], raw[5:9], int.from_bytes(raw[9:13], "big"))
 
     def text(self) -> str:
@@ -169,12 +171,12 @@ class ExtendedPublicKey:
         if not 0 <= number < _HARDENED:
             raise ValueError("a public key has no hardened children")
         tweak, chain_code = _split_hmac(self.chain_code, self.key + number.to_bytes(4, "big"))
-        key = PublicKey(self.key).add(tweak).format()
+        key = _point(self.key).add(tweak).format()
         return ExtendedPublicKey(key, chain_code, self.depth + 1, fingerprint_of(self.key), number)
 
     def address(self) -> bytes:
         """The 20 bytes of the address that this key controls, on either chain."""
-        return keccak256(PublicKey(self.key).format(compressed=False)[1:])[12:]
+        return keccak256(_point(self.key).format(compressed=False)[1:])[12:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,8 @@ class ExtendedPrivateKey:
 
     def public(self) -> ExtendedPublicKey:
         """The extended public key that belongs to this key."""
+        from coincurve import PrivateKey
+
         key = PrivateKey(self.secret).public_key.format()
         return ExtendedPublicKey(key, self.chain_code, self.depth, self.parent_fingerprint, self.child_number)
 
@@ -261,6 +265,16 @@ def fingerprint_of(public_key: bytes) -> bytes:
 @lru_cache(maxsize=4096)
 def _receiving_key(xpub: str) -> ExtendedPublicKey:
     return ExtendedPublicKey.parse(xpub).child(0)
+
+
+def _point(key: bytes) -> "PublicKey":
+    """A point of the curve. Raises ValueError.
+
+    The curve's library is loaded only here and for private keys: who reads settings needs addresses alone.
+    """
+    from coincurve import PublicKey
+
+    return PublicKey(key)
 
 
 def _split_hmac(key: bytes, message: bytes) -> tuple[bytes, bytes]:
