@@ -948,7 +948,11 @@ CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chai
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
 
+CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
+
 CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
+
+CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
 
 CREATE INDEX withdrawal_open ON public.withdrawal USING btree (status, created_ms) WHERE (status = ANY (ARRAY[0, 1, 3]));
 

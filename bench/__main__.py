@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
@@ -14,8 +14,9 @@ from typing import Annotated, Final, NoReturn
 import typer
 from rich.console import Console
 
+from bench import callbacks
 from bench.cast import Cast, CastingFailed, Progress, prepare_cast, write_cast
-from bench.goals import figures_of, judge_all
+from bench.goals import CALLBACK_RATE, figures_of, judge_all
 from bench.house import CONSOLE_SCRIPT, House, HouseFailed, open_service
 from bench.meters import Disk, try_disk
 from bench.plans import Choice
@@ -63,12 +64,12 @@ def main(
     """Measure requests a second on this machine, with the service and everything it needs started for it.
 
     Row names are group/operation/connections; the groups are hot (one merchant), thousand, ceiling, flood,
-    memory and large.
+    memory, callbacks and large.
 
     Examples: --quick · --only hot/exchange · --only 'thousand/*/256' · --large --only large
     """
     chosen = Choice(quick=quick, large=large, only=only, seconds=seconds or (QUICK_S if quick else FULL_S))
-    if not chosen.populations:
+    if not (chosen.populations or chosen.callbacks):
         _give_up(
             f"No row is called {only!r}. The large rows need --large; --quick has the goals' rows alone."
         )
@@ -88,27 +89,40 @@ def main(
 
 
 def _measure(choice: Choice, program: Path, work: Path | None) -> Report:
-    wrk = find_wrk(console.print)
-    if not program.exists():
-        raise HouseFailed(f"There is no {program}. Type: make setup")
     rows: list[Row] = []
+    figures: Figures = {}
 
     def said(row: Row) -> None:
         rows.append(row)
         console.print(tell_row(row))
 
-    with _folder(work) as folder, _folder(_memory_folder()) as slices:
+    with _folder(work) as folder:
         disk = _try_disk(folder)
-        console.print("starting the service")
-        with open_service(program, folder / "data", folder / "service.log") as house:
-            cast = _prepare(house, folder, choice.populations)
-            supplier = Supplier(folder / "cast.json", slices, SIGNERS)
-            try:
-                show = Show(house, cast, Gunner(wrk, supplier, said), console.print, _progress())
-                figures = show.run(choice, folder / "cast.json", folder / "ceiling.log")
-            finally:
-                supplier.close()
+        if choice.populations:
+            figures |= _measure_service(choice, program, folder, said)
+        if choice.callbacks:
+            delivered = callbacks.measure(folder / "callbacks", say=console.print)
+            figures[CALLBACK_RATE] = delivered.rate
     return _report(disk, rows, figures)
+
+
+def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable[[Row], None]) -> Figures:
+    """The rows that a service is started for."""
+    wrk = find_wrk(console.print)
+    if not program.exists():
+        raise HouseFailed(f"There is no {program}. Type: make setup")
+    console.print("starting the service")
+    with (
+        _folder(_memory_folder()) as slices,
+        open_service(program, folder / "data", folder / "service.log") as house,
+    ):
+        cast = _prepare(house, folder, choice.populations)
+        supplier = Supplier(folder / "cast.json", slices, SIGNERS)
+        try:
+            show = Show(house, cast, Gunner(wrk, supplier, said), console.print, _progress())
+            return show.run(choice, folder / "cast.json", folder / "ceiling.log")
+        finally:
+            supplier.close()
 
 
 def _report(disk: Disk, rows: list[Row], figures: Figures) -> Report:

@@ -181,7 +181,7 @@ def make_joints(players: list[Player], access_log: AccessLog, url: str) -> Joint
         gate=gate,
         directory=cast(Directory, MemoryDirectory([make_merchant(player) for player in players])),
         writer=cast(Writer, MemoryWriter(players)),
-        terms=make_terms(base, url),
+        terms=make_terms(base, url, frozenset()),
         access_log=access_log,
     )
 

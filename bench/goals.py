@@ -14,6 +14,7 @@ from bench.rows import Row
 FLOOD_SHARE: Final = "flood:share of the speed alone"
 FLOOD_FAIRNESS: Final = "flood:share of the speed beside transfers"
 MILLION_MIB: Final = "memory:web process after a million transfers"
+CALLBACK_RATE: Final = "callbacks:delivered per second"
 LARGE_SHARE: Final = "large:share of the small book's speed"
 
 Verdict = Literal["met", "missed", "not measured"]
@@ -61,6 +62,7 @@ GOALS: Final = (
     Goal("reads (balance), 256 connections, per second", "hot/getMerchantBalance/256:rate", 8000),
     Goal("transfers beside a flood of reads, share of their speed alone", FLOOD_SHARE, 0.5),
     Goal("web process after a million transfers, MiB", MILLION_MIB, 150, below=True),
+    Goal("callbacks delivered per second", CALLBACK_RATE, 200),
     Goal("transfers at 5,000,000 entries, share of the speed at 10,000", LARGE_SHARE, 0.85),
 )
 

@@ -16,6 +16,7 @@ OPERATIONS: Final = (*[name for name in FIELDS if name != WITHDRAW], MIX, WITHDR
 CEILING: Final = "ceiling"
 FLOOD: Final = "flood"
 MEMORY: Final = "memory"
+CALLBACKS: Final = "callbacks/delivered"
 FLOODED_CONNECTIONS: Final = 64
 FLOODING_CONNECTIONS: Final = 256
 LARGE_CONNECTIONS: Final = (64, 256)
@@ -109,6 +110,7 @@ class Choice:
         flood = flood_plans(seconds)
         self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
         self.memory = memory if not quick and is_picked(memory.name, only) else None
+        self.callbacks = is_picked(CALLBACKS, only)
         books = large_plans("small", seconds) + large_plans("full", seconds)
         self.large = large and bool(pick(books, only))
 

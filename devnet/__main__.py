@@ -2,8 +2,8 @@
 
 What it prints are settings of the service, one `WALLET_…=` a line, or with --json everything there is to
 know. Explanations go to standard error. Lines on standard input are orders: `send ADDRESS AMOUNT` pays
-USDT from the issuer's purse and prints the transaction's hash, `fund ADDRESS` gives USDT
-and coins for fees.
+USDT from the issuer's purse, `fund ADDRESS` gives a million USDT and coins for fees; either prints the
+transaction's hash.
 """
 
 import argparse
@@ -92,8 +92,7 @@ def _do(devnet: Devnet, words: list[str]) -> None:
         case ["send", address, amount]:
             print(devnet.send(*parse_wallet_address(address), parse_units(amount)), flush=True)
         case ["fund", address]:
-            devnet.fund(*parse_wallet_address(address))
-            _say(f"funded {address}")
+            print(devnet.fund(*parse_wallet_address(address)), flush=True)
         case _:
             raise ValueError("say `send ADDRESS AMOUNT` or `fund ADDRESS`")
 

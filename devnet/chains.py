@@ -45,14 +45,21 @@ class Devnet:
             "WALLET_TRC20_TOKEN": to_tron(self.tron.token),
         }
 
-    def fund(self, chain: str, address: bytes) -> None:
-        """Give an address a million USDT and coins for the fees, without waiting for the next block."""
+    def fund(self, chain: str, address: bytes) -> str:
+        """Give an address a million USDT and coins for the fees, without waiting for the next block.
+
+        The USDT come by a real transaction, whose hash this gives; the coins come from nowhere.
+        """
         if chain == ERC20:
             self.evm.fund(address, GIVEN_WEI)
-            self.token.give(address, GIVEN_UNITS)
         else:
-            self.tron.fund(address, units=GIVEN_UNITS, sun=GIVEN_SUN)
+            self.tron.fund(address, sun=GIVEN_SUN)
+        tx_hash = self.send(chain, address, GIVEN_UNITS)
+        if chain == ERC20:
+            self.evm.mine()
+        else:
             self.tron.mine()
+        return tx_hash
 
     def send(self, chain: str, address: bytes, units: int) -> str:
         """Pay an address from the issuer's purse, in the next block; the transaction's hash."""

@@ -29,8 +29,32 @@ insert into withdrawal (merchant_id, order_id, mc_order_id, amount, fee, rate_e8
                         deadline_ms, created_ms)
 select m, k, 'w' || k, 2, 1, 0, 'ERC20', 'a', 'u', case when k > 120 then 2 when k > 110 then 1 else 0 end,
        case when k > 120 then 2 when k > 110 then 1 else 0 end, k, k from key;
-insert into callback (merchant_id, order_id, status, event_id, created_ms) select m, k, 2, 'e' || k, 0 from key where k > 120;
-insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms) select m, k, 1, 'p', 0 from key where k > 110;
+insert into merchant_address (merchant_id, chain, address)
+select m, c, substr(sha256((m || 'own' || c)::bytea), 1, 20) from generate_series(1, 200) m, unnest(array['ERC20', 'TRC20']) c;
+insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount, status,
+                     seen_ms, final_ms)
+select merchant_id, 'ERC20', 't' || merchant_id || '.' || user_id, 0, user_id, 'b', evm_address, evm_address, user_id, 1,
+       case when user_id > 130 then 'credited' when user_id > 120 then 'dust' when user_id > 110 then 'pending' else 'seen' end,
+       user_id, case when user_id > 110 then user_id end
+  from sub_user;
+insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1 from deposit where status = 'credited';
+insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel,
+                   fuel_fee_limit, token_fee_limit, actor, opened_ms, step, token_tx_hash, ended_ms)
+select 'ERC20', evm_address, merchant_id, 1, 0, 1, repeat('w', 20)::bytea, 1, 1, 0, 0, 1, 'a', user_id,
+       case when user_id % 100 > 0 then 'done' else 'token' end, 'h', case when user_id % 100 > 0 then 1 end
+  from sub_user;
+insert into sweep_signed (chain, sweep_id, kind, attempt_no, raw, tx_hash, built_at_block, signed_ms)
+select chain, sweep_id, 'token', 1, 'r', 'h' || sweep_id, 0, 0 from sweep;
+insert into callback (merchant_id, order_id, status, event_id, created_ms, state, delivered_ms)
+select m, k, 2, 'e' || k, 0, case when k > 200 then 'delivered' when k > 150 then 'parked' else 'due' end, 1 from key where k > 120;
+insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms) select m, k, 2, 1, k from key where k > 120;
+insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no) select m, k, 1, 'p', 0, 1 from key where k > 110;
+insert into payout_sequence (chain, wallet, sequence, purpose, merchant_id, order_id, since_ms)
+select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
+insert into payout_reservation (merchant_id, order_id, chain, wallet, sequence, amount, reserved_ms, spent_no)
+select merchant_id, order_id, chain, wallet, sequence, 1, 0, case when order_id % 100 > 0 then sequence end from payout_sequence;
+insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
+select merchant_id, order_id, 1, 'r', 'h' || sequence, 0, 0 from payout_sequence;
 create table nonce_0 partition of nonce for values in (0);
 create table nonce_1 partition of nonce for values in (1);
 insert into nonce select m, 'n' || k, k % 2 from key;

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from merchant_wallet import db
-from merchant_wallet.app import require_supported, settle_master_key
+from merchant_wallet.app import list_chains, require_supported, settle_master_key
 from merchant_wallet.config import MASTER_KEY_FILE, ConfigError
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
@@ -48,6 +48,14 @@ def test_a_lost_key_is_not_replaced_by_a_new_one(database_url: str, tmp_path: Pa
     assert not (tmp_path / MASTER_KEY_FILE).exists()
 
 
-def test_a_chain_that_this_version_cannot_pay_on_is_refused() -> None:
+def test_a_service_that_could_pay_on_no_chain_is_refused() -> None:
     with pytest.raises(ConfigError, match="WALLET_SANDBOX"):
         require_supported(Settings(sandbox=False))
+
+
+def test_withdrawals_go_to_the_chains_that_have_a_node() -> None:
+    nodes = ("http://127.0.0.1:1",)
+    assert list_chains(Settings()) == ("ERC20", "TRC20")
+    assert list_chains(Settings(sandbox=False, erc20_rpc=nodes)) == ("ERC20",)
+    assert list_chains(Settings(sandbox=False, trc20_rpc=nodes)) == ("TRC20",)
+    require_supported(Settings(sandbox=False, trc20_rpc=nodes))

@@ -31,19 +31,46 @@ GROWING = (
     "nonce",
     "withdrawal",
     "withdrawal_step",
+    "deposit",
+    "deposit_credit",
     "callback",
+    "callback_attempt",
     "payout",
+    "payout_signed",
+    "payout_reservation",
+    "payout_sequence",
+    "sweep",
+    "sweep_signed",
+    "custody_movement",
 )
 """The tables that have a row per sub-user, transfer or order."""
 
 READS_ALL = {
+    "custody_records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
     "reads.sql/list_fees": "sums what was ever taken out of each book's fees, for one operator's question",
     "verify.sql/list_books": "skips along each index from one merchant to the next",
     "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",
+    "verify.sql/find_stray_deposit": "holds all deposits of a book against their credits",
+    "sweeps.sql/list_unswept": "holds what ever came to each address against what was swept, for a plan",
+    "sweeps.sql/list_sweeps": "goes from the newest down until the page is full",
+    "sweeps.sql/sum_sweeps": "sums what was ever swept, for one comparison with the chain",
 }
 """Queries that may read a growing table from end to end, and why."""
 
-PARTIAL_INDEXES = ("withdrawal_open", "payout_frozen_open")
+PARTIAL_INDEXES = (
+    "withdrawal_open",
+    "payout_frozen_open",
+    "payout_hindered",
+    "payout_reservation_open",
+    "callback_due",
+    "callback_resting",
+    "deposit_seen",
+    "deposit_pending",
+    "deposit_dust",
+    "sweep_open",
+    "sweep_under_way",
+    "custody_movement_open",
+)
 """Indexes of the few rows that still move or wait."""
 
 PLANNABLE = ("select", "insert", "update", "delete", "with")

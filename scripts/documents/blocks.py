@@ -5,15 +5,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import typer
-from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Example, Story
+from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
 from merchant_wallet.book.faults import RULES
+from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
 from merchant_wallet.cli.program import app as command_line
 from merchant_wallet.codes import CODES
 from merchant_wallet.config import describe_settings
 from merchant_wallet.merchants.records import SETTINGS
-from merchant_wallet.signing import HMAC, MD5, md5_string_to_sign, sign, string_to_sign
+from merchant_wallet.metric_table import COUNTERS, METRICS
+from merchant_wallet.signing import CALLBACK_PATH, HMAC, MD5, md5_string_to_sign, sign, string_to_sign
 
 PROGRAM: Final = "merchant-wallet"
 NAME_WIDTH: Final = 34
@@ -24,6 +26,7 @@ def make_blocks(story: Story) -> dict[str, str]:
     examples = {f"example {name}": _show_example(example) for name, example in story.operations.items()}
     return {
         **examples,
+        "callback": _show_callback(story.callback),
         "vector": _show_vector(),
         "signed answer": _show_signed_answer(story.operations[VECTOR_OPERATION]),
         "refusals": "\n\n".join(_fence("json", example.answer) for example in story.refusals),
@@ -32,6 +35,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "settings": _show_settings(),
         "merchant settings": _show_merchant_settings(story.fresh_settings),
         "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
+        "metrics": _show_metrics(),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
 
@@ -73,6 +77,23 @@ def _show_signed_answer(example: Example) -> str:
     return f"{_fence('text', signed)}\n\nIts `sign` has 20 characters: `{answer['data']['sign']}`."
 
 
+def _show_callback(letter: Letter) -> str:
+    fields = json.loads(letter.body)
+    texts = {name: str(value) for name, value in fields.items() if value is not None and name != "sign"}
+    headers = "\n".join(f"{name.decode()}: {value.decode()}" for name, value in letter.headers)
+    return "\n\n".join(
+        (
+            "Headers:",
+            _fence("text", headers),
+            "Body, one line on the wire:",
+            _fence("json", letter.body.decode()),
+            "String to sign:",
+            _fence("text", string_to_sign(CALLBACK_PATH, texts)),
+            f"The secret is `{SECRET}`, the callback secret `{CALLBACK_SECRET}`.",
+        )
+    )
+
+
 def _show_codes() -> str:
     rows = [
         (str(code.code), code.meaning, code.retry, str(code.http_status) if code.http_status != 200 else "")
@@ -104,15 +125,23 @@ def _show_merchant_settings(fresh: dict[str, str]) -> str:
     return _table(("Setting", "When new", "Value"), rows)
 
 
+def _show_metrics() -> str:
+    rows = []
+    for line in METRICS:
+        labels = f"{{{','.join(line.labels)}}}" if line.labels else ""
+        name = f"{line.name}_total" if line in COUNTERS else line.name
+        rows.append((f"`{name}{labels}`", line.text, line.wrong, line.remedy))
+    return _table(("Metric", "What it says", "Wrong when", "What to do"), rows)
+
+
 # `Any`, since the library's command classes are not public.
 def _list_commands(command: Any, name: str) -> Iterator[str]:
     """One line per command: as it is typed, and the first sentence of its own help."""
     children = getattr(command, "commands", None)
-    if children is None:
+    if children is None or command.invoke_without_command:
         sentence = " ".join((command.help or "").split("\n\n")[0].split())
         yield f"{name:{NAME_WIDTH}}  {sentence}"
-        return
-    for word, child in children.items():
+    for word, child in (children or {}).items():
         yield from _list_commands(child, f"{name} {word}")
 
 

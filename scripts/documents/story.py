@@ -20,11 +20,14 @@ from merchant_wallet import db
 from merchant_wallet.app import WALLET_LINK_KEY, Base, Web, make_base, make_writer, open_web
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.callbacks.content import Letter
+from merchant_wallet.callbacks.messenger import Messenger
+from merchant_wallet.callbacks.sender import Answer
 from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.chains.sandbox import SandboxChain
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.keys import APP
+from merchant_wallet.merchants.keys import APP, CALLBACK
 from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.settings import Settings
 from merchant_wallet.signing import HMAC, sign, string_to_sign
@@ -38,6 +41,7 @@ START_MS: Final = 1_763_712_000_000
 """2025-11-21 08:00:00 UTC: the moment of the withdrawal that the signature's vector is made of."""
 APP_KEY: Final = "demo"
 SECRET: Final = "0123456789abcdef0123456789abcdef"
+CALLBACK_SECRET: Final = "ABCDEFGHIJKLMNOPabcdefghijklmnop"
 MASTER_KEY: Final = bytes(range(32))
 PUBLIC_URL: Final = "https://wallet.example"
 CONFIRM_MS: Final = 1500
@@ -74,11 +78,12 @@ class Example(NamedTuple):
 
 @dataclass
 class Story:
-    """What happened: the eight operations, some refusals, and a merchant's settings when it was new."""
+    """What happened: the eight operations, some refusals, a new merchant's settings, one callback."""
 
     operations: dict[str, Example]
     refusals: list[Example]
     fresh_settings: dict[str, str]
+    callback: Letter
 
 
 @dataclass
@@ -120,6 +125,18 @@ class Shop:
         return Example(operation, body, string_to_sign(path, texts), texts["nonceStr"], answered.text)
 
 
+class Mailbox:
+    """The merchant's endpoint: keeps every callback and takes it."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    async def send(self, url: str, letter: Letter) -> Answer:
+        """Take a callback at once."""
+        self.letters.append(letter)
+        return Answer(1, "203.0.113.7", 200, b"success")
+
+
 async def tell_story(url: str, folder: Path) -> Story:
     """Live through the day on a fresh, migrated database."""
     clock = Clock(START_MS - 10_000)
@@ -129,11 +146,14 @@ async def tell_story(url: str, folder: Path) -> Story:
     await _fund(base, merchant, clock)
     async with _open(base, clock) as web:
         shop = Shop(web, clock)
-        operations = {example.operation: example for example in await _do_business(base, shop, clock)}
-        return Story(operations, await _go_wrong(shop), fresh_settings)
+        mailbox = Mailbox()
+        examples = await _do_business(base, shop, clock, mailbox)
+        operations = {example.operation: example for example in examples}
+        (letter,) = mailbox.letters
+        return Story(operations, await _go_wrong(shop), fresh_settings, letter)
 
 
-async def _do_business(base: Base, shop: Shop, clock: Clock) -> list[Example]:
+async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -> list[Example]:
     customer = await shop.call("getMerchantCustomer", extUserId="alice")
     address = customer.data["address"]
     examples = [
@@ -151,6 +171,7 @@ async def _do_business(base: Base, shop: Shop, clock: Clock) -> list[Example]:
     ]
     created = await shop.call(VECTOR_OPERATION, at_ms=START_MS, **VECTOR)
     await _pay(base, clock)
+    await _tell(base, clock, mailbox)
     examples += [
         created,
         await shop.call("queryOrder", orderId=created.data["orderId"], mcOrderId="10001"),
@@ -194,6 +215,10 @@ async def _open_shop(base: Base, clock: Clock) -> tuple[Merchant, dict[str, str]
         sealed = base.keyring.seal(SECRET, merchant_id, APP, 1)
         await connection.execute("update merchant set app_key = %s", (APP_KEY,))
         await connection.execute("update merchant_secret set sealed = %s where purpose = 'app'", (sealed,))
+        sealed = base.keyring.seal(CALLBACK_SECRET, merchant_id, CALLBACK, 1)
+        await connection.execute(
+            "update merchant_secret set sealed = %s where purpose = 'callback'", (sealed,)
+        )
         fees = {"transfer-fee-rate": "0.005", "withdraw-fee-rate": "0.001", "withdraw-fee-min": "1"}
         await store.change_settings(connection, base.keyring, merchant_id, fees)
         for direction, rate_e8 in ((rates.USDT_TO_KFB, 710_000_000), (rates.KFB_TO_USDT, 14_000_000)):
@@ -227,6 +252,15 @@ async def _pay(base: Base, clock: Clock) -> None:
     await payer.close()
     await writer.close()
     await line.close()
+
+
+async def _tell(base: Base, clock: Clock, mailbox: Mailbox) -> None:
+    """Have the messenger deliver what is due."""
+    connect = partial(db.connect, base.url)
+    nonce = partial(_draw_nonce, "callback")
+    messenger = Messenger(connect, base.keyring, mailbox, clock=clock, make_nonce=nonce)
+    await messenger.start_due()
+    await messenger.close()
 
 
 def _draw_nonce(what: str) -> str:

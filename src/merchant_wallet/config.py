@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from merchant_wallet.settings import Settings, parse_key
+from merchant_wallet.setting_forms import parse_key
+from merchant_wallet.settings import Settings
 
 PREFIX = "WALLET_"
 FILE_SETTING = "WALLET_CONFIG"
@@ -39,6 +40,9 @@ def load_settings(env: Mapping[str, str], toml_path: Path | None = None) -> Sett
     """
     path = toml_path or (Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None)
     values = {name: _parse(name, text, f"{name} in {path}") for name, text in _read_file(path).items()}
+    for name in values:
+        if not _FIELDS[name].metadata["in_file"]:
+            raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
     for variable in sorted(env):
         if variable.startswith(PREFIX) and variable != FILE_SETTING:
             name = _known(variable.removeprefix(PREFIX).lower(), variable)
@@ -52,17 +56,11 @@ def describe_settings() -> list[tuple[str, str, str]]:
     return [
         (
             PREFIX + name.upper(),
-            _show(entry.default),
+            entry.metadata["show"](entry.default),
             f"{entry.metadata['text']} Value: {entry.metadata['rule']}.",
         )
         for name, entry in _FIELDS.items()
     ]
-
-
-def _show(default: object) -> str:
-    if default is None or default == ():
-        return "none"
-    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _known(name: str, shown: str) -> str:

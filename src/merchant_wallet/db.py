@@ -36,7 +36,12 @@ _NAME_LINE = re.compile(r"--\s*name:\s*(.*)")
 async def connect(url: str) -> psycopg.AsyncConnection:
     """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
     connection = await psycopg.AsyncConnection.connect(url, autocommit=True, **RELIABLY)
-    await connection.execute(SESSION)
+    try:
+        await connection.execute(SESSION)
+    except BaseException:
+        # Nobody else knows of it yet, also when the caller was cancelled.
+        await connection.close()
+        raise
     return connection
 
 

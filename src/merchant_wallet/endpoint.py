@@ -45,6 +45,7 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operation import Operation, Terms
 from merchant_wallet.pace import Pace
 from merchant_wallet.signing import sign_response
+from merchant_wallet.tally import Tally
 from merchant_wallet.wire import (
     MAX_BODY_BYTES,
     Fields,
@@ -114,6 +115,7 @@ class Joints:
         self.trusted_proxies = trusted_proxies
         self.request_ids = RequestIds()
         self.counter = Counter()
+        self.tally = Tally()
         self.pace = Pace()
 
     async def take_address_index(self, merchant_id: int) -> int:
@@ -331,14 +333,9 @@ class Endpoint:
             call.reply(status, body, call.request_id, headers)
         finally:
             joints.counter.end()
-            joints.access_log.write(
-                call.request_id,
-                self._operation.path,
-                code,
-                call.app_key,
-                call.source,
-                time.monotonic() - call.began_s,
-            )
+            path, took_s = self._operation.path, time.monotonic() - call.began_s
+            joints.tally.count(path, code, took_s)
+            joints.access_log.write(call.request_id, path, code, call.app_key, call.source, took_s)
 
 
 async def read_body(receive: Receive) -> bytes:

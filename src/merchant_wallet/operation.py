@@ -6,11 +6,12 @@ Rules: `prepare` is pure and refuses fields in the interface's order, each field
 from outside come in `Terms`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Any, NamedTuple, Protocol
 
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.wire import DataItem, Fields
 
@@ -21,8 +22,9 @@ class Terms(NamedTuple):
     sandbox: bool
     approval_deadline_ms: int
     position_limit_units: int | None
-    forbidden_addresses: frozenset[bytes]
+    forbidden_addresses: Container[bytes]
     make_link: Callable[[int, int], str]
+    chains: tuple[str, ...] = (ERC20, TRC20)
 
 
 class Desk(Protocol):

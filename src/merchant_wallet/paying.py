@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
+from psycopg import AsyncConnection
 
 from merchant_wallet.app import Base
 from merchant_wallet.chains.addresses import ERC20, TRC20
@@ -22,6 +23,7 @@ from merchant_wallet.sweeping import open_runner
 from merchant_wallet.sweeps.runner import SweepRunner
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.gaps import GapFiller
+from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 from merchant_wallet.workers import Connect, Line, repeat, run_workers
@@ -112,7 +114,10 @@ async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> P
         chains, claim_ms = real, NODE_CLAIM_MS
 
         async def check() -> list[str]:
-            return await check_chains(real)
+            wrong = await check_chains(real)
+            if not wrong:
+                await enter_wallets(await line.get(), real)
+            return wrong
 
         async def close_chains() -> None:
             for chain in real.values():
@@ -128,6 +133,17 @@ async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> P
     )
     gaps = GapFiller(connect, chains, patience_ms=patience_ms)
     return Paying(payer, gaps, check, sweeps, signer, close_chains)
+
+
+async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:
+    """Write down which wallets pay, before the first order: no withdrawal may go to them, they are held
+    against the books, and operators see them. One that can't take over yet is the payer's to tell again.
+    """
+    for name, chain in chains.items():
+        try:
+            await open_wallet(connection, name, chain.wallet)
+        except WalletMoved as moved:
+            log.error("the hot wallet can't take over yet", chain=name, reason=str(moved))
 
 
 def open_sandbox(base: Base, line: Line) -> dict[str, Chain]:

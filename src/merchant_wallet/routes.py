@@ -34,9 +34,9 @@ def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
     return {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}
 
 
-def build_routes(endpoints: Mapping[str, Endpoint], joints: Joints) -> ASGIApp:
+def build_routes(endpoints: Mapping[str, Endpoint], joints: Joints, further: Sequence[Route] = ()) -> ASGIApp:
     """The web application as ASGI knows it: the eight operations, and a Starlette for everything else."""
-    return Dispatch(endpoints, _build_rest(joints))
+    return Dispatch(endpoints, _build_rest(joints, further))
 
 
 class Dispatch:
@@ -51,7 +51,7 @@ class Dispatch:
         return (self._endpoints.get(scope.get("path", "")) or self._rest)(scope, receive, send)
 
 
-def _build_rest(joints: Joints) -> ASGIApp:
+def _build_rest(joints: Joints, further: Sequence[Route]) -> ASGIApp:
     async def health(request: Request) -> Response:
         status = 503 if joints.counter.draining else 200
         headers = {"x-request-id": joints.request_ids.next()}
@@ -65,7 +65,7 @@ def _build_rest(joints: Joints) -> ASGIApp:
         return _Envelope(joints, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
 
     rest = Starlette(
-        routes=[Route("/healthz", health, methods=["GET"])],
+        routes=[Route("/healthz", health, methods=["GET"]), *further],
         exception_handlers={PATH_UNKNOWN: unknown, METHOD_NOT_ALLOWED: not_allowed},
     )
     # A path with a slash too many is an unknown path; a redirect would have no envelope.

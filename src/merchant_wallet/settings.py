@@ -4,99 +4,67 @@ Rules: every setting is one line of `Settings`, so that the operators' table can
 the names and texts. Nothing here reads a file, the environment or a clock.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from merchant_wallet.money import parse_units
-
-Network = IPv4Network | IPv6Network
-
-
-def _text(value: str) -> str:
-    return value
-
-
-def _path(value: str) -> Path:
-    return Path(value).expanduser()
-
-
-def _flag(value: str) -> bool:
-    return {
-        "true": True,
-        "1": True,
-        "yes": True,
-        "on": True,
-        "false": False,
-        "0": False,
-        "no": False,
-        "off": False,
-    }[value.lower()]
-
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", value) or not lowest <= int(value) <= highest:
-            raise ValueError(value)
-        return int(value)
-
-    return parse
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if value.lower() not in words:
-            raise ValueError(value)
-        return value.lower()
-
-    return parse
-
-
-def _database_url(value: str) -> str:
-    if urlsplit(value).scheme not in ("postgresql", "postgres"):
-        raise ValueError(value)
-    # Loaded only for this: most commands, their help above all, work without it.
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        conninfo_to_dict(value)
-    except psycopg.ProgrammingError:
-        # Its text quotes the part that is wrong, which may be the password.
-        raise ValueError("not a URL that libpq reads") from None
-    return value
-
-
-def _public_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(value)
-    return value.rstrip("/")
-
-
-def parse_key(value: str) -> bytes:
-    """The 32 bytes of 64 hexadecimal digits. Raises ValueError."""
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
-        raise ValueError("not 64 hexadecimal digits")
-    return bytes.fromhex(value)
-
-
-def _networks(value: str) -> tuple[Network, ...]:
-    return tuple(ip_network(part.strip()) for part in value.split(",") if part.strip())
+from merchant_wallet.chains.addresses import (
+    ERC20,
+    TRC20,
+    USDT_CONTRACTS,
+    parse_evm,
+    parse_tron,
+    to_eip55,
+    to_tron,
+)
+from merchant_wallet.money import format_rate, format_units, parse_units
+from merchant_wallet.setting_forms import (
+    LOOPBACK,
+    Network,
+    coins,
+    one_of,
+    parse_key,
+    read_database_url,
+    read_finality,
+    read_flag,
+    read_networks,
+    read_path,
+    read_price,
+    read_share,
+    read_text,
+    read_url,
+    read_urls,
+    show_coins,
+    show_networks,
+    show_plain,
+    show_price,
+    whole_number,
+)
 
 
 def _setting(
-    default: object, parse: Callable[[str], object], rule: str, text: str, *, secret: bool = False
+    default: object,
+    parse: Callable[[str], object],
+    rule: str,
+    text: str,
+    *,
+    secret: bool = False,
+    in_file: bool = True,
+    show: Callable[[Any], str] | None = None,
 ) -> Any:
     """One line of the table; `Any` because a dataclass field stands where its value will be."""
     return field(
         default=default,
         repr=not secret,
-        metadata={"parse": parse, "rule": rule, "text": text, "secret": secret},
+        metadata={
+            "parse": parse,
+            "rule": rule,
+            "text": text,
+            "secret": secret,
+            "in_file": in_file,
+            "show": show or show_plain,
+        },
     )
 
 
@@ -106,7 +74,7 @@ class Settings:
 
     database_url: str | None = _setting(
         None,
-        _database_url,
+        read_database_url,
         "a URL that begins with postgresql://",
         "The PostgreSQL database, 15 or newer. Without it, one of the service's own in the data folder.",
         secret=True,
@@ -119,53 +87,59 @@ class Settings:
         secret=True,
     )
     data: Path = _setting(  # noqa: RUF009 - the call makes a dataclass field.
-        Path("wallet-data"), _path, "a folder", "The data folder: own database, master key, checkpoints."
+        Path("wallet-data"), read_path, "a folder", "The data folder: own database, master key, checkpoints."
     )
     host: str = _setting(
-        "127.0.0.1", _text, "a host name or address", "The address that the HTTP server listens on."
+        "127.0.0.1", read_text, "a host name or address", "The address that the HTTP server listens on."
     )
     port: int = _setting(
         8080,
-        _whole(0, 65535),
+        whole_number(0, 65535),
         "a whole number from 0 to 65535",
         "The port that the HTTP server listens on; 0 takes a free one.",
     )
     public_url: str | None = _setting(
         None,
-        _public_url,
+        read_url,
         "an http:// or https:// URL without query",
         "Where merchants and sub-users reach the service. Without it, the host and port listened on.",
     )
     sandbox: bool = _setting(
-        True, _flag, "true or false", "Run on a chain of the service's own that moves no real money."
+        True, read_flag, "true or false", "Run on a chain of the service's own that moves no real money."
     )
     timestamp_tolerance_s: int = _setting(
         300,
-        _whole(1, 43200),
+        whole_number(1, 43200),
         "a whole number of seconds from 1 to 43200",
         "How many seconds a request's timestamp may be away from the server's clock.",
     )
     rate_limit: int = _setting(
         200,
-        _whole(0, 1_000_000),
+        whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
         "Requests a second that one merchant may make (bursts up to twice that); 0 sets no limit.",
     )
     failed_auth_limit: int = _setting(
         20,
-        _whole(0, 1_000_000),
+        whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
         "Failed authentications a minute from one source address before more are refused; 0 sets no limit.",
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
-        _networks,
+        read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
         "The proxies whose word about a client's address is taken.",
     )
+    callback_networks: tuple[Network, ...] = _setting(
+        (),
+        read_networks,
+        "networks such as 10.0.0.0/8, separated by commas",
+        "Networks that are not public, yet callbacks may go to (in the sandbox, loopback too).",
+    )
     approval_deadline_s: int = _setting(
         86400,
-        _whole(1, 31_536_000),
+        whole_number(1, 31_536_000),
         "a whole number of seconds from 1 to 31536000",
         "How many seconds a withdrawal order waits for an operator's approval before it expires.",
     )
@@ -177,52 +151,224 @@ class Settings:
     )
     queue_limit: int = _setting(
         4096,
-        _whole(1, 1_000_000),
+        whole_number(1, 1_000_000),
         "a whole number from 1 to 1000000",
         "Commands that may wait for one merchant's book before further ones are turned away at once.",
     )
     batch_limit: int = _setting(
         512,
-        _whole(2, 512),
+        whole_number(2, 512),
         "a whole number from 2 to 512",
         "Commands that one database transaction takes together.",
     )
     connections: int = _setting(
-        16, _whole(1, 200), "a whole number from 1 to 200", "Database connections that the writer opens."
+        16,
+        whole_number(1, 200),
+        "a whole number from 1 to 200",
+        "Database connections that the writer opens.",
     )
     hold_refunds: bool = _setting(
         False,
-        _flag,
+        read_flag,
         "true or false",
         "Keep back the automatic refund of a failed withdrawal until an operator gives it.",
     )
+    payout_builds: int = _setting(
+        5,
+        whole_number(1, 100),
+        "a whole number from 1 to 100",
+        "Transfers that are signed for one withdrawal, each after the one before has lapsed, until it waits.",
+    )
+    gap_fill_s: int = _setting(
+        60,
+        whole_number(1, 86_400),
+        "a whole number of seconds from 1 to 86400",
+        "Seconds after which a nonce that no payout takes is filled, when later payouts wait for it.",
+    )
     sandbox_confirm_ms: int = _setting(
         1500,
-        _whole(0, 3_600_000),
+        whole_number(0, 3_600_000),
         "a whole number of milliseconds from 0 to 3600000",
         "Milliseconds after which the sandbox chain confirms a transfer.",
     )
     log_level: str = _setting(
         "info",
-        _one_of("debug", "info", "warning", "error"),
+        one_of("debug", "info", "warning", "error"),
         "one of debug, info, warning, error",
         "The least severe lines that are logged.",
     )
     log_format: str | None = _setting(
         None,
-        _one_of("json", "console"),
+        one_of("json", "console"),
         "json or console",
         "How log lines look. Without it, console when stderr is a terminal and json when it is not.",
     )
     drain_timeout_s: int = _setting(
         20,
-        _whole(0, 3600),
+        whole_number(0, 3600),
         "a whole number of seconds from 0 to 3600",
         "How many seconds a stopping service gives requests under way to finish.",
     )
     checkpoint_dir: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,
-        _path,
+        read_path,
         "a folder",
         "Where signed checkpoints of the books are kept. Without it, checkpoints in the data folder.",
+    )
+    deposit_minimum: int = _setting(
+        1_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "Deposits below this many USDT are kept and credited once an address has got so much altogether.",
+        show=format_units,
+    )
+    erc20_rpc: tuple[str, ...] = _setting(
+        (),
+        read_urls,
+        "http:// or https:// URLs, separated by commas",
+        "JSON-RPC of the Ethereum nodes, asked in this order. With several, two must agree on what is final.",
+        secret=True,
+    )
+    erc20_token: bytes = _setting(
+        USDT_CONTRACTS[ERC20],
+        parse_evm,
+        "an EVM address",
+        "The token's contract on ERC20.",
+        show=to_eip55,
+    )
+    erc20_chain_id: int = _setting(
+        1, whole_number(1, 2**53), "a whole number from 1 to 2^53", "The chain id of ERC20 (EIP-155)."
+    )
+    erc20_finality: str | int = _setting(
+        "finalized",
+        read_finality,
+        "finalized, or a whole number of blocks from 0 to 10000",
+        "When a block of ERC20 is final: by the chain's own word, or with so many blocks above it.",
+    )
+    erc20_fee_cap: int = _setting(
+        20_000_000_000_000_000,
+        coins(18),
+        "an amount with at most 18 decimals",
+        "What one payout on ERC20 may cost at the most, in ETH; above it, payouts wait.",
+        show=show_coins(18),
+    )
+    erc20_stuck_blocks: int = _setting(
+        20,
+        whole_number(1, 10_000),
+        "a whole number from 1 to 10000",
+        "After how many blocks a payout on ERC20 that no block took is sent again with a higher fee.",
+    )
+    trc20_rpc: tuple[str, ...] = _setting(
+        (),
+        read_urls,
+        "http:// or https:// URLs, separated by commas",
+        "HTTP API of the TRON nodes, asked in this order. With several, two must agree on what is final.",
+        secret=True,
+    )
+    trc20_token: bytes = _setting(
+        USDT_CONTRACTS[TRC20],
+        parse_tron,
+        "a TRON address",
+        "The token's contract on TRC20.",
+        show=to_tron,
+    )
+    trc20_chain_id: int = _setting(
+        728_126_428,
+        whole_number(1, 2**53),
+        "a whole number from 1 to 2^53",
+        "The chain id of TRC20: the last four bytes of its first block's id as a number.",
+    )
+    trc20_fee_cap: int = _setting(
+        60_000_000,
+        coins(6),
+        "an amount with at most 6 decimals",
+        "What one payout on TRC20 may cost at the most, in TRX; above it, payouts wait.",
+        show=show_coins(6),
+    )
+    keystore_passphrase_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The file with the passphrase of the keystore, keys in the data folder; for workers and signer only.",
+    )
+    keystore_passphrase: str | None = _setting(
+        None,
+        read_text,
+        "a text, never in the settings file",
+        "The same passphrase itself, where no file can hold it. The web side refuses to start with it.",
+        secret=True,
+        in_file=False,
+    )
+    signer_socket: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a socket's path",
+        "Where `merchant-wallet signer` listens. With it, workers hold no key and ask that process.",
+    )
+    signer_payment_limit: int = _setting(
+        10_000_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "The most that the signer pays at once, in USDT; an order above it waits.",
+        show=format_units,
+    )
+    signer_hour_limit: int = _setting(
+        100_000_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "The most that the signer pays within an hour, in USDT, both chains together.",
+        show=format_units,
+    )
+    reconcile_interval_s: int = _setting(
+        600,
+        whole_number(0, 86_400),
+        "a whole number of seconds from 0 to 86400",
+        "Seconds between two comparisons of the books with the chains by the workers; 0 makes none.",
+    )
+    metrics_networks: tuple[Network, ...] = _setting(
+        LOOPBACK,
+        read_networks,
+        "networks such as 10.0.0.0/8, separated by commas",
+        "From where `/metrics` may be read; for anyone else there is nothing at that path.",
+        show=show_networks,
+    )
+    metrics_port: int = _setting(
+        0,
+        whole_number(0, 65535),
+        "a whole number from 0 to 65535",
+        "The port on which the worker side serves `/metrics`, at WALLET_HOST; 0 serves none.",
+    )
+    erc20_coin_price: int | None = _setting(
+        None,
+        read_price,
+        "an amount above 0 with at most 6 decimals",
+        "What an ETH costs, in USDT, where the cost of sweeping is weighed. Without it, ERC20 is not swept.",
+        show=show_price,
+    )
+    trc20_coin_price: int | None = _setting(
+        None,
+        read_price,
+        "an amount above 0 with at most 6 decimals",
+        "What a TRX costs, in USDT, where the cost of sweeping is weighed. Without it, TRC20 is not swept.",
+        show=show_price,
+    )
+    sweep_share: int = _setting(
+        1_000_000,
+        read_share,
+        "a number from 0 to 1 with at most 8 decimals",
+        "The most of an amount that sweeping it to the hot wallet may cost: 0.01 is a hundredth.",
+        show=format_rate,
+    )
+    sweep_minimum: int = _setting(
+        20_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "Deposit addresses with less than this many USDT are not swept.",
+        show=format_units,
+    )
+    sweep_at_once: int = _setting(
+        10,
+        whole_number(1, 1000),
+        "a whole number from 1 to 1000",
+        "How many sweeps may be under way on one chain.",
     )

@@ -6,7 +6,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.cli.doctor import MAX_SKEW_MS, judge_skew
 
-ALL = ["configuration", "database", "migrations", "clock", "master key", "nonces", "payouts"]
+ALL = ["configuration", "database", "migrations", "clock", "master key", "keys", "chains", "nonces", "payouts"]
 
 
 def examine(wallet: Wallet, status: int) -> dict[str, dict[str, Any]]:

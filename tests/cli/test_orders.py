@@ -161,3 +161,43 @@ def test_fees_are_listed_and_taken_out_with_a_reason(wallet: Wallet) -> None:
     reasons = [json.loads(facts)["reason"] for (facts,) in wallet.read(FEE_FACTS)]
     assert reasons == ["November", "platform fees withdrawn"]
     assert wallet.ask("book", "verify")["ok"] is True
+
+
+def test_a_chain_is_frozen_by_an_operator_and_thawed(wallet: Wallet) -> None:
+    open_shop(wallet)
+    assert "neither frozen nor stopped" in wallet.refuse("wallets", "thaw", "ERC20")
+    frozen = wallet.ask("wallets", "freeze", "ERC20", "--reason", "a look at the books")
+    assert [(stop["chainType"], stop["cause"]) for stop in frozen["stops"]] == [
+        ("ERC20", "a look at the books")
+    ]
+    assert "had stopped" in wallet.refuse("wallets", "freeze", "ERC20", "--reason", "again")
+    assert "ERC20 pays nothing" in wallet.run("doctor", status=1).stdout
+    assert "a look at the books" in wallet.run("wallets", "list").stdout
+    assert wallet.ask("wallets", "thaw", "ERC20")["stops"] == []
+    assert wallet.ask("doctor")["ok"] is True
+
+
+def test_a_hot_wallet_that_froze_itself_is_listed_with_what_waits_for_it_and_thawed(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "10")
+    wallet.tamper(
+        "insert into hot_wallet (chain, address, frozen_cause, frozen_ms, funds, funds_spent_no, checked_ms)"
+        " values ('TRC20', %(address)s, 'a stranger', 5, 12500000, 0, 4)",
+        address=bytes(20),
+    )
+    wallet.tamper(
+        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
+        " obstacle_kind, obstacle_cause, obstacle_ms)"
+        " values (%(merchant)s, %(order)s, 1, 'w', 0, 'funds', 'too little', 7)",
+        merchant=merchant_id,
+        order=order_id,
+    )
+    listed = wallet.ask("wallets", "list")
+    [shown], [waiting] = listed["wallets"], listed["waiting"]
+    assert (shown["funds"], shown["promised"], shown["frozenCause"]) == ("12.5", "0", "a stranger")
+    assert (waiting["orderId"], waiting["obstacle"], waiting["sinceMs"]) == (order_id, "funds", 7)
+    order = wallet.ask("withdrawals", "show", order_id)
+    assert (order["obstacleCause"], order["attempts"]) == ("too little", [])
+    assert "a stranger" in wallet.run("wallets", "list").stdout
+    [thawed] = wallet.ask("wallets", "thaw", "TRC20")["wallets"]
+    assert (thawed["frozenCause"], thawed["funds"]) == (None, None)

@@ -67,6 +67,7 @@ async def test_a_new_merchant_has_the_defaults_that_the_interface_promises(conn:
         "auto-register": "on",
         "require-pin": "off",
         "rate-limit": "none",
+        "deposit-notify-url": "none",
     }
     assert (merchant.status, merchant.settings_version, merchant.created_ms) == ("active", 1, NOW_MS)
     assert merchant.secrets == (new.app_secret,)
@@ -181,6 +182,7 @@ async def test_every_setting_can_be_changed_and_read_back(conn: store.Connection
         "auto-register": "off",
         "require-pin": "on",
         "rate-limit": "7",
+        "deposit-notify-url": "https://shop.example/deposits",
     }
     await store.change_settings(conn, KEYRING, merchant_id, texts)
     assert show_settings(await load(conn, merchant_id)) == texts

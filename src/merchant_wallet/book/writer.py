@@ -76,6 +76,8 @@ class Writer:
         self._idle: list[Link] = []
         self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.batch_count = 0
+        self.command_count = 0
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
         # Unlike any other writer's, of this process or another.
@@ -166,6 +168,8 @@ class Writer:
             )
             _answer_all(jobs, Fault(submission.request_id))
         else:
+            self.batch_count += 1
+            self.command_count += len(jobs)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 if not job.answer.done():
                     job.answer.set_result(outcome)

@@ -39,7 +39,7 @@ class Finding:
 
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check configuration, database, migrations, clock, master key, keys, nonces and payouts.
+    """Check configuration, database, migrations, clock, master key, keys, chains, nonces and payouts.
 
     Exit status 1 when something is wrong; each such line says what to do.
 
@@ -95,6 +95,7 @@ _ORDER: Final = (
     "clock",
     "master key",
     "keys",
+    "chains",
     "nonces",
     "payouts",
 )
@@ -122,16 +123,21 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
         if migrations.advice is None:
             yield await _check_master_key(conn, settings)
             yield await _check_keys(conn, settings)
+            yield await _check_nodes(settings)
             yield await _check_nonces(conn)
             yield await _check_payouts(conn)
 
 
 def _check_configuration(settings: Settings) -> Finding:
     folder = shlex.quote(str(settings.data))
-    if not settings.sandbox:
-        text = "WALLET_SANDBOX is false, and this version pays on the sandbox chain alone"
-        return Finding("configuration", text, "set WALLET_SANDBOX=true, or leave it out")
-    return Finding("configuration", f"data folder {folder}, sandbox")
+    if settings.sandbox:
+        return Finding("configuration", f"data folder {folder}, sandbox")
+    named = [("ERC20", settings.erc20_rpc), ("TRC20", settings.trc20_rpc)]
+    nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named if urls)
+    if not nodes:
+        text = "WALLET_SANDBOX is false, and no node of any chain is named"
+        return Finding("configuration", text, "set WALLET_ERC20_RPC or WALLET_TRC20_RPC")
+    return Finding("configuration", f"data folder {folder}, {nodes}")
 
 
 def _check_version(version: int) -> Finding:
@@ -206,6 +212,23 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
     paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
     text = f"the hot wallets are {paying}; {free} accounts are free for merchants to come"
     return Finding("keys", text, None if free >= LEAST_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
+
+
+async def _check_nodes(settings: Settings) -> Finding:
+    from merchant_wallet.nodes import check_chains, open_chain_readers
+
+    if settings.sandbox:
+        return Finding("chains", "the sandbox has its own")
+    readers = open_chain_readers(settings)
+    try:
+        wrong = await check_chains(readers)
+    finally:
+        for reader in readers.values():
+            await reader.close()
+    if wrong:
+        advice = "correct the settings or the node; nothing is paid until they fit"
+        return Finding("chains", "; ".join(wrong), advice)
+    return Finding("chains", f"chain id, token and clock of {' and '.join(readers)} fit the settings")
 
 
 async def _check_nonces(conn: Any) -> Finding:

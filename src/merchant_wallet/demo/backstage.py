@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -65,15 +65,20 @@ class Backstage:
         # is closed by modes of its own.
         self.data.chmod(0o711)
         self.log = self.data / "up.log"
+        self._settings: dict[str, str] = {}
         self._up: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._heard: queue.Queue[str | None] = queue.Queue()
 
-    def start(self, port: int, progress: Callable[[str], None]) -> str:
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Settings of the service that the story adds, for all that is started from now on."""
+        self._settings |= settings
+
+    def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
         """Start everything and give the base URL. `progress` hears what happens meanwhile. Raises Failure."""
         with interruption.held():
             self._up = subprocess.Popen(
-                [self.program, "up", "--port", str(port)],
+                [self.program, "up", "--port", str(port), *options],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -133,7 +138,7 @@ class Backstage:
             "WALLET_LOG_FORMAT": "json",
             "WALLET_SANDBOX_CONFIRM_MS": str(CONFIRM_MS),
         }
-        return {**kept, **ours, "PYTHONUNBUFFERED": "1"}
+        return {**kept, **ours, **self._settings, "PYTHONUNBUFFERED": "1"}
 
     def _listen(self, up: "subprocess.Popen[str]") -> None:
         assert up.stdout is not None

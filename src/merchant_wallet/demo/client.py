@@ -4,6 +4,7 @@ Rules: only the standard library and an HTTP client, so that these lines can be 
 An answer's numbers are kept as the text that came over the wire, for that text is what was signed.
 """
 
+import base64
 import hashlib
 import hmac
 import json
@@ -75,6 +76,32 @@ class Answer:
         bound = {**self.data, "code": self.code, "nonceStr": request.fields["nonceStr"]}
         length = 20 if request.path.endswith(("/createMerchantWithdrawOrder", "/exchange")) else 32
         return hmac.compare_digest(given.encode(), sign(secret, request.path, bound)[:length].encode())
+
+
+@dataclass(frozen=True)
+class Callback:
+    """What the service told by itself: the body as it came, and the headers, their names in lower case."""
+
+    body: str
+    headers: Mapping[str, str]
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What it says, numbers as text. Raises ValueError when it is not JSON."""
+        fields: Mapping[str, Any] = json.loads(self.body, parse_int=str, parse_float=str)
+        return fields
+
+    def is_genuine(self, secret: str) -> bool:
+        """Whether its `sign` was made with the merchant's secret: as a request's, with `callback` as path."""
+        given = str(self.fields.get("sign", ""))
+        return hmac.compare_digest(given.encode(), sign(secret, "callback", self.fields).encode())
+
+    def is_genuine_webhook(self, callback_secret: str) -> bool:
+        """The same by the other signature, that of Standard Webhooks, with the merchant's callback secret."""
+        named = f"{self.headers.get('webhook-id')}.{self.headers.get('webhook-timestamp')}.{self.body}"
+        digest = hmac.digest(base64.b64decode(callback_secret), named.encode(), hashlib.sha256)
+        given = self.headers.get("webhook-signature", "")
+        return hmac.compare_digest(given.encode(), b"v1," + base64.b64encode(digest))
 
 
 class Client:

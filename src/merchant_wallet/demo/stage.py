@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from merchant_wallet.demo.client import Answer, Request
+from merchant_wallet.demo.client import Answer, Callback, Request
 
 WIDEST_COLUMNS = 100
 LABEL_COLUMNS = 10
@@ -67,6 +67,10 @@ class Stage:
         """An answer, as it came."""
         colour = "green" if answer.code == "200" else "magenta"
         self._print_block("answer", Text(self._fold(answer.body), colour), LABEL_COLUMNS)
+
+    def callback(self, callback: Callback) -> None:
+        """A callback, as it came."""
+        self._print_block("callback", Text(self._fold(callback.body), "cyan"), LABEL_COLUMNS)
 
     def verdict(self, text: str) -> None:
         """What was checked and held."""

@@ -15,7 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.chains.addresses import parse_wallet_address
+from merchant_wallet.codes import Refused
 from merchant_wallet.money import KFB, RATE_SCALE, USDT, format_rate, format_units, parse_rate, parse_units
+from merchant_wallet.notify_url import check_notify_url
 from merchant_wallet.signing import HMAC, MD5, Method
 
 Network = IPv4Network | IPv6Network
@@ -38,6 +40,7 @@ OPERATIONS: Final = (
 
 _NONE: Final = "none"
 _MAX_NAME: Final = 128
+_MAX_URL: Final = 100
 _MAX_RATE_LIMIT: Final = 1_000_000
 
 
@@ -49,7 +52,8 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a request needs to know about its merchant.
 
     `secrets` are the live ones, newest first. `networks` and `allowed_addresses` mean "any" when empty.
-    `daily_limit_units` None is no limit, `rate_limit` (requests a second) None is the platform's and 0 none.
+    `daily_limit_units` None is no limit, `rate_limit` (requests a second) None is the platform's and 0 none,
+    `deposit_notify_url` None is no word of deposits.
     `settings_version` is the version of these very values: the book refuses to act on an older one.
     """
 
@@ -75,6 +79,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     account_xpubs: dict[str, str]
     settings_version: int
     created_ms: int
+    deposit_notify_url: str | None = None
 
     def __repr__(self) -> str:
         return f"Merchant({self.merchant_id}, {self.name!r}, {self.app_key!r}, {self.status})"
@@ -183,6 +188,19 @@ def _parse_rate_limit(text: str) -> int:
     return int(text)
 
 
+def _parse_url(text: str) -> str | None:
+    if text.lower() == _NONE:
+        return None
+    if len(text) > _MAX_URL:
+        raise ValueError(f"it has {len(text)} characters")
+    try:
+        # Whether http is enough is the sandbox's affair, which whoever takes the text knows.
+        check_notify_url(text, sandbox=True)
+    except Refused as refused:
+        raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
+    return text
+
+
 def _or_none(parse: Callable[[str], int]) -> Callable[[str], int | None]:
     return lambda text: None if text.lower() == _NONE else parse(text)
 
@@ -244,6 +262,12 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             _or_none(_parse_rate_limit),
             _show_or_none(str),
             f"requests a second up to {_MAX_RATE_LIMIT}, 0 for no limit, or {_NONE} for the platform's",
+        ),
+        "deposit-notify-url": Setting(
+            "deposit_notify_url",
+            _parse_url,
+            lambda url: _NONE if url is None else str(url),
+            f"a URL of at most {_MAX_URL} characters, or {_NONE}",
         ),
     }
 )

@@ -20,6 +20,8 @@ from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.chains.addresses import COIN_TYPES, derive_account_xpub
 from merchant_wallet.db import Queries
+from merchant_wallet.merchants import pool
+from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
 from merchant_wallet.merchants.records import (
     ACTIVE,
@@ -84,22 +86,24 @@ async def create(
     keyring: Keyring,
     name: str,
     *,
-    seed: bytes,
+    seed: bytes | None,
     at_ms: int,
     settings: Mapping[str, str] | None = None,
 ) -> NewMerchant:
     """Open a merchant and its book: secrets, extended public keys, id range, fixed accounts.
 
-    `seed` (BIP32) gives the wallets' accounts, one per merchant and chain, at account number = merchant id.
-    `settings` are texts as for `change_settings`. Raises SettingRefused, RangesExhausted.
+    `seed` (BIP32) gives the wallets' accounts, one per merchant and chain, at account number = merchant id;
+    without one, as it has to be outside the sandbox, they are an account of the pool. `settings` are texts as
+    for `change_settings`. Raises SettingRefused, RangesExhausted, PoolEmpty.
     """
     changed = _parse({**(settings or {}), "name": name})
     app_secret, callback_secret = generate_secret(), generate_secret()
     async with conn.transaction():
         values = {"name": changed["name"], "app_key": generate_app_key(), "created_ms": at_ms}
         merchant_id: int = (await _expect(conn, "insert_merchant", values))["merchant_id"]
-        xpubs = {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
+        xpubs = await _give_account(conn, seed, merchant_id)
         await _run(conn, "write_account_xpubs", {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)})
+        await give_addresses(conn, merchant_id, xpubs)
         await _insert_secret(conn, keyring, merchant_id, APP, 1, app_secret, at_ms)
         await _insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
         await _open_book(conn, merchant_id, at_ms)
@@ -253,6 +257,12 @@ async def books_short_of_ids(conn: Connection, margin: int) -> list[int]:
         counter = ids.MAX_COUNTER - margin
         await cursor.execute(QUERIES["list_books_short_of_ids"].text, {"counter": counter})
         return [row["merchant_id"] async for row in cursor]
+
+
+async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) -> dict[str, str]:
+    if seed is None:
+        return (await pool.take(conn, merchant_id)).xpubs
+    return {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
 
 
 async def _open_book(conn: Connection, merchant_id: int, at_ms: int) -> None:

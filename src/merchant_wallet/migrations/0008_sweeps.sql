@@ -41,10 +41,13 @@ create table sweep (
     constraint sweep_done check (step <> 'done' or (token_tx_hash is not null and (fuel = 0 or fuel_tx_hash is not null))),
     constraint sweep_cause check ((cause is null) = (step not in ('failed', 'dropped')))
 );
--- One at a time for an address, and what is under way.
+-- One at a time for an address, and what is under way, the oldest first.
 create unique index sweep_open on sweep (chain, address) where ended_ms is null;
+create index sweep_under_way on sweep (chain, sweep_id) where ended_ms is null;
 -- What an address has had.
 create index sweep_address on sweep (chain, address, sweep_id);
+-- Lists, newest first.
+create unique index sweep_newest on sweep (sweep_id);
 
 create table sweep_signed (
     chain text not null,
