@@ -1,138 +1,15 @@
-"""Connections of the operations: order, limits, deadlines; clients send in pieces, ahead, or nonsense."""
+"""Connections of the operations: order, limits, deadlines; clients send in pieces, ahead, or too much."""
 
 import asyncio
-import sys
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import cast
 
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
-from tests.crash.shop import run
+from tests.stand import PATH, Client, Stand, play, post, until
 
-from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
 from merchant_wallet.connection import MAX_AHEAD, MAX_DISCARDED_BYTES, MAX_HEAD_BYTES
-from merchant_wallet.endpoint import BODY_TIMEOUT_S, Call, Endpoint, Joints, write_refusal
-from merchant_wallet.gate import Gate
-from merchant_wallet.listener import Listener
-from merchant_wallet.logs import AccessLog
-from merchant_wallet.merchants.directory import Directory
-from merchant_wallet.operation import Terms
+from merchant_wallet.endpoint import BODY_TIMEOUT_S, Call
 from merchant_wallet.wire import MAX_BODY_BYTES
-
-PATH = "/merchant/echo"
-HOST = "127.0.0.1"
-PATIENCE_S = 10.0
-
-
-class Echo(Endpoint):
-    """Answers with what was asked, at once or when it is let go."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, Call]] = []
-        self.holds = False
-
-    def take(self, method: str, call: Call) -> None:
-        """Keep the call; answer it unless calls are held."""
-        self.calls.append((method, call))
-        if not self.holds:
-            self.answer(call)
-
-    def answer(self, call: Call) -> None:
-        """Answer a call that was held."""
-        call.reply(200, call.body[:100], call.request_id, ())
-
-    def give_up(self, call: Call, refusal: Refusal) -> None:
-        """Answer a call that never came whole."""
-        status, body, headers = write_refusal(refusal)
-        call.reply(status, body, call.request_id, headers)
-
-
-class Client:
-    """Bytes to the server and back."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self._writer = writer
-
-    async def send(self, raw: bytes) -> None:
-        """Send bytes as they are."""
-        self._writer.write(raw)
-        await self._writer.drain()
-
-    async def read_answer(self) -> tuple[int, dict[str, str], bytes]:
-        """One answer: status, headers, body."""
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-        body = await self.reader.readexactly(int(headers.get("content-length", "0")))
-        return int(head[0].split(" ")[1]), headers, body
-
-    async def is_closed(self) -> bool:
-        """Whether the server sends nothing more and closes; waits for it."""
-        return await self.reader.read(1) == b""
-
-    def close(self) -> None:
-        """Go away."""
-        self._writer.close()
-
-
-class Stand:
-    """A listener with one operation and one page."""
-
-    def __init__(self, echo: Echo, listener: Listener, port: int) -> None:
-        self.echo = echo
-        self.listener = listener
-        self.port = port
-        self.clients: list[Client] = []
-
-    async def connect(self) -> Client:
-        """A new client."""
-        client = Client(*await asyncio.open_connection(HOST, self.port))
-        self.clients.append(client)
-        return client
-
-
-def post(body: bytes = b"{}", headers: str = "", path: str = PATH, length: int | None = None) -> bytes:
-    """An operation's request."""
-    size = len(body) if length is None else length
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n"
-    return f"{head}{headers}\r\n".encode() + body
-
-
-async def _page(request: Request) -> Response:
-    return PlainTextResponse(f"page {(await request.body()).decode()}")
-
-
-def play(scenario: Callable[[Stand], Awaitable[None]]) -> None:
-    """Listen, play the scenario, stop; nothing may be left open."""
-
-    async def whole() -> None:
-        echo = Echo()
-        joints = Joints(
-            gate=cast(Gate, None),
-            directory=cast(Directory, None),
-            writer=cast(Writer, None),
-            terms=cast(Terms, None),
-            access_log=AccessLog(sys.stderr, enabled=False),
-        )
-        pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"])])
-        listener = Listener({PATH: echo}, joints, pages)
-        await listener.start(HOST, 0)
-        stand = Stand(echo, listener, listener.port)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await scenario(stand)
-        finally:
-            for client in stand.clients:
-                client.close()
-            await listener.stop()
-
-    run(whole())
 
 
 def test_requests_of_a_connection_are_answered_one_after_the_other() -> None:
@@ -168,7 +45,7 @@ def test_requests_sent_ahead_wait_for_the_one_before_and_keep_their_order() -> N
         await client.send(post(b"1") + post(b"2") + post(b"3"))
         calls = stand.echo.calls
         for number in (1, 2, 3):
-            await _until(partial(_has, calls, number))
+            await until(partial(_has, calls, number))
             await asyncio.sleep(0.02)
             assert len(stand.echo.calls) == number
             stand.echo.answer(stand.echo.calls[-1][1])
@@ -273,7 +150,7 @@ def test_nonsense_behind_a_request_does_not_cost_that_request_its_answer() -> No
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"good") + b"POST /merchant/ \x00\x01\r\n\r\n")
-        await _until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.calls) == 1)
         stand.echo.answer(stand.echo.calls[0][1])
         assert (await client.read_answer())[2] == b"good"
         assert await client.is_closed()
@@ -301,7 +178,7 @@ def test_a_client_that_goes_away_leaves_its_request_to_be_carried_out() -> None:
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"alone"))
-        await _until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.calls) == 1)
         client.close()
         await asyncio.sleep(0.05)
         stand.echo.answer(stand.echo.calls[0][1])
@@ -372,7 +249,7 @@ def test_a_page_asked_for_behind_an_operation_under_way_closes_the_connection_af
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"first"))
-        await _until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.calls) == 1)
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         await asyncio.sleep(0.05)
         stand.echo.answer(stand.echo.calls[0][1])
@@ -393,7 +270,7 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
         stand.echo.holds = True
         busy = await stand.connect()
         await busy.send(post(b"busy"))
-        await _until(lambda: len(stand.echo.calls) == 2)
+        await until(lambda: len(stand.echo.calls) == 2)
         real = time.monotonic
         monkeypatch.setattr(time, "monotonic", lambda: real() + BODY_TIMEOUT_S + 1)
         status, headers, body = await waiting.read_answer()
@@ -415,7 +292,7 @@ def test_told_to_stop_it_closes_what_is_idle_and_answers_what_is_under_way() -> 
         await idle.read_answer()
         stand.echo.holds = True
         await busy.send(post(b"last"))
-        await _until(lambda: len(stand.echo.calls) == 2)
+        await until(lambda: len(stand.echo.calls) == 2)
         stopping = asyncio.create_task(stand.listener.stop())
         assert await idle.is_closed()
         assert not stopping.done()
@@ -429,9 +306,3 @@ def test_told_to_stop_it_closes_what_is_idle_and_answers_what_is_under_way() -> 
 
 def _has(calls: list[tuple[str, Call]], count: int) -> bool:
     return len(calls) == count
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    # What is waited for happens in the server, which tells nobody.
-    while not holds():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)

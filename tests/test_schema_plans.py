@@ -46,7 +46,7 @@ GROWING = (
 """The tables that have a row per sub-user, transfer or order."""
 
 READS_ALL = {
-    "custody_records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
+    "records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
     "reads.sql/list_fees": "sums what was ever taken out of each book's fees, for one operator's question",
     "verify.sql/list_books": "skips along each index from one merchant to the next",
     "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",

@@ -2,11 +2,22 @@
 
 from typing import Any
 
+from devnet.chains import run_devnet
 from tests.cli.conftest import Wallet
 
 from merchant_wallet.cli.doctor import MAX_SKEW_MS, judge_skew
 
-ALL = ["configuration", "database", "migrations", "clock", "master key", "keys", "chains", "nonces", "payouts"]
+ALL = [
+    "configuration",
+    "database",
+    "migrations",
+    "clock",
+    "master key",
+    "keys",
+    "chains",
+    "nonces",
+    "payouts",
+]
 
 
 def examine(wallet: Wallet, status: int) -> dict[str, dict[str, Any]]:
@@ -91,6 +102,26 @@ def test_a_wrong_setting_is_the_only_thing_looked_at(wallet: Wallet) -> None:
     checks = examine(wallet, 1)
     assert list(checks) == ["configuration"]
     assert "WALLET_PORT" in checks["configuration"]["text"]
+
+
+def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "1")
+    nobody = {"WALLET_SIGNER_SOCKET": str(wallet.folder / "no signer")}
+    with run_devnet() as devnet:
+        wallet.variables |= devnet.settings | nobody
+        checks = examine(wallet, 1)
+        assert list(checks) == ALL
+        assert wrong(checks) == ["keys"]
+        assert "ERC20 over 1 node(s), TRC20 over 2 node(s)" in checks["configuration"]["text"]
+        assert "ERC20 and TRC20 fit" in checks["chains"]["text"]
+        wallet.variables["WALLET_ERC20_CHAIN_ID"] = "5"
+        misfit = examine(wallet, 1)
+        assert wrong(misfit) == ["keys", "chains"]
+        assert "the chain id is 31337, the setting says 5" in misfit["chains"]["text"]
+    assert "TRC20" in examine(wallet, 1)["chains"]["text"]
+    wallet.variables |= {"WALLET_ERC20_RPC": "", "WALLET_TRC20_RPC": ""}
+    assert "WALLET_TRC20_RPC" in examine(wallet, 1)["configuration"]["advice"]
 
 
 def test_only_what_the_round_trip_can_not_explain_is_skew() -> None:

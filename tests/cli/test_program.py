@@ -70,6 +70,12 @@ COMMANDS = (
     "callbacks resend",
     "callbacks pause",
     "callbacks resume",
+    "wallets list",
+    "wallets freeze",
+    "wallets thaw",
+    "reconcile",
+    "reconcile record",
+    "reconcile treasury",
 )
 LISTS = (
     "merchant list",
@@ -80,6 +86,8 @@ LISTS = (
     "deposits chains",
     "sweep list",
     "callbacks list",
+    "reconcile",
+    "reconcile treasury",
     "book verify",
     "doctor",
     "migrate",
@@ -91,7 +99,8 @@ def names_of(command: Any, prefix: str = "") -> list[str]:
     children = getattr(command, "commands", None)
     if children is None:
         return [prefix.strip()]
-    return [name for key, child in children.items() for name in names_of(child, f"{prefix} {key}")]
+    own = [prefix.strip()] if command.invoke_without_command else []
+    return own + [name for key, child in children.items() for name in names_of(child, f"{prefix} {key}")]
 
 
 def test_the_program_has_exactly_the_commands_that_are_promised() -> None:
@@ -214,7 +223,9 @@ def test_a_database_without_tables_is_told_to_be_migrated(empty_database_url: st
 
 
 def test_a_service_that_could_not_pay_is_not_started(wallet: Wallet) -> None:
-    assert "WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node" in wallet.refuse("up", "--no-sandbox", status=2)
+    assert "WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node" in wallet.refuse(
+        "up", "--no-sandbox", status=2
+    )
 
 
 def test_a_fault_of_ours_is_not_dressed_up_as_a_sentence(wallet: Wallet) -> None:

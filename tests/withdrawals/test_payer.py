@@ -185,6 +185,41 @@ def test_the_same_bytes_are_sent_until_the_chain_has_spoken(in_shop: "InShop") -
     in_shop(scenario)
 
 
+def test_orders_that_wait_for_their_chain_do_not_keep_a_new_one_from_being_signed(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.told()
+        payer = shop.payer(chain, parallel=1)
+        await shop.order()
+        await shop.turn(payer)
+        shop.clock.advance(1_000)
+        new = await shop.order()
+        shop.clock.advance(60_000)
+        assert await shop.turn(payer) == 1
+        assert [payout.payout_id for payout in chain.built][1:] == [new.order_id]
+
+    in_shop(scenario)
+
+
+def test_a_transfer_that_is_pending_for_long_is_asked_about_and_sent_more_rarely(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.told()
+        payer = shop.payer(chain)
+        await shop.order()
+        await shop.turn(payer)
+        for age_ms, rest_ms in ((80_000, 10_000), (800_000, 50_000)):
+            shop.clock.now_ms = START_MS + age_ms
+            assert await shop.turn(payer) == 1
+            shop.clock.advance(rest_ms - 1)
+            assert await shop.turn(payer) == 0
+            shop.clock.advance(1)
+            assert await shop.turn(payer) == 1
+        assert len(chain.broadcasts) == 5
+        # Once before and once after the bytes were new; what was sent before is judged before it is sent again.
+        assert len(chain.judged) == 6
+
+    in_shop(scenario)
+
+
 def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_later(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.told(), await shop.order()

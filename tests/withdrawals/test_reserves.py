@@ -255,6 +255,7 @@ def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_sh
         await old.judging.wait()
         shop.clock.advance(1_000)
         new = shop.told(Lapsed("expired"), name="new")
+        new.broadcasts.append(b"")
         await shop.turn(shop.payer(new))
         old.may_judge.set()
         await payer.finish()

@@ -6,6 +6,7 @@ simulated. What a node says about a recipient fails a payout only when two nodes
 configured.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -189,6 +190,19 @@ class EvmChain:
                 pass
         return await self._nodes.first(lambda node: self._balance(node, address, "latest"))
 
+    async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
+        """As `balance` at a block, of many addresses, asked together.
+
+        Raises ChainAway, and NodeRefused where no node has the block's state or takes batches.
+        """
+        calls = [_BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
+
+        async def ask(node: EvmNode) -> list[int]:
+            answers = await node.call_many(self.rules.token, calls, block.number)
+            return [_word(node, answer) for answer in answers]
+
+        return await self._nodes.first(ask)
+
     async def coin_balance(self, address: bytes) -> int:
         """Wei at an address, now. Raises ChainAway."""
         return await self._nodes.first(lambda node: node.coin_balance(address))
@@ -222,16 +236,20 @@ class EvmChain:
     async def _check_token(self, transfer: Transfer) -> None:
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
-        if any(await self._all(lambda node: _flag(node, self.rules.token, _PAUSED))):
+        paused, refused, said, held = await asyncio.gather(
+            self._all(lambda node: _flag(node, self.rules.token, _PAUSED)),
+            self._blacklisted(self.wallet),
+            self._blacklisted(transfer.recipient),
+            self._nodes.first(lambda node: self._balance(node, self.wallet, "latest")),
+        )
+        if any(paused):
             raise Hindered(Obstacle("paused", "the token is paused by its issuer"))
-        if any(await self._blacklisted(self.wallet)):
+        if any(refused):
             raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-        said = await self._blacklisted(transfer.recipient)
         if any(said):
             if not all(said) or len(said) < self._nodes.needed:
                 raise Hindered(Obstacle("node", "only one node says that the recipient is blacklisted"))
             raise Unpayable("the token has blacklisted the recipient")
-        held = await self._nodes.first(lambda node: self._balance(node, self.wallet, "latest"))
         if held < transfer.amount_units:
             raise Hindered(Obstacle("funds", f"the hot wallet holds {held} units of {transfer.amount_units}"))
 
@@ -244,8 +262,10 @@ class EvmChain:
         call_data = transfer_call(transfer.recipient, transfer.amount_units)
         token, rules = self.rules.token, self.rules
         try:
-            await self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))
-            estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))
+            _, estimate = await asyncio.gather(
+                self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet)),
+                self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet)),
+            )
         except CallReverted as error:
             raise Hindered(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
         gas = max(estimate * 5 // 4, rules.least_gas)
@@ -277,14 +297,13 @@ class EvmChain:
         transfer: Transfer,
     ) -> SignedTransfer:
         """A transaction at this place, outbidding the earlier ones. Raises Hindered, SignerAway."""
-        offer = await self._offer()
+        offer, head = await asyncio.gather(self._offer(), self.head())
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)
             if transaction.nonce != sequence:
                 raise ValueError("what was signed before has another place")
             offer = outbid(transaction, offer)
         await self._check_cost(gas, offer)
-        height = (await self.head()).number
         unsigned = encode_unsigned(
             EvmTransaction(
                 self.rules.chain_id, sequence, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
@@ -293,7 +312,7 @@ class EvmChain:
         raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_fill=not call_data))
         if recover_sender(raw) != self.wallet:
             raise ValueError("the signer's signature is not the hot wallet's")
-        return SignedTransfer(raw, hash_of(raw), height)
+        return SignedTransfer(raw, hash_of(raw), head.number)
 
     async def _signature(
         self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_fill: bool

@@ -5,7 +5,7 @@ answer about a block names the block; comparing it with other answers and other 
 are those of the execution API; amounts of coin are wei, times milliseconds.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -114,6 +114,11 @@ class EvmNode:
     ) -> bytes:
         """What a contract would answer. Raises CallReverted."""
         return await self._ask(read_bytes, "eth_call", _call(to, call_data, sender), _tag(at))
+
+    async def call_many(self, to: bytes, many: Sequence[bytes], at: int | str) -> list[bytes]:
+        """What a contract would answer to each of these, asked together. Raises CallReverted."""
+        params = [(_call(to, call_data, None), _tag(at)) for call_data in many]
+        return await self._rpc.ask_many(self._index, read_bytes, "eth_call", params)
 
     async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
         """Units of gas that a call would use now. Raises CallReverted."""

@@ -8,12 +8,18 @@ apart from it (`CallReverted`), because every honest node answers it alike.
 
 import itertools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from merchant_wallet.chains.transport import ANSWER_BYTES, Endpoints, NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import (
+    ANSWER_BYTES,
+    LARGE_ANSWER_BYTES,
+    Endpoints,
+    NodeFailed,
+    NodeRefused,
+)
 
 # What nodes answer when a call or an estimate reverts: geth and its kin 3, others a text with the word.
 _REVERT_CODE: Final = 3
@@ -49,6 +55,7 @@ class JsonRpc:
         self.endpoints = endpoints
         self._ids = itertools.count(1)
         self._decoder = msgspec.json.Decoder(_Answer)
+        self._batch_decoder = msgspec.json.Decoder(list[_Answer] | _Answer)
 
     async def ask(
         self,
@@ -67,11 +74,42 @@ class JsonRpc:
         body = await self.endpoints.post(node, msgspec.json.encode(question), limit_bytes=limit_bytes)
         return self._read(node, method, number, body, read)
 
+    async def ask_many(
+        self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T]:
+        """One node's answers to one method with many parameters, asked together, in their order.
+
+        Raises NodeFailed, NodeRefused (a node may take no batches), CallReverted.
+        """
+        numbers = [next(self._ids) for _ in many]
+        questions = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            for number, params in zip(numbers, many, strict=True)
+        ]
+        body = await self.endpoints.post(node, msgspec.json.encode(questions), limit_bytes=LARGE_ANSWER_BYTES)
+        try:
+            answers = self._batch_decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise self.endpoints.garbage(node, f"{method}: not an answer to a batch") from None
+        if isinstance(answers, _Answer):
+            raise self._refusal(node, method, answers.error or _Fault(0, "no batch was answered"))
+        by_number = {answer.id: answer for answer in answers}
+        missing = _Answer()
+        return [
+            self._read_answer(node, method, number, by_number.get(number, missing), read)
+            for number in numbers
+        ]
+
     def _read(self, node: int, method: str, number: int, body: bytes, read: Callable[[Any], T]) -> T:
         try:
             answer = self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.endpoints.garbage(node, f"{method}: not a JSON-RPC answer") from None
+        return self._read_answer(node, method, number, answer, read)
+
+    def _read_answer(
+        self, node: int, method: str, number: int, answer: _Answer, read: Callable[[Any], T]
+    ) -> T:
         if answer.error is not None:
             raise self._refusal(node, method, answer.error)
         if answer.id != number or isinstance(answer.result, msgspec.UnsetType):

@@ -23,7 +23,7 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 class Payout(msgspec.Struct, frozen=True, gc=False):
     """A transfer that is to be made; `payout_id` is unique on the platform and names it for ever.
 
-    `sequence` is its place among the hot wallet's transactions (an EVM nonce), where the chain has such places.
+    `sequence` is its place among the hot wallet's transactions (an EVM nonce), where the chain has places.
     """
 
     payout_id: int
@@ -62,7 +62,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
-    """Proof that no transaction signed for the payout moved or ever will move anything, and none should follow.
+    """Proof that nothing signed for the payout moved or ever will move anything, and nothing should follow.
 
     `wallet_fault` says why the hot wallet must not be used until an operator has looked, if that is so.
     """
@@ -179,7 +179,8 @@ class ChainReader(Protocol):
     async def arrivals(self, first: int, last: int) -> list[Arrival]:
         """Every Transfer log of our token in these blocks (both ends included), in the chain's order.
 
-        Where several nodes are configured and the blocks are final, two must say the same, else ChainDisagrees.
+        Where several nodes are configured and the blocks are final, two must say the same.
+        Raises ChainDisagrees when they don't.
         """
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:

@@ -64,6 +64,7 @@ def _explain_database(error: Exception) -> Failure | None:
 
 def _explain_setup(error: Exception) -> Failure | None:
     from merchant_wallet.chains.keystore import KeystoreError
+    from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
     from merchant_wallet.chains.signer import SignerAway
     from merchant_wallet.config import ConfigError
     from merchant_wallet.merchants.keys import WrongMasterKey
@@ -73,6 +74,8 @@ def _explain_setup(error: Exception) -> Failure | None:
     known = ConfigError | KeystoreError | SignerAway | MigrationError | PostgresError | WrongMasterKey
     if isinstance(error, known):
         return Failure(str(error), UNREACHABLE)
+    if isinstance(error, ChainAway | ChainDisagrees):
+        return Failure(f"The chain's nodes give no answer that can be used: {error}.", UNREACHABLE)
     return None
 
 

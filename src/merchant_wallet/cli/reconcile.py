@@ -148,11 +148,11 @@ def record(
         raise Failure("AMOUNT must be more than 0, and --reason must say why.")
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet import custody_records
         from merchant_wallet.clock import now_ms
+        from merchant_wallet.custody import records
 
         actor = name_actor()
-        number = await custody_records.record_treasury(
+        number = await records.record_treasury(
             session.conn,
             chain,
             direction,
@@ -183,10 +183,10 @@ def treasury(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet import custody_records
+        from merchant_wallet.custody import records
         from merchant_wallet.money import format_units
 
-        shown = await custody_records.list_treasury(session.conn, limit)
+        shown = await records.list_treasury(session.conn, limit)
         return {
             "treasury": [
                 {

@@ -39,6 +39,7 @@ PLAN_COLUMNS: Final = (
     "costUsdt",
     "share",
     "verdict",
+    "why",
 )
 SWEEP_COLUMNS: Final = (
     "sweepId",
@@ -55,7 +56,7 @@ SWEEP_COLUMNS: Final = (
 NOTHING_IN_SANDBOX: Final = "There is nothing to sweep: the sandbox's chains hold no real deposits."
 GOES_ON: Final = "What is under way goes on with the workers, or with the next `merchant-wallet sweep run`."
 INTERVAL_S: Final = 3.0
-MOST_SHOWN: Final = 1000
+MOST_SHOWN: Final = 2000
 WHY: Final = {
     "small": "less than WALLET_SWEEP_MINIMUM",
     "dear": "costs more than WALLET_SWEEP_SHARE, or than the chain's fee cap",

@@ -40,8 +40,10 @@ from merchant_wallet.withdrawals.purse import Purse
 from merchant_wallet.workers import Line
 
 RESEND_MS: Final = 5_000
-"""A pending transfer's bytes are sent again at least this often."""
+"""A young pending transfer's bytes are sent again at least this often; later, ever more rarely."""
 LONGEST_REST_MS: Final = 50_000
+AGE_PART: Final = 8
+"""A transfer that is pending for long rests for this part of its age, so that many of them leave room."""
 UNKNOWN_WALLET: Final = bytes(20)
 """What was signed before hot wallets were recorded bears this."""
 
@@ -183,7 +185,7 @@ class Payment:
         """Send what was signed, and do what the chain's verdict calls for."""
         verdict = await self._judge(payout, signed)
         if isinstance(verdict, Pending):
-            verdict = await self._send(payout, signed)
+            verdict = await self._send(payout, signed, verdict)
         if isinstance(verdict, Lapsed) or (
             isinstance(verdict, Pending) and verdict.stuck and self._chain.is_sequenced
         ):
@@ -193,12 +195,16 @@ class Payment:
     async def _judge(self, payout: Payout, signed: Sequence[StoredTransfer]) -> Verdict:
         return await self._chain.judge(payout, [one.signed for one in signed])
 
-    async def _send(self, payout: Payout, signed: Sequence[StoredTransfer]) -> Verdict:
-        """Hand the newest bytes to the chain, again if need be, and ask what became of them all."""
+    async def _send(self, payout: Payout, signed: Sequence[StoredTransfer], judged: Verdict) -> Verdict:
+        """Hand the newest bytes to the chain; where they are new to it, ask what became of them all.
+
+        What was sent before has just been judged.
+        """
         newest = signed[-1]
         await self._chain.broadcast(newest.signed.raw)
-        if newest.broadcast_ms is None:
-            await payouts.mark_broadcast(await self._line.get(), self._held, newest.attempt_no, self._clock())
+        if newest.broadcast_ms is not None:
+            return judged
+        await payouts.mark_broadcast(await self._line.get(), self._held, newest.attempt_no, self._clock())
         return await self._judge(payout, signed)
 
     async def _sign_again(
@@ -225,14 +231,16 @@ class Payment:
             # What was signed may still count, so this proves nothing about the order.
             raise Hindered(Obstacle("stuck", f"it can't be replaced: {unpayable}")) from unpayable
         extended = [*signed, again]
-        return extended, await self._send(payout, extended)
+        return extended, await self._send(payout, extended, verdict)
 
     async def _conclude(
         self, order: PayableOrder, payout: Payout, signed: Sequence[StoredTransfer], verdict: Verdict
     ) -> Result:
         if isinstance(verdict, Pending):
             obstacle = Obstacle("alert", verdict.alert) if verdict.alert else None
-            rest_ms = RESEND_MS if verdict.check_after_ms is None else min(verdict.check_after_ms, RESEND_MS)
+            rest_ms = min(LONGEST_REST_MS, max(RESEND_MS, (self._clock() - signed[-1].signed_ms) // AGE_PART))
+            if verdict.check_after_ms is not None:
+                rest_ms = min(verdict.check_after_ms, rest_ms)
             self._report(order.hindrance, obstacle)
             return Waits(rest_ms, obstacle)
         if isinstance(verdict, Lapsed):

@@ -119,7 +119,7 @@ class PayoutShown(msgspec.Struct, frozen=True, gc=False):
 async def peek_due(
     connection: AsyncConnection, now_ms: int, *, hold_refunds: bool, limit: int
 ) -> list[OrderKey]:
-    """Orders that can be worked on now, oldest first. Takes no lock: each is still to be claimed."""
+    """Orders that can be worked on now, the longest waiting first. No lock: each is still to be claimed."""
     parameters = {"now_ms": now_ms, "hold_refunds": hold_refunds, "limit": limit}
     cursor = await connection.execute(_TEXTS["peek_due"], parameters)
     return [(merchant_id, order_id) for merchant_id, order_id in await cursor.fetchall()]

@@ -4,6 +4,7 @@
 -- name: peek_due
 -- Orders with something to do: approved ones of active merchants, those taken up, and failed ones to be refunded;
 -- without the ones that are claimed or rest, are frozen, or have nothing signed while their chain's payouts are stopped.
+-- The longest waiting first: were it the oldest, those that only wait for a chain would keep new ones from being signed.
 select w.merchant_id, w.order_id
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
@@ -17,7 +18,7 @@ select w.merchant_id, w.order_id
         or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
    and (w.status = 3 or p.signed_no > 0 or p.given_up_ms is not null or w.chain not in (
         select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
- order by w.created_ms, w.merchant_id, w.order_id
+ order by coalesce(p.claimed_until_ms, w.approved_ms, w.created_ms), w.merchant_id, w.order_id
  limit %(limit)s::int;
 
 -- name: claim

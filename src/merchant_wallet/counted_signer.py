@@ -1,0 +1,25 @@
+"""A signer whose refusals are counted, for whoever watches the worker side."""
+
+from collections.abc import Mapping
+
+from merchant_wallet.chains.signer import Signer, SigningRefused, SigningRequest
+
+
+class CountedSigner:
+    """See `chains.signer.Signer`. `refusals` only grows."""
+
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+        self.refusals = 0
+
+    async def wallets(self) -> Mapping[str, bytes]:
+        """Each chain's hot wallet."""
+        return await self._signer.wallets()
+
+    async def sign(self, request: SigningRequest) -> bytes:
+        """The signature. Raises SigningRefused, SignerAway."""
+        try:
+            return await self._signer.sign(request)
+        except SigningRefused:
+            self.refusals += 1
+            raise

@@ -1,0 +1,136 @@
+"""What the chains say of our own addresses: their transfers since a block, and what they hold at one.
+
+Rules: only final blocks count. A chain that keeps its past is asked for balances at the block itself; one
+that does not (TRON) answers for its newest final block, so that the balance of an address that moved
+meanwhile is asked for again until no final block came between, and taken back to the block by the transfers
+since. No SQL.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainReader
+from merchant_wallet.chains.transport import NodeRefused
+from merchant_wallet.custody.comparison import balance_before
+
+AT_ONCE: Final = 32
+"""Questions that a node is asked at the same time."""
+TOGETHER: Final = 100
+"""Balances that are asked for in one batch."""
+FIRST_STRETCH: Final = 16
+LONGEST_STRETCH: Final = 1000
+FEW_ARRIVALS: Final = 2_000
+MANY_ARRIVALS: Final = 20_000
+TRIES: Final = 8
+
+log = structlog.get_logger(__name__)
+
+
+class Reader(ChainReader, Protocol):
+    """A chain to be read, and its connections to be closed."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+ReadMany = Callable[[Sequence[bytes], Block], Awaitable[list[int]]]
+"""Asks for balances at a block together."""
+
+
+class Custodian(msgspec.Struct, frozen=True):
+    """How one chain is looked at.
+
+    `keeps_past`: it tells balances at a block that is not the newest; `read_many` asks for several together,
+    where that is possible. `wallet` is a hot wallet that is known
+    without the database, `own_units` what it is taken to have had from the beginning; both are the sandbox's.
+    """
+
+    reader: Reader
+    keeps_past: bool
+    read_many: ReadMany | None = None
+    longest_stretch: int = LONGEST_STRETCH
+    wallet: bytes | None = None
+    own_units: int = 0
+
+
+class Restless(Exception):
+    """An address moved more quickly than its balance could be asked for; another time it won't."""
+
+
+async def read_stretches(
+    custodian: Custodian, after: int, upto: int
+) -> AsyncIterator[tuple[int, Sequence[Arrival]]]:
+    """The token's transfers after a block, stretch by stretch, each with the number of its last block.
+
+    Raises ChainAway, ChainDisagrees.
+    """
+    stretch = min(FIRST_STRETCH, custodian.longest_stretch)
+    if custodian.longest_stretch > LONGEST_STRETCH:
+        stretch = custodian.longest_stretch
+    while after < upto:
+        last = min(upto, after + stretch)
+        try:
+            arrivals = await custodian.reader.arrivals(after + 1, last)
+        except ChainAway:
+            if stretch == 1:
+                raise
+            # What a node can't answer for many blocks it may answer for fewer.
+            stretch = max(1, stretch // 4)
+            continue
+        yield last, arrivals
+        after = last
+        if len(arrivals) < FEW_ARRIVALS:
+            stretch = min(custodian.longest_stretch, stretch * 2)
+        elif len(arrivals) > MANY_ARRIVALS:
+            stretch = max(1, stretch // 2)
+
+
+async def read_balances(custodian: Custodian, addresses: Collection[bytes], block: Block) -> dict[bytes, int]:
+    """What each address holds at a final block, in units. Raises ChainAway, ChainDisagrees, Restless."""
+    reader, turns = custodian.reader, asyncio.Semaphore(AT_ONCE)
+
+    async def read(address: bytes) -> int:
+        async with turns:
+            return await reader.balance(address, block)
+
+    async def read_page(page: Sequence[bytes]) -> list[int]:
+        if custodian.read_many is not None:
+            try:
+                async with turns:
+                    return await custodian.read_many(page, block)
+            except (ChainAway, NodeRefused) as error:
+                log.info("balances are asked for one by one", reason=str(error))
+        return list(await asyncio.gather(*map(read, page)))
+
+    ordered = list(addresses)
+    pages = [ordered[start : start + TOGETHER] for start in range(0, len(ordered), TOGETHER)]
+    answers = await asyncio.gather(*map(read_page, pages))
+    balances = {
+        address: units
+        for page, answer in zip(pages, answers, strict=True)
+        for address, units in zip(page, answer, strict=True)
+    }
+    if custodian.keeps_past:
+        return balances
+    newest = await reader.final()
+    if newest.number > block.number:
+        later = await reader.arrivals(block.number + 1, newest.number)
+        moved = {end for arrival in later for end in (arrival.sender, arrival.recipient)}
+        for address in moved & balances.keys():
+            balances[address] = await _read_still(reader, address, block)
+    return balances
+
+
+async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
+    """A balance at a block, from one that was read while no further block became final."""
+    for _ in range(TRIES):
+        before = await reader.final()
+        units = await reader.balance(address, before)
+        if (await reader.final()).number == before.number:
+            later = await reader.arrivals(block.number + 1, before.number) if before != block else []
+            return balance_before(units, address, later)
+    raise Restless(f"the balance of {address.hex()} could not be read between two final blocks")

@@ -1,0 +1,275 @@
+"""What reconciliation reads of the books and remembers of the chains: the SQL of it.
+
+Rules: nothing here decides anything. Reading is done within the caller's snapshot, writing after it, and
+every write may be made twice. Statements are in `records.sql`. All raise `psycopg.Error`. Moments are
+milliseconds, amounts units of 10^-6.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.custody.comparison import Books, Judged, Movement, Waiting
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+HOT: Final = "hot"
+DEPOSIT: Final = "deposit"
+MARGIN_MS: Final = 3_600_000
+"""Deposits are looked through from so long before the last search on: clocks differ, commits come late."""
+
+Balances = Mapping[tuple[str, str], int]
+"""The sum over all books of each kind of account and currency."""
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """Up to which block a chain was searched, and when."""
+
+    block_number: int
+    moved_ms: int
+
+
+class Addresses(msgspec.Struct, frozen=True):
+    """Our addresses of one chain that may hold something."""
+
+    hot: frozenset[bytes]
+    deposits: frozenset[bytes]
+
+
+class TreasuryShown(msgspec.Struct, frozen=True):
+    """One movement that an operator recorded."""
+
+    chain: str
+    movement_no: int
+    direction: str
+    amount_units: int
+    tx_hash: str
+    reason: str
+    actor: str
+    recorded_ms: int
+
+
+async def begin_snapshot(connection: AsyncConnection) -> Balances:
+    """Begin, within a transaction, to see one moment of all books; gives what they hold."""
+    await connection.execute(_TEXTS["begin_snapshot"])
+    await connection.execute(_TEXTS["be_patient"])
+    rows = await _rows(connection, "sum_accounts")
+    return {(kind, currency): int(units) for kind, currency, units in rows}
+
+
+async def read_books(connection: AsyncConnection, chain: str, balances: Balances, own_units: int) -> Books:
+    """What the books say of one chain."""
+    waiting = await _read_waiting(connection, chain)
+    [(treasury_units,)] = await _rows(connection, "sum_treasury", chain=chain)
+    watched = await _rows(connection, "read_watched", chain=chain)
+    return Books(
+        outside_units=-balances.get((f"chain:{chain}", "USDT"), 0),
+        treasury_units=treasury_units,
+        pending=waiting["pending"],
+        dust=waiting["dust"],
+        watched_block=watched[0][0] if watched else -1,
+        own_units=own_units,
+    )
+
+
+async def read_surroundings(connection: AsyncConnection, chain: str) -> tuple[Waiting, Waiting]:
+    """Deposits that are not final yet, and payouts that are signed and not known to be final."""
+    waiting = await _read_waiting(connection, chain)
+    [under_way] = await _rows(connection, "sum_under_way", chain=chain)
+    return waiting["seen"], Waiting(*under_way)
+
+
+async def _read_waiting(connection: AsyncConnection, chain: str) -> dict[str, Waiting]:
+    rows = await _rows(connection, "sum_waiting", chain=chain)
+    return {status: Waiting(count, units) for status, count, units in rows}
+
+
+async def read_scanned(connection: AsyncConnection, chain: str) -> Scanned | None:
+    """Up to where the chain was searched; None before the first time."""
+    rows = await _rows(connection, "read_cursor", chain=chain)
+    return Scanned(*rows[0]) if rows else None
+
+
+async def find_first_block(connection: AsyncConnection, chain: str) -> int | None:
+    """The block before everything that may be on the chain and in no book; None when nothing may."""
+    [(number,)] = await _rows(connection, "find_first_block", chain=chain)
+    return None if number is None else int(number)
+
+
+async def read_hot_wallet(connection: AsyncConnection, chain: str) -> bytes | None:
+    """The wallet that pays on the chain now."""
+    rows = await _rows(connection, "read_hot_wallet", chain=chain)
+    return bytes(rows[0][0]) if rows else None
+
+
+async def find_deposit_addresses(connection: AsyncConnection, chain: str, since_ms: int) -> set[bytes]:
+    """Addresses that something final has reached since a moment."""
+    rows = await _rows(connection, "find_deposit_addresses", chain=chain, since_ms=since_ms - MARGIN_MS)
+    return {bytes(address) for (address,) in rows}
+
+
+async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
+    """All addresses that may hold something."""
+    rows = await _rows(connection, "list_addresses", chain=chain)
+    of = {
+        purpose: frozenset(bytes(address) for address, is_for in rows if is_for == purpose)
+        for purpose in (HOT, DEPOSIT)
+    }
+    return Addresses(of[HOT], of[DEPOSIT])
+
+
+async def add_addresses(
+    connection: AsyncConnection, chain: str, purpose: str, addresses: Iterable[bytes], now_ms: int
+) -> None:
+    """Keep addresses that may hold something from now on."""
+    listed = sorted(addresses)
+    if listed:
+        values = {"chain": chain, "purpose": purpose, "addresses": listed, "now_ms": now_ms}
+        await connection.execute(_TEXTS["insert_addresses"], values)
+
+
+async def read_open_movements(connection: AsyncConnection, chain: str) -> list[Movement]:
+    """What was found on the chain and in no book yet."""
+    rows = await _rows(connection, "list_open_movements", chain=chain)
+    return [
+        Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units)
+        for tx_hash, log_index, is_out, block, sender, recipient, units in rows
+    ]
+
+
+async def judge_movements(
+    connection: AsyncConnection, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
+) -> list[Judged]:
+    """Which of these the books contain."""
+    if not movements:
+        return []
+    at_hots = [(each.sender if each.is_out else each.recipient) in hot for each in movements]
+    rows = await _rows(
+        connection,
+        "judge_movements",
+        **_names(chain, movements),
+        at_hots=at_hots,
+        amounts=_amounts(movements),
+    )
+    return [
+        Judged(movement, at_hot, is_booked, order_status)
+        for movement, at_hot, (_, is_booked, order_status) in zip(movements, at_hots, rows, strict=True)
+    ]
+
+
+async def write_movements(
+    connection: AsyncConnection, chain: str, judged: Sequence[Judged], upto: int, now_ms: int
+) -> None:
+    """Keep what no book contains, note what the books contain now, and move the search on to a block.
+
+    To be done in one transaction.
+    """
+    found = [each.movement for each in judged if not each.is_booked]
+    booked = [each.movement for each in judged if each.is_booked]
+    if found:
+        values = {
+            "block_numbers": [each.block_number for each in found],
+            "senders": [each.sender for each in found],
+            "recipients": [each.recipient for each in found],
+            "amounts": _amounts(found),
+            "now_ms": now_ms,
+        }
+        await connection.execute(_TEXTS["insert_movements"], _names(chain, found) | values)
+    if booked:
+        await connection.execute(_TEXTS["explain_movements"], _names(chain, booked) | {"now_ms": now_ms})
+    values = {"chain": chain, "block_number": upto, "now_ms": now_ms}
+    await connection.execute(_TEXTS["move_cursor"], values)
+
+
+async def write_result(
+    connection: AsyncConnection,
+    chain: str,
+    numbers: tuple[int, int, int, int] | None,
+    explanation: Mapping[str, Any],
+    *,
+    is_sound: bool,
+    cause: str | None,
+    now_ms: int,
+) -> None:
+    """Keep a comparison: block, books, chain, unexplained; without numbers the cause of its failure."""
+    block_number, books_units, chain_units, unexplained_units = numbers or (None,) * 4
+    values = {
+        "chain": chain,
+        "at_ms": now_ms,
+        "block_number": block_number,
+        "books_units": books_units,
+        "chain_units": chain_units,
+        "unexplained_units": unexplained_units,
+        "is_sound": is_sound,
+        "explanation": Jsonb(explanation),
+        "cause": cause,
+    }
+    await connection.execute(_TEXTS["insert_result"], values)
+
+
+async def read_last_explanation(connection: AsyncConnection, chain: str) -> dict[str, Any] | None:
+    """What the last comparison that could be made said."""
+    rows = await _rows(connection, "read_last_explanation", chain=chain)
+    return rows[0][0] if rows else None
+
+
+async def record_treasury(
+    connection: AsyncConnection,
+    chain: str,
+    direction: str,
+    amount_units: int,
+    *,
+    tx_hash: str,
+    reason: str,
+    actor: str,
+    now_ms: int,
+) -> int | None:
+    """Record an operator's movement, IN or OUT of custody; None when the same is recorded already."""
+    rows = await _rows(
+        connection,
+        "record_treasury",
+        chain=chain,
+        direction=direction,
+        amount_units=amount_units,
+        tx_hash=tx_hash,
+        reason=reason,
+        actor=actor,
+        now_ms=now_ms,
+    )
+    return rows[0][0] if rows else None
+
+
+async def list_treasury(connection: AsyncConnection, limit: int) -> list[TreasuryShown]:
+    """What operators have recorded, the newest first."""
+    return [TreasuryShown(*row) for row in await _rows(connection, "list_treasury", limit=limit)]
+
+
+async def list_results(
+    connection: AsyncConnection, chain: str, limit: int
+) -> list[tuple[int, dict[str, Any]]]:
+    """The last comparisons of a chain, the newest first: when, and what they said."""
+    rows = await _rows(connection, "list_results", chain=chain, limit=limit)
+    return [(at_ms, explanation) for _, at_ms, _, explanation in rows]
+
+
+def _names(chain: str, movements: Sequence[Movement]) -> dict[str, Any]:
+    return {
+        "chain": chain,
+        "tx_hashes": [each.tx_hash for each in movements],
+        "log_indexes": [each.log_index for each in movements],
+        "is_outs": [each.is_out for each in movements],
+    }
+
+
+def _amounts(movements: Sequence[Movement]) -> list[int]:
+    return [each.amount_units for each in movements]
+
+
+async def _rows(connection: AsyncConnection, name: str, **values: object) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(_TEXTS[name], values)).fetchall()

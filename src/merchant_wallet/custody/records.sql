@@ -1,0 +1,154 @@
+-- Holding the books against the chains. `records.py` runs these: reading is done in one snapshot of the whole
+-- database, writing afterwards. What belongs to a chain has the chain first in its key.
+
+-- name: begin_snapshot
+-- Everything after this sees one moment of all books, while nodes are asked what the chain said no earlier.
+set transaction isolation level repeatable read, read only;
+
+-- name: be_patient
+-- Nodes are asked in the middle of the snapshot, and they may take their time.
+set local idle_in_transaction_session_timeout = '15min';
+
+-- name: sum_accounts
+-- What all books hold of each kind and currency: every account is added up, so that a balance which somebody changed
+-- shows, too.
+select kind::text, currency::text, sum(balance) from account group by kind, currency;
+
+-- name: sum_waiting
+-- Transfers that reached our addresses and are in no book yet, by how far they are.
+select 'pending', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'pending' and chain = %(chain)s::text
+union all
+select 'dust', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'dust' and chain = %(chain)s::text
+union all
+select 'seen', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'seen' and chain = %(chain)s::text;
+
+-- name: sum_under_way
+-- Payouts that are signed and whose end is not known yet.
+select count(*), coalesce(sum(r.amount), 0)::bigint
+  from payout_reservation r join payout p on p.merchant_id = r.merchant_id and p.order_id = r.order_id
+ where r.chain = %(chain)s::text and r.spent_no is null and p.signed_no > 0;
+
+-- name: sum_treasury
+-- What operators have moved in, less what they have moved out.
+select coalesce(sum(case direction when 'IN' then amount else -amount end), 0)::bigint
+  from treasury_movement where chain = %(chain)s::text;
+
+-- name: read_watched
+-- Up to which block the watcher has read the chain.
+select final_number from chain_cursor where chain = %(chain)s::text;
+
+-- name: read_cursor
+-- Up to which block the chain was searched for movements, and when that was.
+select block_number, moved_ms from custody_cursor where chain = %(chain)s::text;
+
+-- name: find_first_block
+-- Where the search begins: before everything that may be on the chain and in no book yet.
+select least((select k.final_number from chain_cursor k where k.chain = %(chain)s::text),
+             (select min(s.built_at_block) from payout_reservation r
+                join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
+               where r.chain = %(chain)s::text and r.spent_no is null));
+
+-- name: move_cursor
+-- The search goes forwards only, whoever searches.
+insert into custody_cursor as k (chain, block_number, moved_ms)
+values (%(chain)s::text, %(block_number)s::bigint, %(now_ms)s::bigint)
+on conflict (chain) do update set block_number = excluded.block_number, moved_ms = excluded.moved_ms
+ where k.block_number < excluded.block_number;
+
+-- name: list_addresses
+-- Every address of ours that may hold something.
+select address, purpose from custody_address where chain = %(chain)s::text order by address;
+
+-- name: read_hot_wallet
+-- The wallet that pays now.
+select address from hot_wallet where chain = %(chain)s::text;
+
+-- name: find_deposit_addresses
+-- Addresses that something final has reached since a moment: those of deposits that were found by reading a chain again.
+select distinct d.address
+  from merchant m
+ cross join lateral (
+       select d.address, d.status from deposit d
+        where d.merchant_id = m.merchant_id and d.seen_ms >= %(since_ms)s::bigint and d.chain = %(chain)s::text) d
+ where d.status in ('pending', 'dust', 'credited');
+
+-- name: insert_addresses
+-- Addresses that may hold something from now on; a known one stays what it is.
+insert into custody_address (chain, address, purpose, since_ms)
+select %(chain)s::text, u.address, %(purpose)s::text, %(now_ms)s::bigint from unnest(%(addresses)s::bytea[]) u (address)
+on conflict (chain, address) do nothing;
+
+-- name: judge_movements
+-- Whether the books contain each movement, and the status of the order it was signed for: an order's transfer counts when
+-- it is the one that settled the order, a deposit's from the moment on at which the watcher has it.
+select m.no,
+       case when m.is_out then
+                 exists (select from payout_signed s
+                           join withdrawal w on w.merchant_id = s.merchant_id and w.order_id = s.order_id
+                          where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and w.status = 2
+                            and w.tx_hash = m.tx_hash and w.amount - w.fee = m.amount)
+            else not m.at_hot
+                 and exists (select from deposit d
+                              where d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.log_index = m.log_index
+                                and d.status in ('pending', 'dust', 'credited') and d.amount = m.amount)
+       end
+       or ((m.at_hot or m.is_out) and exists (
+           select from treasury_movement t
+            where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash
+              and t.direction = case when m.is_out then 'OUT' else 'IN' end)),
+       (select w.status from payout_signed s
+          join withdrawal w on w.merchant_id = s.merchant_id and w.order_id = s.order_id
+         where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and m.is_out)
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(at_hots)s::boolean[], %(amounts)s::bigint[])
+       with ordinality m (tx_hash, log_index, is_out, at_hot, amount, no)
+ order by m.no;
+
+-- name: list_open_movements
+-- What was found on the chain and in no book yet.
+select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint
+  from custody_movement where chain = %(chain)s::text and explained_ms is null order by block_number, tx_hash, log_index;
+
+-- name: insert_movements
+-- Movements that no book contains yet. One that is known stays as it is.
+insert into custody_movement (chain, tx_hash, log_index, is_out, block_number, sender, recipient, amount, found_ms)
+select %(chain)s::text, u.tx_hash, u.log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount, %(now_ms)s::bigint
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(block_numbers)s::bigint[],
+              %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
+       u (tx_hash, log_index, is_out, block_number, sender, recipient, amount)
+on conflict (chain, tx_hash, log_index, is_out) do nothing;
+
+-- name: explain_movements
+-- Movements that were seen in the books now.
+update custody_movement m set explained_ms = %(now_ms)s::bigint
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[]) u (tx_hash, log_index, is_out)
+ where m.chain = %(chain)s::text and m.tx_hash = u.tx_hash and m.log_index = u.log_index and m.is_out = u.is_out
+   and m.explained_ms is null;
+
+-- name: insert_result
+-- One comparison.
+insert into reconciliation (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation, cause)
+values (%(chain)s::text, %(at_ms)s::bigint, %(block_number)s::bigint, %(books_units)s::bigint, %(chain_units)s::bigint,
+        %(unexplained_units)s::bigint, %(is_sound)s::boolean, %(explanation)s::jsonb, %(cause)s::text);
+
+-- name: read_last_explanation
+-- What the last comparison of a chain said.
+select explanation from reconciliation
+ where chain = %(chain)s::text and cause is null order by reconciliation_no desc limit 1;
+
+-- name: record_treasury
+-- An operator's own movement; the same typed twice changes nothing.
+insert into treasury_movement (chain, direction, amount, tx_hash, reason, actor, recorded_ms)
+values (%(chain)s::text, %(direction)s::text, %(amount_units)s::bigint, %(tx_hash)s::text, %(reason)s::text, %(actor)s::text,
+        %(now_ms)s::bigint)
+on conflict (chain, tx_hash, direction, amount) do nothing
+returning movement_no;
+
+-- name: list_treasury
+-- What operators have recorded, the newest first.
+select chain, movement_no, direction, amount::bigint, tx_hash, reason, actor, recorded_ms
+  from treasury_movement order by recorded_ms desc, chain, movement_no desc limit %(limit)s::int;
+
+-- name: list_results
+-- The last comparisons of a chain, the newest first.
+select chain, at_ms, is_sound, explanation from reconciliation
+ where chain = %(chain)s::text order by reconciliation_no desc limit %(limit)s::int;

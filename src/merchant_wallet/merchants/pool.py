@@ -1,0 +1,93 @@
+"""The pool of accounts from which new merchants get their deposit addresses, where they are real.
+
+Rules: who holds the seed puts extended public keys in, ahead and in order; opening a merchant takes the
+lowest that nobody has, in the opening's own transaction. An account given is never given again. In the
+sandbox the pool is not asked: the seed there is the service's own, and a merchant's account number is its id.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.db import Queries
+
+Connection = AsyncConnection[Any]
+Xpubs = Mapping[str, str]
+
+QUERIES = Queries(Path(__file__).with_name("pool.sql"))
+
+
+class PoolEmpty(Exception):
+    """Every account of the pool belongs to a merchant; the text says what to do."""
+
+
+class Account(NamedTuple):
+    """An account of the pool: its number below the seed, and its extended public key on each chain."""
+
+    account_no: int
+    xpubs: dict[str, str]
+
+
+class Level(NamedTuple):
+    """How many accounts were ever put in, and how many of them nobody has."""
+
+    accounts: int
+    free: int
+
+
+async def take(conn: Connection, merchant_id: int) -> Account:
+    """Give a merchant its account, within the caller's transaction. Raises PoolEmpty."""
+    row = await _fetch(conn, "take_account", {"merchant_id": merchant_id})
+    if row is None:
+        raise PoolEmpty(
+            "No account is left for a new merchant's deposit addresses: "
+            "run `merchant-wallet keys derive` where the keystore is."
+        )
+    return Account(**row)
+
+
+async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
+    """Put accounts in, all or none."""
+    listed = list(accounts)
+    values = {
+        "account_nos": [number for number, _ in listed],
+        "xpubs": [Jsonb(dict(xpubs)) for _, xpubs in listed],
+    }
+    await conn.execute(QUERIES["insert_accounts"].text, values)
+
+
+async def edges(conn: Connection) -> list[Account]:
+    """The first and the last account; none when the pool was never filled."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["read_edges"].text)
+        return [Account(**row) for row in await cursor.fetchall()]
+
+
+async def level(conn: Connection) -> Level:
+    """How full the pool is."""
+    row = await _fetch(conn, "count_accounts", {})
+    assert row is not None, "a count always has a row"
+    return Level(**row)
+
+
+async def account_of(conn: Connection, merchant_id: int) -> int | None:
+    """The account that a merchant took; None where it took none, as in the sandbox."""
+    row = await _fetch(conn, "read_account_no", {"merchant_id": merchant_id})
+    return None if row is None else int(row["account_no"])
+
+
+async def find_strangers(conn: Connection) -> list[int]:
+    """The first few merchants whose addresses come from no account of the pool."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["find_strangers"].text)
+        return [row["merchant_id"] async for row in cursor]
+
+
+async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> DictRow | None:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES[name].text, values)
+        return await cursor.fetchone()

@@ -1,0 +1,80 @@
+-- What is shown of the database to whoever watches the service: each statement reads few rows, or the rows of what still
+-- moves along an index of just those, and no more of them than are counted.
+
+-- name: sum_fixed_accounts
+-- What all books hold on the accounts that every book has. Sub-users' balances are what is missing to nothing.
+select a.kind::text, a.currency::text, sum(a.balance)
+  from book b join account a on a.merchant_id = b.merchant_id and a.account_id <= %(last_fixed)s::bigint
+ group by a.kind, a.currency;
+
+-- name: count_orders
+-- Orders that still move, by standing.
+select case when o.status = 1 then 'processing' when o.status = 3 then 'failed'
+            when o.approved_ms is null then 'approval' else 'queued' end, count(*), min(o.created_ms)
+  from ((select status, approved_ms, created_ms from withdrawal where status = 0 order by created_ms limit %(most)s::int)
+        union all
+        (select status, approved_ms, created_ms from withdrawal where status = 1 order by created_ms limit %(most)s::int)
+        union all
+        (select status, approved_ms, created_ms from withdrawal where status = 3 order by created_ms limit %(most)s::int)) o
+ group by 1;
+
+-- name: count_frozen
+-- Orders that wait for an operator.
+select count(*), min(frozen_ms) from payout where frozen_ms is not null;
+
+-- name: count_obstacles
+-- Orders that wait for something to pass.
+select w.chain, o.obstacle_kind, count(*), min(o.obstacle_ms)
+  from (select merchant_id, order_id, obstacle_kind, obstacle_ms from payout
+         where obstacle_ms is not null order by obstacle_ms limit %(most)s::int) o
+  join withdrawal w on w.merchant_id = o.merchant_id and w.order_id = o.order_id
+ where w.status in (0, 1, 3)
+ group by w.chain, o.obstacle_kind;
+
+-- name: list_hot_wallets
+-- The wallets that pay, with what is promised of their funds.
+select h.chain, h.funds, h.checked_ms, h.frozen_ms is not null,
+       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.spent_no is null)::bigint
+  from hot_wallet h;
+
+-- name: list_stops
+-- Who has stopped payouts.
+select chain, actor from payout_stop;
+
+-- name: count_callbacks
+-- What is not told yet.
+select c.state, count(*), min(c.created_ms)
+  from ((select state, created_ms from callback where state = 'due' limit %(most)s::int)
+        union all
+        (select state, created_ms from callback where state in ('parked', 'paused') limit %(most)s::int)) c
+ group by c.state;
+
+-- name: count_deposits
+-- What has arrived and is in no book yet.
+select d.chain, d.status, count(*), min(d.seen_ms)
+  from ((select chain, status, seen_ms from deposit where status = 'seen' limit %(most)s::int)
+        union all
+        (select chain, status, seen_ms from deposit where status = 'pending' limit %(most)s::int)
+        union all
+        (select chain, status, seen_ms from deposit where status = 'dust' limit %(most)s::int)) d
+ group by d.chain, d.status;
+
+-- name: list_watchers
+-- How far each chain was read.
+select chain, final_number, head_number, alert is not null, moved_ms from chain_cursor;
+
+-- name: list_reconciliations
+-- The last comparison of each chain, and what the last one that could be made has found.
+select r.chain, r.at_ms, r.is_sound, m.block_number, m.unexplained_units, m.chain_units, m.explanation -> 'coin'
+  from (values ('ERC20'), ('TRC20')) c (chain)
+ cross join lateral (select * from reconciliation r where r.chain = c.chain order by r.reconciliation_no desc limit 1) r
+  left join lateral (select * from reconciliation m where m.chain = c.chain and m.cause is null
+                      order by m.reconciliation_no desc limit 1) m on true;
+
+-- name: read_ids_left
+-- The highest range that was given out, and the fewest ids that a book has left without a further range.
+select (select max(range_no)::int from id_range), (select min(8589934591 - id_counter) from book where next_range is null);
+
+-- name: count_accounts_left
+-- Derived accounts that no merchant has.
+select count(*) from (select from account_pool where merchant_id is null limit %(most)s::int) a;

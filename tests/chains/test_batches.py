@@ -1,0 +1,111 @@
+"""Many questions in one: a batch's answers are sorted to their questions, or it is no answer."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.chains.evm_scene import HELD, RECIPIENT, WALLET, EvmScene
+
+from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
+from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
+from merchant_wallet.custody.holdings import Custodian, read_balances
+
+Answer = Callable[[list[dict[str, Any]]], bytes]
+
+
+async def ask(answer: Answer, count: int = 3) -> list[int]:
+    """What is read of a node that answers a batch so."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        body = answer(json.loads(await reader.readexactly(length)))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    rpc = JsonRpc(Endpoints([f"http://127.0.0.1:{port}"]))
+    try:
+        return await rpc.ask_many(0, read_quantity, "eth_getBalance", [[number] for number in range(count)])
+    finally:
+        await rpc.endpoints.close()
+        server.close()
+        await server.wait_closed()
+
+
+def answers_of(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"jsonrpc": "2.0", "id": each["id"], "result": hex(each["params"][0])} for each in questions]
+
+
+def test_answers_in_any_order_find_their_questions() -> None:
+    assert asyncio.run(ask(lambda asked: json.dumps(answers_of(asked)[::-1]).encode())) == [0, 1, 2]
+
+
+def spoil(change: Callable[[list[dict[str, Any]]], None]) -> Answer:
+    def answer(asked: list[dict[str, Any]]) -> bytes:
+        answers = answers_of(asked)
+        change(answers)
+        return json.dumps(answers).encode()
+
+    return answer
+
+
+def refuse_one(answers: list[dict[str, Any]]) -> None:
+    answers[1] = {"id": answers[1]["id"], "error": {"code": -32000, "message": "missing trie node"}}
+
+
+def revert_one(answers: list[dict[str, Any]]) -> None:
+    answers[1] = {"id": answers[1]["id"], "error": {"code": 3, "message": "execution reverted"}}
+
+
+NO_ANSWERS: dict[str, tuple[Answer, type[Exception]]] = {
+    "one is missing": (spoil(lambda answers: answers.__delitem__(1)), NodeFailed),
+    "one has another form": (spoil(lambda answers: answers[1].update(result="7")), NodeFailed),
+    "one is another question's": (spoil(lambda answers: answers[1].update(id=99)), NodeFailed),
+    "one is refused": (spoil(refuse_one), NodeRefused),
+    "one reverts": (spoil(revert_one), CallReverted),
+    "batches are refused": (
+        lambda _: b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}',
+        NodeRefused,
+    ),
+    "one answer to all": (lambda _: b'{"jsonrpc":"2.0","id":1,"result":"0x1"}', NodeRefused),
+    "plain text": (lambda _: b"try again later", NodeFailed),
+    "numbers": (lambda _: b"[1, 2, 3]", NodeFailed),
+}
+
+
+@pytest.mark.parametrize("what", NO_ANSWERS)
+def test_a_batch_with_anything_wrong_in_it_is_no_answer(what: str) -> None:
+    answer, error = NO_ANSWERS[what]
+    with pytest.raises(error):
+        asyncio.run(ask(answer))
+
+
+def test_many_balances_are_what_each_is(evm: EvmScene) -> None:
+    others = [bytes([number]) * 20 for number in range(1, 251)]
+
+    async def scenario() -> None:
+        async with evm.chain() as chain:
+            block = await chain.final()
+            custodian = Custodian(chain, True, chain.balances)
+            held = await read_balances(custodian, [WALLET, RECIPIENT, *others], block)
+            assert len(held) == 252
+            assert {address: units for address, units in held.items() if units} == {WALLET: HELD}
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_takes_no_batches_is_asked_one_by_one(evm: EvmScene) -> None:
+    async def refuse(*_: object) -> list[int]:
+        raise NodeRefused("node", -32600, "no batches")
+
+    async def scenario() -> None:
+        async with evm.chain() as chain:
+            held = await read_balances(Custodian(chain, True, refuse), [WALLET], await chain.final())
+            assert held == {WALLET: HELD}
+
+    asyncio.run(scenario())

@@ -1,0 +1,178 @@
+"""`deposits`: what the sandbox lets arrive, on its way to a wallet, as an operator sees it."""
+
+import asyncio
+
+import pytest
+from tests.cli.conftest import Wallet
+
+from merchant_wallet.app import make_base
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.config import load_settings
+from merchant_wallet.db import connect
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.worker import make_watchers
+from merchant_wallet.workers import Line
+
+
+def work(wallet: Wallet) -> None:
+    """What the workers do for deposits until nothing is left to do."""
+
+    async def run() -> None:
+        base = make_base(load_settings(wallet.variables), wallet.url)
+        line = Line(lambda: connect(wallet.url))
+        writer = Writer(wallet.url, connections=1)
+        await writer.open()
+        creditor = Creditor(lambda: connect(wallet.url), writer)
+        for watcher in make_watchers(base, lambda: connect(wallet.url), line):
+            while await watcher.follow():
+                pass
+            await watcher.close()
+        await creditor.credit_due()
+        await creditor.close()
+        await writer.close()
+        await line.close()
+
+    asyncio.run(run())
+
+
+def open_shop(wallet: Wallet, confirm_ms: int = 0) -> int:
+    wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = str(confirm_ms)
+    merchant_id = wallet.open_merchant("Shop", "--currency-mode", "USDT")
+    # A day's nonces are there once a command was carried out.
+    wallet.credit("Shop", "USDT", "1")
+    return merchant_id
+
+
+@pytest.mark.parametrize("name", ["depositAddress", "depositTronAddress"])
+def test_what_arrives_at_a_merchants_own_address_is_its_balance(wallet: Wallet, name: str) -> None:
+    open_shop(wallet)
+    address = wallet.ask("merchant", "show", "Shop")[name]
+    made = wallet.ask("deposits", "simulate", address, "25.5")
+    work(wallet)
+    (shown,) = wallet.ask("deposits", "show", made["txHash"])["deposits"]
+    assert (shown["status"], shown["amount"], shown["credited"]) == ("credited", "25.5", "25.5")
+    assert (shown["address"], shown["extUserId"], shown["chainType"]) == (address, None, made["chainType"])
+    assert wallet.balance("Shop", "merchant:USDT") == "26.5"
+    wallet.run("book", "verify")
+    assert wallet.run("deposits", "show", made["txHash"]).stdout.count("credited") == 3
+
+
+def test_what_arrives_at_a_wallet_is_shown_before_it_is_final(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet, confirm_ms=3_600_000)
+    user = wallet.register(merchant_id, "alice")
+    address = "0x" + user.evm_address.hex()
+    wallet.run("deposits", "simulate", address, "25")
+    assert wallet.ask("deposits", "list")["deposits"] == []
+    work(wallet)
+    (shown,) = wallet.ask("deposits", "list", "--merchant", "Shop", "--user", "alice")["deposits"]
+    assert (shown["status"], shown["confirmations"], shown["credited"]) == ("seen", 1, None)
+    assert wallet.ask("deposits", "list", "--status", "seen")["deposits"] == [shown]
+    assert wallet.ask("deposits", "list", "--status", "dust")["deposits"] == []
+    wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = "0"
+    work(wallet)
+    (shown,) = wallet.ask("deposits", "list", "--merchant", "Shop")["deposits"]
+    assert (shown["status"], shown["extUserId"]) == ("credited", "alice")
+    assert wallet.ask("sub-users", "show", "Shop", "alice")["balance"] == "25"
+
+
+def test_dust_waits_and_is_listed(wallet: Wallet) -> None:
+    open_shop(wallet)
+    wallet.variables["WALLET_DEPOSIT_MINIMUM"] = "10"
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    wallet.run("deposits", "simulate", address, "9.999999")
+    work(wallet)
+    (shown,) = wallet.ask("deposits", "list")["deposits"]
+    assert shown["status"] == "dust"
+    wallet.run("deposits", "simulate", address, "0.000001")
+    work(wallet)
+    assert wallet.balance("Shop", "merchant:USDT") == "11"
+
+
+def test_a_list_says_when_it_is_cut_short(wallet: Wallet) -> None:
+    open_shop(wallet)
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    for _ in range(2):
+        wallet.run("deposits", "simulate", address, "5")
+    work(wallet)
+    result = wallet.run("deposits", "list", "--merchant", "Shop", "--limit", "1")
+    assert "There are more" in result.stderr
+    assert result.stdout.count("credited") == 2
+
+
+def test_how_far_the_chains_were_read_is_shown_and_can_be_set_back(wallet: Wallet) -> None:
+    open_shop(wallet)
+    assert wallet.ask("deposits", "chains")["chains"] == []
+    assert "was not read" in wallet.refuse("deposits", "rescan", "ERC20", "1")
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    for _ in range(3):
+        wallet.run("deposits", "simulate", address, "5")
+    work(wallet)
+    blocks = {line["chainType"]: line["finalBlock"] for line in wallet.ask("deposits", "chains")["chains"]}
+    assert blocks == {"ERC20": 3, "TRC20": 0}
+    assert wallet.ask("deposits", "rescan", "ERC20", "2") == {"chainType": "ERC20", "firstBlock": 2}
+    assert wallet.ask("deposits", "chains")["chains"][0]["finalBlock"] == 1
+    wallet.run("deposits", "simulate", address, "5")
+    assert "was not read" in wallet.refuse("deposits", "rescan", "ERC20", "4")
+    assert "no block 8" in wallet.refuse("deposits", "rescan", "ERC20", "9")
+    work(wallet)
+    assert wallet.balance("Shop", "merchant:USDT") == "21"
+
+
+REFUSED = [
+    (("simulate", "0x12", "5"), "ADDRESS", 1),
+    (("simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "0"), "AMOUNT", 1),
+    (("simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "five"), "AMOUNT", 1),
+    (("list", "--status", "credited"), "--merchant", 2),
+    (("list", "--user", "alice"), "--merchant", 2),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text", "status"), REFUSED)
+def test_what_can_not_be_done_is_said(
+    wallet: Wallet, arguments: tuple[str, ...], text: str, status: int
+) -> None:
+    assert text in wallet.refuse("deposits", *arguments, status=status)
+
+
+def test_an_unknown_transaction_is_named(wallet: Wallet) -> None:
+    assert "0xno" in wallet.refuse("deposits", "show", "0xno")
+
+
+def test_a_stranger_may_be_sent_something_too_and_nobody_is_credited(wallet: Wallet) -> None:
+    open_shop(wallet)
+    made = wallet.ask("deposits", "simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "5")
+    work(wallet)
+    wallet.refuse("deposits", "show", made["txHash"])
+
+
+def test_where_a_merchant_is_told_of_deposits_is_a_setting(wallet: Wallet) -> None:
+    open_shop(wallet)
+    assert wallet.ask("merchant", "show", "Shop")["depositNotifyUrl"] is None
+    url = "http://shop.example/deposits?a=1"
+    assert wallet.ask("merchant", "set", "Shop", "--deposit-notify-url", url)["depositNotifyUrl"] == url
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    wallet.run("deposits", "simulate", address, "5")
+    work(wallet)
+    ((event_type,),) = wallet.read("select event_type from callback")
+    assert event_type == "deposit"
+    assert wallet.ask("merchant", "set", "Shop", "--deposit-notify-url", "none")["depositNotifyUrl"] is None
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://shop.example", "https://", "https://a:b@shop.example", "x" * 101, "shop"]
+)
+def test_a_url_that_can_not_be_called_is_no_setting(wallet: Wallet, url: str) -> None:
+    wallet.open_merchant()
+    assert "deposit-notify-url must be" in wallet.refuse(
+        "merchant", "set", "Shop", "--deposit-notify-url", url
+    )
+
+
+def test_a_merchant_from_before_has_addresses_as_soon_as_they_are_asked_for(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    first = wallet.ask("merchant", "show", "Shop")
+    for table in ("merchant_address", "given_address"):
+        wallet.tamper(f"delete from {table}")
+    again = wallet.ask("merchant", "show", "Shop")
+    assert again == first
+    assert wallet.read("select count(*) from given_address") == [(2,)]

@@ -1,0 +1,331 @@
+"""`keys` and `signer`: made, brought in, shown, derived ahead; nothing secret said anywhere on the way."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import subprocess
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.chains.signing import KEYS, RULES, pay
+from tests.cli.conftest import COMMAND, Wallet, clean_environment
+
+from merchant_wallet.chains import keystore
+from merchant_wallet.chains.addresses import (
+    COIN_TYPES,
+    ERC20,
+    TRC20,
+    ExtendedPublicKey,
+    format_address,
+    to_eip55,
+)
+from merchant_wallet.chains.keystore import open_keystore
+from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.chains.secret_storage import seal, unseal
+from merchant_wallet.chains.signer import SigningRefused, Source
+from merchant_wallet.chains.signer_socket import RemoteSigner
+from merchant_wallet.db import connect
+from merchant_wallet.merchants import pool, store
+from merchant_wallet.merchants.keys import Keyring
+
+PASSPHRASE = "correct horse battery"
+QUICK = 2**10
+KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+KEY_ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
+
+def seal_quickly(secret: bytes, passphrase: str, address: bytes, *, cost: int) -> bytes:
+    """As the product seals, at a thousandth of the cost."""
+    assert cost >= 2**18
+    return seal(secret, passphrase, address, cost=QUICK)
+
+
+@pytest.fixture
+def safe(wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wallet:
+    """A wallet whose keystore has a passphrase; keys are sealed quickly."""
+    monkeypatch.setattr(keystore, "seal", seal_quickly)
+    passphrase = tmp_path / "passphrase"
+    passphrase.touch(mode=0o600)
+    passphrase.write_text(PASSPHRASE + "\n")
+    wallet.variables |= {"WALLET_KEYSTORE_PASSPHRASE_FILE": str(passphrase), "WALLET_SANDBOX": "false"}
+    return wallet
+
+
+def keys_of(wallet: Wallet) -> keystore.Keystore:
+    """What the commands have put into the keystore."""
+    return open_keystore(wallet.folder / "keys", PASSPHRASE)
+
+
+def level(wallet: Wallet) -> tuple[int, int]:
+    """How many accounts the pool has, and how many of them are free."""
+
+    async def ask() -> tuple[int, int]:
+        async with await connect(wallet.url) as conn:
+            return await pool.level(conn)
+
+    return asyncio.run(ask())
+
+
+def test_keys_are_made_once_and_accounts_derived_ahead(safe: Wallet) -> None:
+    made = safe.ask("keys", "create", "--count", 150)
+    assert made["accountsDerived"] == 150
+    assert level(safe) == (150, 150)
+    wallets = keys_of(safe).wallets()
+    assert {chain: made[chain] for chain in COIN_TYPES} == {
+        chain: format_address(chain, address) for chain, address in wallets.items()
+    }
+    shown = safe.ask("keys", "show-addresses")
+    assert shown == {name: value for name, value in made.items() if name != "accountsDerived"}
+    assert "All keys are in" in safe.refuse("keys", "create")
+
+
+def test_a_merchants_addresses_are_those_whose_keys_the_signer_has(safe: Wallet) -> None:
+    safe.run("keys", "create", "--count", 2)
+
+    async def open_one() -> tuple[dict[str, str], int | None]:
+        async with await connect(safe.url) as conn:
+            made = await store.create(conn, Keyring(bytes(32)), "Shop", seed=None, at_ms=1)
+            return made.merchant.account_xpubs, await pool.account_of(conn, made.merchant.merchant_id)
+
+    xpubs, account = asyncio.run(open_one())
+    assert account == 0
+    for chain in COIN_TYPES:
+        key = keys_of(safe).deposit_key(chain, Source(account, 0, 4))
+        assert key is not None
+        assert ExtendedPublicKey.parse(xpubs[chain]).child(0).child(4).key == key.public_key.format()
+
+
+def test_more_accounts_are_derived_where_the_last_ones_ended(safe: Wallet) -> None:
+    safe.run("keys", "create", "--count", 3)
+    derived = safe.ask("keys", "derive", "--count", 110)
+    assert derived == {"accountsDerived": 110, "accounts": 113, "freeAccounts": 113}
+    numbers = [row[0] for row in safe.read("select account_no from account_pool order by 1")]
+    assert numbers == list(range(113))
+    expected = dict(keys_of(safe).derive_accounts(0, 113))
+    assert dict(safe.read("select account_no, xpubs from account_pool")) == expected
+
+
+def test_accounts_of_another_seed_are_not_mixed_in(safe: Wallet) -> None:
+    safe.run("keys", "create", "--count", 2)
+    (safe.folder / "keys").rename(safe.folder / "old keys")
+    told = safe.run("keys", "create", "--count", 2, status=1)
+    assert "from another seed" in told.stderr
+    assert level(safe) == (2, 2)
+    assert "from another seed" in safe.refuse("keys", "derive")
+
+
+def test_without_a_database_keys_are_made_and_accounts_left_for_later(safe: Wallet) -> None:
+    del safe.variables["WALLET_DATABASE_URL"]
+    result = safe.run("keys", "create")
+    assert "keys derive" in result.stderr
+    assert keys_of(safe).wallets().keys() == {ERC20, TRC20}
+
+
+def test_a_key_is_brought_in_from_standard_input(safe: Wallet) -> None:
+    brought = json.loads(safe.run("keys", "import", "ERC20", "--json", stdin=KEY.hex()).stdout)
+    assert (brought["ERC20"], brought["TRC20"], brought["seed"]) == (KEY_ADDRESS, None, False)
+    completed = safe.ask("keys", "create", "--count", 1)
+    assert completed["ERC20"] == KEY_ADDRESS
+    assert completed["TRC20"] is not None
+    again = safe.run("keys", "import", "ERC20", stdin=KEY.hex(), status=2)
+    assert "it is not replaced" in again.stderr
+
+
+def test_a_geth_key_file_is_brought_in_with_a_passphrase_of_its_own(safe: Wallet, tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("geth's own\n")
+    sealed = seal(KEY, "geth's own", bytes(20), cost=QUICK).decode()
+    refused = safe.run("keys", "import", "TRC20", stdin=sealed, status=2)
+    assert "the passphrase does not open it" in refused.stderr
+    safe.run("keys", "import", "TRC20", "--file-passphrase", tmp_path / "own", stdin=sealed)
+    assert to_eip55(keys_of(safe).wallets()[TRC20]) == KEY_ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        (("create",), {"WALLET_KEYSTORE_PASSPHRASE_FILE": ""}, "set WALLET_KEYSTORE_PASSPHRASE_FILE"),
+        (("create",), {"WALLET_KEYSTORE_PASSPHRASE_FILE": "/nowhere"}, "can't be read"),
+        (
+            ("create",),
+            {"WALLET_KEYSTORE_PASSPHRASE_FILE": "", "WALLET_KEYSTORE_PASSPHRASE": "short"},
+            "at least 12 characters",
+        ),
+        (("derive",), {}, "keys create"),
+        (("import", "BEP20"), {}, "BEP20"),
+    ],
+)
+def test_what_is_missing_is_said(
+    safe: Wallet, arguments: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    safe.variables |= variables
+    assert said in safe.refuse("keys", *arguments, status=2)
+    assert not (safe.folder / "keys").exists()
+
+
+def test_a_passphrase_file_that_others_can_read_is_refused(safe: Wallet) -> None:
+    os.chmod(safe.variables["WALLET_KEYSTORE_PASSPHRASE_FILE"], 0o644)
+    assert "chmod 600" in safe.refuse("keys", "create", status=2)
+
+
+def test_addresses_that_are_not_there_can_not_be_shown(safe: Wallet) -> None:
+    assert "There are no keys" in safe.refuse("keys", "show-addresses")
+
+
+def secrets_of(wallet: Wallet) -> list[bytes]:
+    """Every secret of the keystore, and the passphrase."""
+    found = [unseal(path.read_bytes(), PASSPHRASE) for path in (wallet.folder / "keys").glob("*.json")]
+    assert len(found) == 3
+    return [*found, PASSPHRASE.encode()]
+
+
+def forms_of(secret: bytes) -> list[str]:
+    """How a secret could show: hexadecimal, a number, base64, Python's own."""
+    return [
+        secret.hex(),
+        str(int.from_bytes(secret, "big")),
+        base64.b64encode(secret).decode().rstrip("="),
+        base64.urlsafe_b64encode(secret).decode().rstrip("="),
+        repr(secret)[2:-1],
+    ]
+
+
+def test_no_command_about_keys_says_a_secret(safe: Wallet) -> None:
+    said = []
+    for arguments, status in (
+        (("keys", "create", "--count", 3), 0),
+        (("keys", "create"), 1),
+        (("keys", "show-addresses"), 0),
+        (("keys", "show-addresses", "--json"), 0),
+        (("keys", "derive", "--count", 2, "--json"), 0),
+        (("doctor",), 1),
+        (("doctor", "--json"), 1),
+    ):
+        result = safe.run(*arguments, status=status)
+        said += [result.stdout, result.stderr, repr(result)]
+    safe.variables["WALLET_KEYSTORE_PASSPHRASE"] = PASSPHRASE
+    safe.variables["WALLET_KEYSTORE_PASSPHRASE_FILE"] = ""
+    said.append(safe.run("keys", "derive", "--count", 1).output)
+    said.append(safe.run("serve", status=2).output)
+    for row in safe.read("select xpubs::text from account_pool"):
+        said.append(row[0])
+    for secret in secrets_of(safe):
+        for form in forms_of(secret):
+            assert not [text for text in said if form.lower() in text.lower()]
+
+
+def test_no_error_with_its_traceback_says_a_secret(safe: Wallet) -> None:
+    safe.run("keys", "create", "--count", 1)
+    hexed = KEY.hex()
+    results = [
+        safe.run("keys", "import", "ERC20", stdin=hexed, status=2),
+        safe.run("keys", "import", "ERC20", stdin=hexed + "zz", status=2),
+        safe.run("keys", "import", "ERC20", stdin=hexed[:-2], status=2),
+        safe.run("keys", "import", "ERC20", stdin='{"secret": "' + hexed + '"}', status=2),
+    ]
+    for result in results:
+        shown = result.output + "".join(traceback.format_exception(result.exception))
+        assert hexed[:32] not in shown
+        assert PASSPHRASE not in shown
+
+
+def test_doctor_sees_the_keys(safe: Wallet) -> None:
+    def keys() -> dict[str, Any]:
+        checks = {check["name"]: check for check in safe.ask("doctor", status=1)["checks"]}
+        found: dict[str, Any] = checks["keys"]
+        return found
+
+    assert "keys create" in keys()["advice"]
+    safe.run("keys", "create", "--count", 5)
+    assert "keys derive" in keys()["advice"]
+    safe.run("keys", "derive", "--count", 20)
+    sound = keys()
+    assert sound["ok"] is True
+    assert "25 accounts are free" in sound["text"]
+    assert safe.ask("keys", "show-addresses")["TRC20"] in sound["text"]
+    (safe.folder / "keys" / "ERC20.json").chmod(0o644)
+    assert "chmod 600" in keys()["text"]
+    safe.variables["WALLET_SIGNER_SOCKET"] = str(safe.folder / "nobody.sock")
+    assert "can't be asked" in keys()["text"]
+    for name in ("WALLET_SIGNER_SOCKET", "WALLET_KEYSTORE_PASSPHRASE_FILE"):
+        safe.variables[name] = ""
+    assert "without a signer" in keys()["text"]
+
+
+@pytest.fixture
+def signing(safe: Wallet, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """`merchant-wallet signer` as a process of its own; its line `ready` has been read."""
+    for chain, key in KEYS.items():
+        safe.run("keys", "import", chain, stdin=key.hex())
+    token = format_address(ERC20, bytes([0xE]) * 20)
+    variables = {
+        **clean_environment(),
+        **safe.variables,
+        "WALLET_ERC20_TOKEN": token,
+        "WALLET_ERC20_CHAIN_ID": "31337",
+        "WALLET_SIGNER_PAYMENT_LIMIT": "150",
+        "WALLET_LOG_LEVEL": "debug",
+    }
+    running = subprocess.Popen(
+        [str(COMMAND), "signer", "--socket", str(tmp_path / "s")],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == f"ready: {tmp_path / 's'}\n"
+    yield running
+    running.kill()
+    running.wait()
+    running.stdout.close()
+    assert running.stderr is not None
+    running.stderr.close()
+
+
+def test_the_signers_process_signs_under_its_own_limits_until_it_is_told_to_stop(
+    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+) -> None:
+    remote = RemoteSigner(tmp_path / "s")
+    wallets = asyncio.run(remote.wallets())
+    assert wallets == keys_of(safe).wallets()
+    signature = asyncio.run(remote.sign(pay(1, 150)))
+    assert len(signature) == 65
+    with pytest.raises(SigningRefused, match="at most 150 at once"):
+        asyncio.run(remote.sign(pay(2, 151)))
+    signing.send_signal(signal.SIGTERM)
+    output, log = signing.communicate(timeout=30)
+    assert signing.returncode == 0
+    assert not (tmp_path / "s").exists()
+    assert '"signed"' in log
+    for key in (*KEYS.values(), PASSPHRASE.encode()):
+        for form in forms_of(key):
+            assert form.lower() not in (output + log).lower()
+
+
+def test_a_killed_signer_remembers_what_it_signed(
+    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+) -> None:
+    asyncio.run(RemoteSigner(tmp_path / "s").sign(pay(1, 150, nonce=4)))
+    signing.kill()
+    signing.wait()
+    again = LocalSigner(keys_of(safe), RULES)
+    with pytest.raises(SigningRefused, match="at place 4 before"):
+        asyncio.run(again.sign(pay(1, 150, nonce=5)))
+
+
+def test_an_order_that_the_signer_refuses_is_released_by_an_operators_word(
+    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+) -> None:
+    remote = RemoteSigner(tmp_path / "s")
+    asyncio.run(remote.sign(pay(7, 150, nonce=4)))
+    assert "nothing was ever signed" in safe.refuse("keys", "release", 8, "--reason", "a slip")
+    assert safe.ask("keys", "release", 7, "--reason", "place 4 was a fill's")["released"] is True
+    asyncio.run(remote.sign(pay(7, 150, nonce=5)))
+    kept = (safe.folder / "keys" / keystore.JOURNAL).read_text()
+    assert "place 4 was a fill's" in kept
+    assert '"actor":"cli:' in kept

@@ -1,0 +1,160 @@
+"""`reconcile`: the sandbox's books held against its chains, and what an operator records."""
+
+import asyncio
+from functools import partial
+
+import pytest
+from tests.cli.conftest import Wallet
+
+from merchant_wallet import worker
+from merchant_wallet.app import make_base
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.config import load_settings
+from merchant_wallet.db import connect
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.paying import open_paying
+from merchant_wallet.worker import make_watchers
+from merchant_wallet.workers import Line
+
+HASH = "0x" + "ab" * 32
+
+
+def work(wallet: Wallet) -> None:
+    """What the workers do for money until nothing is left to do."""
+
+    async def run() -> None:
+        base = make_base(load_settings(wallet.variables), wallet.url)
+        open_connection = partial(connect, wallet.url)
+        line = Line(open_connection)
+        writer = Writer(wallet.url, connections=1)
+        await writer.open()
+        creditor = Creditor(open_connection, writer)
+        for watcher in make_watchers(base, open_connection, line):
+            while await watcher.follow():
+                pass
+            await watcher.close()
+        await creditor.credit_due()
+        paying = await open_paying(base, open_connection, writer, line)
+        while await paying.payer.start_due():
+            await paying.payer.finish()
+        await paying.close()
+        await creditor.close()
+        await writer.close()
+        await line.close()
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def shop(wallet: Wallet) -> Wallet:
+    """A shop with 1000 USDT by an operator's word, in a sandbox that confirms at once."""
+    wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = "0"
+    wallet.open_merchant("Shop", "--currency-mode", "USDT")
+    wallet.credit("Shop", "USDT", "1000")
+    return wallet
+
+
+def last_block(wallet: Wallet) -> dict[str, object]:
+    """The last result that was kept of ERC20."""
+    ((explanation,),) = wallet.read(
+        "select explanation from reconciliation where chain = 'ERC20' order by reconciliation_no desc limit 1"
+    )
+    assert isinstance(explanation, dict)
+    return explanation
+
+
+def test_a_sandbox_that_was_used_is_sound(shop: Wallet) -> None:
+    address = shop.ask("merchant", "show", "Shop")["depositAddress"]
+    shop.run("deposits", "simulate", address, "25.5")
+    work(shop)
+    order = shop.order(1001, "10", approval_limit="100")
+    work(shop)
+    assert shop.ask("withdrawals", "show", order)["txnStatus"] == "2"
+    document = shop.ask("reconcile")
+    (ethereum, tron) = document["chains"]
+    assert (document["sound"], ethereum["sound"], tron["sound"]) == (True, True, True)
+    # 25.5 came in and 9 went out, after a fee of 1.
+    assert (ethereum["fromOutside"], ethereum["unswept"], ethereum["lines"]) == ("16.5", "25.5", [])
+    assert (document["custody"]["owed"], document["custody"]["shortage"]) == ("1016.5", "0")
+    assert last_block(shop) == ethereum
+
+
+def test_what_is_on_the_chain_and_in_no_book_is_explained(shop: Wallet) -> None:
+    address = shop.ask("merchant", "show", "Shop")["depositAddress"]
+    shop.run("reconcile")
+    made = shop.ask("deposits", "simulate", address, "25.5")
+    result = shop.run("reconcile")
+    assert "deposit unread" in result.stdout
+    assert made["txHash"] in result.stdout
+    assert result.stderr.endswith("Sound.\n")
+
+
+def test_a_transfer_that_the_sandbox_lost_is_unexplained(shop: Wallet) -> None:
+    order = shop.order(1001, "10", approval_limit="100")
+    work(shop)
+    assert shop.ask("withdrawals", "show", order)["txnStatus"] == "2"
+    shop.tamper("delete from sandbox_transfer")
+    document = shop.ask("reconcile", status=1)
+    assert (document["sound"], document["chains"][0]["unexplained"]) == (False, "9")
+    assert "An operator must look" in shop.run("reconcile", status=1).stderr
+
+
+def test_one_chain_can_be_compared_alone(shop: Wallet) -> None:
+    document = shop.ask("reconcile", "--chain", "TRC20")
+    assert [each["chainType"] for each in document["chains"]] == ["TRC20"]
+
+
+def test_what_an_operator_moved_is_recorded_once_and_listed(shop: Wallet) -> None:
+    recorded = shop.ask(
+        "reconcile",
+        "record",
+        "IN",
+        "ERC20",
+        "50",
+        "--tx",
+        HASH.upper().replace("0X", "0x"),
+        "--reason",
+        "float",
+    )
+    assert (recorded["txHash"], recorded["amount"]) == (HASH, "50")
+    again = ("reconcile", "record", "IN", "ERC20", "50", "--tx", HASH, "--reason", "float")
+    assert "recorded already" in shop.refuse(*again)
+    shop.run("reconcile", "record", "OUT", "TRC20", "7.5", "--tx", HASH, "--reason", "to cold storage")
+    newest, first = shop.ask("reconcile", "treasury")["treasury"]
+    assert (newest["direction"], newest["txHash"]) == ("OUT", HASH.removeprefix("0x"))
+    assert (first["direction"], first["reason"]) == ("IN", "float")
+    # Nothing on the chain bears it out.
+    assert shop.ask("reconcile", status=1)["chains"][0]["unexplained"] == "-50"
+    assert "cold storage" in shop.run("reconcile", "treasury").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("IN", "ERC20", "0", "--tx", HASH, "--reason", "x"), "more than 0"),
+        (("IN", "ERC20", "5", "--tx", "0x12", "--reason", "x"), "64 hexadecimal digits"),
+        (("IN", "ERC20", "5", "--tx", HASH, "--reason", " "), "why"),
+        (("IN", "ERC20", "-5", "--tx", HASH, "--reason", "x"), ""),
+        (("IN", "BEP20", "5", "--tx", HASH, "--reason", "x"), ""),
+    ],
+)
+def test_what_makes_no_record_is_refused(shop: Wallet, arguments: tuple[str, ...], word: str) -> None:
+    result = shop.run("reconcile", "record", *arguments, status=2 if not word else 1)
+    assert word in result.stderr
+    assert shop.read("select count(*) from treasury_movement") == [(0,)]
+
+
+def test_the_worker_side_compares_by_itself(shop: Wallet) -> None:
+    async def run() -> None:
+        base = make_base(load_settings(shop.variables), shop.url)
+        stop = asyncio.Event()
+        working = asyncio.create_task(worker.work(base, lambda: None, stop))
+        async with await connect(shop.url) as connection:
+            while not await (await connection.execute("select 1 from reconciliation")).fetchone():
+                assert not working.done()
+                await asyncio.sleep(0.02)
+        stop.set()
+        await working
+
+    asyncio.run(run())
+    assert shop.read("select distinct is_sound from reconciliation") == [(True,)]

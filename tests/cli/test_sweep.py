@@ -1,0 +1,137 @@
+"""`sweep`: what it says where there is nothing to do, and a whole sweep by the command on a real EVM node."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
+from tests.chains.evm_scene import USDT
+from tests.cli.conftest import Wallet
+
+from merchant_wallet.chains.addresses import parse_evm, to_eip55
+from merchant_wallet.chains.evm_transactions import parse_signed, recover_sender
+from merchant_wallet.chains.keystore import FOLDER, NAMES, create_key
+
+PASSPHRASE = "correct horse battery staple"
+DEPOSIT = (
+    "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"
+    " address, amount, status, seen_ms, final_ms) select merchant_id, 'ERC20', '0x1', 0, 1, '0xb',"
+    " address, address, 70000000, 'credited', 1, 1 from merchant_address where chain = 'ERC20'"
+)
+NOTHING = "There is nothing to sweep"
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_in_the_sandbox_there_is_nothing_to_sweep_and_that_is_said(wallet: Wallet, command: str) -> None:
+    assert wallet.run("sweep", command).stdout.startswith(NOTHING)
+    assert wallet.ask("sweep", command)["note"].startswith(NOTHING)
+    assert wallet.ask("sweep", "list") == {"sweeps": []}
+
+
+def test_without_a_wallet_or_a_signer_it_says_what_is_missing(wallet: Wallet) -> None:
+    wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:9"}
+    assert "No hot wallet is known" in wallet.refuse("sweep", "plan")
+    assert "WALLET_KEYSTORE_PASSPHRASE_FILE" in wallet.refuse("sweep", "run", status=2)
+
+
+def test_a_node_that_is_away_is_told_in_a_sentence(wallet: Wallet) -> None:
+    wallet.open_merchant("Shop")
+    wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:9"}
+    wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(wallet)s)", wallet=b"w" * 20)
+    wallet.tamper(
+        'insert into account_pool select 1, \'{"ERC20": "", "TRC20": ""}\', merchant_id from merchant'
+    )
+    assert wallet.ask("sweep", "plan") == {"addresses": []}
+    wallet.tamper(DEPOSIT)
+    assert "127.0.0.1:9" in wallet.refuse("sweep", "plan", status=2)
+
+
+@contextmanager
+def mining(node: EvmDevnet) -> Iterator[None]:
+    """Blocks, many a second, beside the command."""
+    stop = threading.Event()
+
+    def mine() -> None:
+        while not stop.wait(0.05):
+            node.mine()
+
+    thread = threading.Thread(target=mine)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def open_shop(wallet: Wallet, node: EvmDevnet, token: Token, folder: Path) -> bytes:
+    """A merchant with an address out of the pool, and a hot wallet with coin; gives the hot wallet."""
+    file = folder / "passphrase"
+    file.write_text(PASSPHRASE)
+    file.chmod(0o600)
+    wallet.variables |= {
+        "WALLET_SANDBOX": "false",
+        "WALLET_ERC20_RPC": node.url,
+        "WALLET_ERC20_TOKEN": to_eip55(token.address),
+        "WALLET_ERC20_CHAIN_ID": str(CHAIN_ID),
+        "WALLET_ERC20_COIN_PRICE": "3000",
+        "WALLET_SWEEP_SHARE": "0.1",
+        "WALLET_KEYSTORE_PASSPHRASE_FILE": str(file),
+    }
+    # The command would seal them at a cost that takes seconds each time they are opened.
+    for name in NAMES:
+        create_key(wallet.folder / FOLDER, name, PASSPHRASE, cost=2**10)
+    wallet.run("keys", "derive", "--count", "2")
+    hot = wallet.ask("keys", "show-addresses")["ERC20"]
+    node.fund(parse_evm(hot), COIN)
+    wallet.open_merchant("Shop")
+    return parse_evm(hot)
+
+
+def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) -> None:
+    with EvmDevnet() as node:
+        token = node.deploy()
+        hot = open_shop(wallet, node, token, tmp_path)
+        address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+        token.give(parse_evm(address), 70 * USDT)
+        node.mine(3)
+        wallet.tamper(DEPOSIT)
+        # The payer makes the wallet known when it begins; here there is none.
+        wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(hot)s)", hot=hot)
+        [planned] = wallet.ask("sweep", "plan")["addresses"]
+        assert (planned["address"], planned["balance"], planned["verdict"]) == (address, "70", "sweep")
+        assert 0 < float(planned["share"]) <= 0.1
+        assert address in wallet.run("sweep", "plan").stdout
+        begun = wallet.ask("sweep", "run", "--once")["sweeps"]
+        assert [(sweep["step"], sweep["amount"]) for sweep in begun] == [("fuel", "70")]
+        with mining(node):
+            done = wallet.start("sweep", "run", "--json")
+        assert done.returncode == 0, done.stderr
+        [sweep] = json.loads(done.stdout)["sweeps"]
+        assert (sweep["step"], sweep["address"], sweep["why"]) == ("done", address, None)
+        assert token.balance(hot) == 70 * USDT
+        assert float(sweep["fuelFee"]) > 0
+        assert wallet.ask("sweep", "plan")["addresses"] == []
+        assert wallet.ask("sweep", "run") == {"sweeps": []}
+        assert wallet.ask("sweep", "list")["sweeps"] == [sweep]
+        assert "done" in wallet.run("sweep", "list").stdout
+        [(raw,)] = wallet.read("select raw from sweep_signed where kind = 'token'")
+        assert recover_sender(bytes(raw)) == parse_evm(address)
+        assert parse_signed(bytes(raw))[0].nonce == 0
+
+
+def test_without_a_price_or_on_another_chain_than_the_settings_say_nothing_is_swept(
+    wallet: Wallet, tmp_path: Path
+) -> None:
+    with EvmDevnet() as node:
+        open_shop(wallet, node, node.deploy(), tmp_path)
+        del wallet.variables["WALLET_ERC20_COIN_PRICE"]
+        node.mine(3)
+        result = wallet.run("sweep", "run")
+        assert "WALLET_ERC20_COIN_PRICE" in result.stderr
+        assert result.stdout == "none\n"
+        wallet.variables["WALLET_ERC20_CHAIN_ID"] = "1"
+        assert "chain id" in wallet.refuse("sweep", "run")

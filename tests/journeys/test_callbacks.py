@@ -1,0 +1,99 @@
+"""Callbacks of a running service: its workers find the merchant's endpoint by name and tell it everything."""
+
+import base64
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from tests.journeys.client import Answer
+from tests.journeys.conftest import Shop, wait_until
+from tests.journeys.orders import FAILING, withdrawal
+
+from merchant_wallet.merchants import store
+
+WORKING = True
+SETTINGS = {"sandbox_confirm_ms": 50}
+CREATE = "createMerchantWithdrawOrder"
+
+
+@dataclass
+class Endpoint:
+    """A merchant's HTTP server: bodies with their headers as they came, and what it answers."""
+
+    url: str = ""
+    told: list[tuple[bytes, dict[str, str]]] = field(default_factory=list)
+
+    def statuses(self, order: Answer) -> list[str]:
+        """The statuses that were told of an order, in the order they came."""
+        fields = [json.loads(body) for body, _ in self.told]
+        return [told["txnStatus"] for told in fields if told["orderId"] == int(order["orderId"])]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """An endpoint on this machine, under a name that has to be looked up."""
+    made = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            made.told.append((body, dict(self.headers.items())))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"SUCCESS\n")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        made.url = f"http://localhost:{server.server_port}/notify?shop=1"
+        yield made
+        server.shutdown()
+        serving.join()
+
+
+def query(shop: Shop, order: Answer) -> Answer:
+    return shop.client.do("queryOrder", orderId=order["orderId"], mcOrderId=str(order["mcOrderId"]))
+
+
+def test_a_paid_order_is_told_and_the_query_shows_when(shop: Shop, endpoint: Endpoint) -> None:
+    order = shop.client.do(CREATE, **withdrawal("1", notifyUrl=endpoint.url))
+    wait_until(lambda: query(shop, order)["notifyTime"] is not None, "a callback was delivered")
+    paid = query(shop, order)
+    assert paid["txnStatus"] == "2"
+    assert paid["notifyTime"] >= paid["createTime"]
+    assert endpoint.statuses(order) == ["2"]
+
+
+def test_a_failed_order_is_told_twice_in_order(shop: Shop, endpoint: Endpoint) -> None:
+    fields = withdrawal("1", chain="ERC20", address=FAILING["ERC20"], notifyUrl=endpoint.url)
+    order = shop.client.do(CREATE, **fields)
+    wait_until(lambda: len(endpoint.statuses(order)) == 2, "both callbacks came")
+    assert endpoint.statuses(order) == ["3", "6"]
+
+
+def test_a_merchant_can_verify_both_signatures(shop: Shop, endpoint: Endpoint) -> None:
+    shop.client.do(CREATE, **withdrawal("1", notifyUrl=endpoint.url))
+    wait_until(lambda: bool(endpoint.told), "a callback came")
+    body, headers = endpoint.told[0]
+    fields = json.loads(body)
+    lines = [
+        f"{name}={fields[name]}" for name in sorted(fields) if name != "sign" and fields[name] is not None
+    ]
+    signed = "\n".join(["callback", *lines]).encode()
+    assert fields["sign"] == hmac.new(shop.client.secret.encode(), signed, "sha256").hexdigest()[:32]
+    keyring, merchant_id = shop.platform.base.keyring, shop.merchant_id
+    merchant = shop.platform.operate(lambda conn: store.load(conn, keyring, merchant_id))
+    assert merchant is not None
+    known = {name.lower(): text for name, text in headers.items()}
+    content = b"%s.%s.%s" % (known["webhook-id"].encode(), known["webhook-timestamp"].encode(), body)
+    digest = hmac.new(base64.b64decode(merchant.callback_secret), content, "sha256").digest()
+    assert known["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
+    assert known["webhook-id"] == fields["eventId"]

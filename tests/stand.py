@@ -1,0 +1,147 @@
+"""A listener with one operation and one page, and clients that send it bytes."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from tests.crash.shop import run
+
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.codes import Refusal
+from merchant_wallet.endpoint import Call, Endpoint, Joints, write_refusal
+from merchant_wallet.gate import Gate, Network
+from merchant_wallet.listener import MAX_CONNECTIONS, Listener
+from merchant_wallet.logs import AccessLog
+from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.operation import Terms
+
+PATH = "/merchant/echo"
+HOST = "127.0.0.1"
+PATIENCE_S = 10.0
+
+
+class Echo(Endpoint):
+    """Answers with what was asked, at once or when it is let go."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Call]] = []
+        self.holds = False
+
+    def take(self, method: str, call: Call) -> None:
+        """Keep the call; answer it unless calls are held."""
+        self.calls.append((method, call))
+        if not self.holds:
+            self.answer(call)
+
+    def answer(self, call: Call) -> None:
+        """Answer a call that was held."""
+        call.reply(200, call.body[:100], call.request_id, ())
+
+    def give_up(self, call: Call, refusal: Refusal) -> None:
+        """Answer a call that never came whole."""
+        status, body, headers = write_refusal(refusal)
+        call.reply(status, body, call.request_id, headers)
+
+
+class Client:
+    """Bytes to the server and back."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self._writer = writer
+
+    async def send(self, raw: bytes) -> None:
+        """Send bytes as they are."""
+        self._writer.write(raw)
+        await self._writer.drain()
+
+    async def read_answer(self) -> tuple[int, dict[str, str], bytes]:
+        """One answer: status, headers, body."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        body = await self.reader.readexactly(int(headers.get("content-length", "0")))
+        return int(head[0].split(" ")[1]), headers, body
+
+    async def is_closed(self) -> bool:
+        """Whether the server sends nothing more and closes; waits for it."""
+        return await self.reader.read(1) == b""
+
+    def end(self) -> None:
+        """Send nothing more, and go on reading."""
+        self._writer.write_eof()
+
+    def close(self) -> None:
+        """Go away."""
+        self._writer.close()
+
+
+class Stand:
+    """A listener with one operation and one page."""
+
+    def __init__(self, echo: Echo, listener: Listener, port: int) -> None:
+        self.echo = echo
+        self.listener = listener
+        self.port = port
+        self.clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        """A new client."""
+        client = Client(*await asyncio.open_connection(HOST, self.port))
+        self.clients.append(client)
+        return client
+
+
+def post(body: bytes = b"{}", headers: str = "", path: str = PATH, length: int | None = None) -> bytes:
+    """An operation's request."""
+    size = len(body) if length is None else length
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n"
+    return f"{head}{headers}\r\n".encode() + body
+
+
+async def _page(request: Request) -> Response:
+    return PlainTextResponse(f"page {(await request.body()).decode()}")
+
+
+def play(
+    scenario: Callable[[Stand], Awaitable[None]],
+    *,
+    trusted_proxies: tuple[Network, ...] = (),
+    max_connections: int = MAX_CONNECTIONS,
+) -> None:
+    """Listen, play the scenario, stop; nothing may be left open."""
+
+    async def whole() -> None:
+        echo = Echo()
+        joints = Joints(
+            gate=cast(Gate, None),
+            directory=cast(Directory, None),
+            writer=cast(Writer, None),
+            terms=cast(Terms, None),
+            access_log=AccessLog(sys.stderr, enabled=False),
+            trusted_proxies=trusted_proxies,
+        )
+        pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"])])
+        listener = Listener({PATH: echo}, joints, pages, max_connections)
+        await listener.start(HOST, 0)
+        stand = Stand(echo, listener, listener.port)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await scenario(stand)
+        finally:
+            for client in stand.clients:
+                client.close()
+            await listener.stop()
+
+    run(whole())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds that the server brings about."""
+    # What is waited for happens in the server, which tells nobody.
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)

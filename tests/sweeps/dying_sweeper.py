@@ -1,0 +1,136 @@
+"""A sweeper in its own process that ends or stops itself by a signal at a named point; the tests start it.
+
+Arguments: database URL, the point, the signal's name, and a file that says where the chain is. A point is
+`before` or `after`, then the errand, then what is done for it: `after fuel broadcast`.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.sweeps.yard import Clock, Yard, open_evm, open_tron
+
+from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
+from merchant_wallet.chains.sweeps import Draft, Errand, Quote, Sweeper
+from merchant_wallet.chains.tron import TronRules
+from merchant_wallet.db import connect
+from merchant_wallet.sweeps import store
+from merchant_wallet.sweeps.runner import SweepsLeft
+
+Answer = TypeVar("Answer")
+
+ROUNDS = 200
+PAUSE_S = 0.05
+
+
+class Death:
+    """Sends this process the signal when it comes to the point named, once; a stopped one may go on."""
+
+    def __init__(self, point: str, signal_name: str) -> None:
+        self.point = point
+        self.signal = signal.Signals[signal_name]
+        self.kind = "no"
+
+    def __call__(self, here: str) -> None:
+        if self.point == here:
+            self.point = ""
+            os.kill(os.getpid(), self.signal)
+
+    async def around(self, what: str, asked: Awaitable[Answer]) -> Answer:
+        self(f"before {self.kind} {what}")
+        answer = await asked
+        self(f"after {self.kind} {what}")
+        return answer
+
+
+class DyingDraft:
+    def __init__(self, draft: Draft, death: Death) -> None:
+        self.draft = draft
+        self.death = death
+
+    async def sign(self, sequence: int | None) -> SignedTransfer:
+        return await self.death.around("sign", self.draft.sign(sequence))
+
+
+class DyingSweeper:
+    def __init__(self, sweeper: Sweeper, death: Death) -> None:
+        self.sweeper = sweeper
+        self.death = death
+        self.wallet = sweeper.wallet
+        self.is_sequenced = sweeper.is_sequenced
+        self.fee_cap = sweeper.fee_cap
+
+    async def final(self) -> Block:
+        return await self.sweeper.final()
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        return await self.sweeper.balance(address, block)
+
+    async def quote(self, address: bytes, amount_units: int) -> Quote:
+        return await self.sweeper.quote(address, amount_units)
+
+    async def next_sequence(self, sender: bytes) -> int:
+        return await self.sweeper.next_sequence(sender)
+
+    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> DyingDraft:
+        self.death.kind = errand.kind
+        draft = await self.death.around("draft", self.sweeper.draft(errand, earlier))
+        return DyingDraft(draft, self.death)
+
+    async def broadcast(self, raw: bytes) -> None:
+        await self.death.around("broadcast", self.sweeper.broadcast(raw))
+
+    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+        self.death.kind = errand.kind
+        return await self.death.around("judge", self.sweeper.judge(errand, signed))
+
+    async def fee_of(self, tx_hash: str) -> int | None:
+        return await self.death.around("fee_of", self.sweeper.fee_of(tx_hash))
+
+    async def check_setup(self) -> list[str]:
+        return await self.sweeper.check_setup()
+
+    async def close(self) -> None:
+        await self.sweeper.close()
+
+
+def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
+    """The chain that the file says."""
+    token = bytes.fromhex(where["token"])
+    if where["chain"] == ERC20:
+        return ERC20, open_evm(folder, where["urls"][0], token)
+    rules = TronRules(chain_id=where["chain_id"], token=token)
+    return TRC20, open_tron(folder, where["urls"], rules)
+
+
+async def sweep_until_death(
+    url: str, point: str, signal_name: str, where: dict[str, Any], folder: Path
+) -> None:
+    """Decide on what there is and take it to its end, as `sweep run` does."""
+    chain, sweeper = open_real(where, folder)
+    dying = DyingSweeper(sweeper, Death(point, signal_name))
+    async with AsyncExitStack() as closing:
+        yard = Yard(url, await closing.enter_async_context(await connect(url)), closing, Clock())
+        runner = yard.runner({chain: dying})
+        await yard.begin(runner, chain)
+        for _ in range(ROUNDS):
+            try:
+                await runner.follow(with_unsigned=True)
+            except SweepsLeft as left:
+                print(left, file=sys.stderr)
+            if not await store.count_open(yard.connection, chain):
+                break
+            await asyncio.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    told = Path(sys.argv[4])
+    words = json.loads(told.read_text())
+    asyncio.run(sweep_until_death(sys.argv[1], sys.argv[2], sys.argv[3], words, told.parent))

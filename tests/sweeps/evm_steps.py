@@ -1,0 +1,48 @@
+"""What tests of sweeping do on the real EVM node: pay in, let turns and blocks go by, look."""
+
+from pathlib import Path
+
+from tests.chains.evm_scene import WALLET, EvmScene
+from tests.sweeps.yard import Yard, open_evm
+
+from merchant_wallet.chains.addresses import ERC20
+from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.sweeps import store
+from merchant_wallet.sweeps.runner import SweepRunner
+
+
+def coin(evm: EvmScene, address: bytes) -> int:
+    return int(evm.node.ask("eth_getBalance", "0x" + address.hex(), "latest"), 16)
+
+
+def open_it(evm: EvmScene, folder: Path) -> Sweeper:
+    return open_evm(folder, evm.node.url, evm.token.address)
+
+
+async def pay_in(yard: Yard, evm: EvmScene, index: int, units: int) -> bytes:
+    """A deposit on the chain and in the books, final on both."""
+    address = await yard.deposit(index, units)
+    evm.token.give(address, units)
+    evm.settle()
+    return address
+
+
+async def finish(yard: Yard, evm: EvmScene, *runners: SweepRunner, rounds: int = 12) -> list[str]:
+    """Turns and blocks until nothing is under way."""
+    for _ in range(rounds):
+        for runner in runners:
+            await runner.follow(with_unsigned=True)
+        if not await store.count_open(yard.connection, ERC20):
+            break
+        evm.settle()
+    return await yard.steps()
+
+
+def transfers_to_wallet(evm: EvmScene) -> list[int]:
+    """Every Transfer to the hot wallet but the one that funded it."""
+    wanted = {
+        "fromBlock": "0x0",
+        "address": "0x" + evm.token.address.hex(),
+        "topics": [None, None, "0x" + WALLET.rjust(32, b"\0").hex()],
+    }
+    return [int(log["data"], 16) for log in evm.node.ask("eth_getLogs", wanted)][1:]

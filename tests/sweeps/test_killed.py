@@ -1,0 +1,151 @@
+"""A sweeper killed at every step, or frozen and let go on: each address is fuelled and emptied once."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.chains.evm_scene import HELD, WALLET, EvmScene
+from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
+from tests.sweeps.dying_sweeper import open_real
+from tests.sweeps.yard import USDT, Yard
+
+from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.sweeps import store
+
+if TYPE_CHECKING:
+    from tests.sweeps.conftest import InYard
+
+CHILD = Path(__file__).with_name("dying_sweeper.py")
+ROOT = Path(__file__).parents[2]
+STEPS = ("after draft", "after sign", "before broadcast", "after broadcast", "after judge", "after fee_of")
+POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("fuel", "token") for step in STEPS]
+"""In their order: decided, signed and not committed, committed, sent, judged, about to be written down."""
+AMOUNTS = [70 * USDT, 80 * USDT]
+
+
+@dataclass
+class Field:
+    """A chain with deposits on it, whichever it is."""
+
+    chain: str
+    file: Path
+    settle: Callable[[], object]
+    held_by_wallet: Callable[[], int]
+    give: Callable[[bytes, int], object]
+    first_held: int
+
+
+@pytest.fixture(params=[ERC20, TRC20])
+def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Field:
+    """A field on a real EVM node, and one on the double of TRON."""
+    file = tmp_path / "where.json"
+    if request.param == ERC20:
+        evm: EvmScene = request.getfixturevalue("evm")
+        where: dict[str, Any] = {"chain": ERC20, "urls": [evm.node.url], "token": evm.token.address.hex()}
+        made = Field(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
+    else:
+        tron: TronScene = request.getfixturevalue("tron")
+        network = tron.network
+        where = {"chain": TRC20, "urls": network.urls, "token": network.token.hex()}
+        where |= {"chain_id": tron.rules.chain_id}
+        made = Field(
+            TRC20,
+            file,
+            # Quick blocks, so that nothing lapses while a process starts.
+            lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
+            lambda: network.balance(tron.wallet),
+            lambda address, units: network.fund(address, units=units),
+            WALLET_UNITS,
+        )
+    file.write_text(json.dumps(where))
+    return made
+
+
+async def pay_in(yard: Yard, field: Field) -> None:
+    for index, units in enumerate(AMOUNTS):
+        field.give(await yard.deposit(index, units, field.chain), units)
+    field.settle()
+
+
+async def meet(yard: Yard, field: Field, point: str, sent: str) -> "subprocess.Popen[bytes]":
+    """A sweeper that comes to its point while blocks are made."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    command = [sys.executable, str(CHILD), yard.url, point, sent, str(field.file)]
+    child = await asyncio.to_thread(subprocess.Popen, command, env=environment)
+    yard.closing.callback(end, child)
+    fate = asyncio.create_task(asyncio.to_thread(os.waitpid, child.pid, os.WUNTRACED))
+    while not fate.done():
+        await asyncio.to_thread(field.settle)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(fate), 0.05)
+    _, status = fate.result()
+    if os.WIFSTOPPED(status):
+        assert sent == "SIGSTOP"
+    else:
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == -signal.Signals[sent], f"it never came to {point}"
+    return child
+
+
+def end(child: "subprocess.Popen[bytes]") -> None:
+    if child.returncode is None:
+        child.kill()
+        child.wait()
+
+
+async def finish(yard: Yard, field: Field) -> None:
+    """Another sweeper brings everything to its end."""
+    chain, sweeper = open_real(json.loads(field.file.read_text()), field.file.parent)
+    runner = yard.runner({chain: sweeper})
+    await yard.begin(runner, chain)
+    for _ in range(12):
+        await runner.follow(with_unsigned=True)
+        if not await store.count_open(yard.connection, chain):
+            return
+        field.settle()
+
+
+async def see_swept_once(yard: Yard, field: Field) -> None:
+    """Everything arrived, by one signature a step, and no place of the wallet is without its bytes."""
+    assert field.held_by_wallet() == field.first_held + sum(AMOUNTS)
+    assert await yard.steps() == ["done"] * len(AMOUNTS)
+    signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
+    assert signed == [("fuel", len(AMOUNTS)), ("token", len(AMOUNTS))]
+    places = await yard.rows("select sequence from payout_sequence where purpose = 'fuel' order by sequence")
+    assert places == ([(0,), (1,)] if field.chain == ERC20 else [])
+
+
+def test_a_sweeper_killed_at_every_step_moves_everything_once(in_yard: "InYard", ground: Field) -> None:
+    async def scenario(yard: Yard) -> None:
+        await pay_in(yard, ground)
+        for point in POINTS:
+            await meet(yard, ground, point, "SIGKILL")
+        await finish(yard, ground)
+        await see_swept_once(yard, ground)
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize("point", ["after fuel draft", "before fuel broadcast", "before token fee_of"])
+def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
+    in_yard: "InYard", ground: Field, point: str
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        await pay_in(yard, ground)
+        child = await meet(yard, ground, point, "SIGSTOP")
+        await finish(yard, ground)
+        os.kill(child.pid, signal.SIGCONT)
+        assert await asyncio.to_thread(child.wait, 60) == 0
+        ground.settle()
+        await see_swept_once(yard, ground)
+
+    in_yard(scenario)

@@ -1,0 +1,157 @@
+"""What a plan says: by tables, and for any addresses and any prices."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merchant_wallet.chains.signer import Source
+from merchant_wallet.chains.sweeps import Quote
+from merchant_wallet.money import RATE_SCALE
+from merchant_wallet.sweeps.plan import Holding, Terms, budget_coin, judge, make_plan, worth_units
+
+USDT = 1_000_000
+ETH = 10**18
+GWEI = 10**9
+# An ETH costs 3000 USDT, so that a USDT buys 333,333 gwei.
+TERMS = Terms(
+    coin_price_units=3_000 * USDT,
+    coin_scale=ETH,
+    share_e8=RATE_SCALE // 100,
+    minimum_units=20 * USDT,
+    at_once=3,
+    fee_cap=ETH // 50,
+)
+# 100,000 gwei (0.30 USDT) to move the token, 20,000 gwei (0.06 USDT) to send coin there.
+FEES = Quote(held=0, token_fee=100_000 * GWEI, fuel_fee=20_000 * GWEI)
+
+
+def holding(units: int, *, number: int = 1, quote: Quote | None = FEES, **others: str) -> Holding:
+    return Holding("ERC20", bytes([number]) * 20, 1001, Source(0, 0, number), units, quote, **others)
+
+
+@pytest.mark.parametrize(
+    ("usdt", "held_gwei", "verdict", "fuel_gwei", "cost_usdt", "share"),
+    [
+        # what is there, coin there already, verdict, coin to send, cost, share
+        (19, 0, "small", 0, None, None),
+        (20, 0, "dear", 100_000, "0.36", "0.018"),
+        (35, 0, "dear", 100_000, "0.36", "0.01028572"),
+        (36, 0, "sweep", 100_000, "0.36", "0.01"),
+        (3_600, 0, "sweep", 100_000, "0.36", "0.0001"),
+        # Coin that is there already costs as much as any, but sending it doesn't.
+        (30, 100_000, "sweep", 0, "0.3", "0.01"),
+        (36, 99_999, "sweep", 1, "0.36", "0.01"),
+        (29, 500_000, "dear", 0, "0.3", "0.01034483"),
+    ],
+)
+def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
+    usdt: int, held_gwei: int, verdict: str, fuel_gwei: int, cost_usdt: str | None, share: str | None
+) -> None:
+    quote = msgspec.structs.replace(FEES, held=held_gwei * GWEI)
+    judged = judge(holding(usdt * USDT, quote=quote), TERMS)
+    assert (judged.verdict, judged.fuel) == (verdict, fuel_gwei * GWEI)
+    assert judged.cost_units == (None if cost_usdt is None else round(float(cost_usdt) * USDT))
+    assert judged.share_e8 == (None if share is None else round(float(share) * RATE_SCALE))
+
+
+def test_what_the_share_leaves_is_room_to_outbid_and_no_more() -> None:
+    # A hundredth of 360 USDT is 3.60, for 1,200,000 gwei; 100,000 of them are the token's.
+    assert judge(holding(360 * USDT), TERMS).fuel_fee_limit == 1_100_000 * GWEI
+    assert judge(holding(36 * USDT), TERMS).fuel_fee_limit == 20_000 * GWEI
+    # The chain's own fee cap holds all the same.
+    assert judge(holding(100_000 * USDT), TERMS).fuel_fee_limit == TERMS.fee_cap
+    held = msgspec.structs.replace(FEES, held=ETH)
+    assert judge(holding(360 * USDT, quote=held), TERMS).fuel_fee_limit == 0
+
+
+def test_without_a_price_nothing_is_worth_it_and_the_cost_is_told_in_coin_alone() -> None:
+    judged = judge(holding(1_000 * USDT), msgspec.structs.replace(TERMS, coin_price_units=None))
+    assert (judged.verdict, judged.cost, judged.cost_units) == ("unpriced", 120_000 * GWEI, None)
+
+
+def test_a_transaction_above_the_chains_fee_cap_is_dear_whatever_it_moves() -> None:
+    dear = msgspec.structs.replace(FEES, token_fee=TERMS.fee_cap + 1)
+    assert judge(holding(10**6 * USDT, quote=dear), TERMS).verdict == "dear"
+
+
+def test_what_stands_in_the_way_or_failed_before_is_left_alone() -> None:
+    assert judge(holding(1_000 * USDT, quote=None, hindrance="paused"), TERMS).verdict == "hindered"
+    failed = holding(1_000 * USDT, failed_cause="reverted")
+    assert judge(failed, TERMS).verdict == "failed"
+    assert judge(failed, TERMS, again=True).verdict == "sweep"
+
+
+def test_the_largest_benefit_comes_first_and_the_rest_waits() -> None:
+    amounts = [40, 500, 10, 90, 70, 36]
+    holdings = [holding(usdt * USDT, number=number) for number, usdt in enumerate(amounts)]
+    plan = make_plan(holdings, TERMS)
+    assert [(one.holding.balance_units // USDT, one.verdict) for one in plan] == [
+        (500, "sweep"),
+        (90, "sweep"),
+        (70, "sweep"),
+        (40, "later"),
+        (36, "later"),
+        (10, "small"),
+    ]
+    assert [one.verdict for one in make_plan(holdings, TERMS, under_way=2)][:2] == ["sweep", "later"]
+    assert not any(one.verdict == "sweep" for one in make_plan(holdings, TERMS, under_way=9))
+
+
+COIN_SCALES = st.sampled_from([10**6, 10**18])
+AMOUNTS = st.integers(0, 10**13)
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> Terms:
+    return Terms(
+        coin_price_units=draw(st.one_of(st.none(), st.integers(1, 10**12))),
+        coin_scale=draw(COIN_SCALES),
+        share_e8=draw(st.integers(0, RATE_SCALE)),
+        minimum_units=draw(AMOUNTS),
+        at_once=draw(st.integers(1, 5)),
+        fee_cap=draw(st.integers(0, 10**18)),
+    )
+
+
+@st.composite
+def any_holdings(draw: st.DrawFn) -> list[Holding]:
+    fees = st.one_of(st.integers(0, 10**7), st.integers(0, 10**18))
+    quotes = st.one_of(st.none(), st.builds(Quote, fees, st.integers(1, 10**18) | fees, fees))
+    return [
+        holding(draw(AMOUNTS), number=number, quote=draw(quotes)) for number in range(draw(st.integers(0, 8)))
+    ]
+
+
+@given(any_holdings(), terms(), st.integers(0, 6))
+def test_whatever_there_is_a_plan_keeps_its_rules(
+    holdings: list[Holding], laid_down: Terms, under_way: int
+) -> None:
+    plan = make_plan(holdings, laid_down, under_way=under_way)
+    assert sorted(one.holding.address for one in plan) == sorted(one.address for one in holdings)
+    swept = [one for one in plan if one.verdict == "sweep"]
+    assert len(swept) <= max(0, laid_down.at_once - under_way)
+    assert plan[: len(swept)] == swept
+    for one in swept:
+        units, price, quote = one.holding.balance_units, laid_down.coin_price_units, one.holding.quote
+        assert units >= laid_down.minimum_units
+        assert units > 0
+        assert price is not None
+        assert quote is not None
+        # All that can ever be burnt, outbidding included, is worth no more than the share.
+        most = (one.fuel_fee_limit if one.fuel else 0) + quote.token_fee
+        assert worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
+        assert one.cost <= most
+        assert one.fuel + quote.held >= quote.token_fee
+        assert one.fuel_fee <= one.fuel_fee_limit <= laid_down.fee_cap
+    worth = [one.benefit_units for one in plan if one.verdict in ("sweep", "later")]
+    assert worth == sorted(worth, reverse=True)
+
+
+@given(AMOUNTS, st.integers(0, RATE_SCALE), st.integers(1, 10**12), COIN_SCALES)
+def test_a_budget_is_all_that_the_share_buys_and_not_a_coin_more(
+    units: int, share_e8: int, price: int, scale: int
+) -> None:
+    budget = budget_coin(units, share_e8, price, scale)
+    assert worth_units(budget, price, scale) * RATE_SCALE <= units * share_e8
+    assert worth_units(budget + 1, price, scale) > units * share_e8 // RATE_SCALE

@@ -1,0 +1,220 @@
+"""What is remembered: one who goes on, one who begins anew; places and bytes together or not at all."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of
+
+from merchant_wallet.chains.addresses import ERC20
+from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
+from merchant_wallet.chains.signer import Source
+from merchant_wallet.chains.sweeps import Quote
+from merchant_wallet.sweeps import store
+from merchant_wallet.sweeps.plan import Holding, Proposal, make_plan
+from merchant_wallet.sweeps.store import Overtaken, Sweep
+
+if TYPE_CHECKING:
+    from tests.sweeps.conftest import InYard
+
+WALLET = bytes(range(40, 60))
+GWEI = 10**9
+
+
+class ToldDraft:
+    """Signs without a key, remembers the places it was given, or refuses."""
+
+    def __init__(self, name: str, refusal: Exception | None = None) -> None:
+        self.name = name
+        self.refusal = refusal
+        self.places: list[int | None] = []
+
+    async def sign(self, sequence: int | None) -> SignedTransfer:
+        self.places.append(sequence)
+        if self.refusal is not None:
+            raise self.refusal
+        return SignedTransfer(f"{self.name} at {sequence}".encode(), f"0x{self.name}{sequence}", 7)
+
+
+def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> Proposal:
+    quote = Quote(held, 100_000 * GWEI, 20_000 * GWEI)
+    holding = Holding(ERC20, address_of(index), 1001, Source(3, 0, index), units, quote)
+    [proposal] = make_plan([holding], TERMS[ERC20])
+    assert proposal.verdict == "sweep"
+    return proposal
+
+
+async def begin(yard: Yard, *indexes: int, held: int = 0) -> list[Sweep]:
+    await store.open_wallet(yard.connection, ERC20, WALLET)
+    await store.begin_places(yard.connection, ERC20, WALLET, 4)
+    for index in indexes:
+        await open_one(yard, index, held=held)
+    return await store.list_open(yard.connection, ERC20)
+
+
+async def open_one(yard: Yard, index: int, *, held: int = 0, at_once: int = 10) -> int | None:
+    return await store.open_sweep(
+        yard.connection,
+        propose(index, held=held),
+        WALLET,
+        coin_price_units=3_000 * USDT,
+        at_once=at_once,
+        actor="tests",
+        now_ms=NOW_MS,
+    )
+
+
+async def sign(yard: Yard, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 1) -> SignedTransfer:
+    return await store.sign(
+        yard.connection,
+        sweep,
+        draft,
+        attempt_no=attempt_no,
+        is_sequenced=True,
+        token_sequence=9,
+        now_ms=NOW_MS,
+    )
+
+
+def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        await begin(yard, 0)
+        assert await open_one(yard, 0) is None
+        assert await open_one(yard, 1, at_once=1) is None
+        assert await open_one(yard, 1, at_once=2) is not None
+        assert await store.count_open(yard.connection, ERC20) == 2
+
+    in_yard(scenario)
+
+
+def test_who_read_an_older_version_signs_nothing_and_takes_no_place(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        [sweep] = await begin(yard, 0)
+        await sign(yard, sweep, ToldDraft("first"))
+        late = ToldDraft("late")
+        with pytest.raises(Overtaken):
+            await sign(yard, sweep, late)
+        with pytest.raises(Overtaken):
+            await store.fail(yard.connection, sweep, "an old proof", None, NOW_MS)
+        with pytest.raises(Overtaken):
+            await store.end_errand(yard.connection, sweep, "0x1", 1, NOW_MS)
+        assert late.places == []
+        assert await yard.rows("select sequence, purpose from payout_sequence") == [(4, "fuel")]
+        assert await yard.rows("select tx_hash from sweep_signed") == [("0xfirst4",)]
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize("refusal", [Hindered(Obstacle("limit", "no")), ConnectionError("gone")])
+def test_a_signature_that_fails_leaves_no_place_behind(in_yard: "InYard", refusal: Exception) -> None:
+    async def scenario(yard: Yard) -> None:
+        [sweep] = await begin(yard, 0)
+        with pytest.raises(type(refusal)):
+            await sign(yard, sweep, ToldDraft("refused", refusal))
+        assert await yard.rows("select sequence from payout_sequence") == []
+        assert await yard.rows("select next_sequence from hot_wallet") == [(4,)]
+        assert await store.list_open(yard.connection, ERC20) == [sweep]
+
+    in_yard(scenario)
+
+
+def test_many_at_once_get_places_of_their_own(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        sweeps = await begin(yard, *range(5))
+        drafts = [ToldDraft(str(sweep.sweep_id)) for sweep in sweeps]
+
+        async def sign_alone(sweep: Sweep, draft: ToldDraft) -> None:
+            async with await yard.connect() as connection:
+                await store.sign(
+                    connection,
+                    sweep,
+                    draft,
+                    attempt_no=1,
+                    is_sequenced=True,
+                    token_sequence=None,
+                    now_ms=NOW_MS,
+                )
+
+        await asyncio.gather(*map(sign_alone, sweeps, drafts))
+        assert sorted(draft.places for draft in drafts) == [[4], [5], [6], [7], [8]]
+
+    in_yard(scenario)
+
+
+def test_what_others_fuel_may_take_is_promised(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        first, second = await begin(yard, 0, 1)
+        assert (first.promised, second.promised) == (0, 2 * first.fuel)
+        await sign(yard, first, ToldDraft("first"))
+        [first, second] = await store.list_open(yard.connection, ERC20)
+        await store.end_errand(yard.connection, first, "0xfirst4", 5, NOW_MS)
+        [first, second] = await store.list_open(yard.connection, ERC20)
+        assert (first.step, second.promised) == ("token", 0)
+
+    in_yard(scenario)
+
+
+def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        [sweep] = await begin(yard, 0)
+        await sign(yard, sweep, ToldDraft("first"))
+        [sweep] = await store.list_open(yard.connection, ERC20)
+        await store.fail(yard.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
+        assert await yard.rows("select frozen_cause from hot_wallet") == [("a stranger's nonce",)]
+        [shown] = await yard.shown()
+        assert (shown.step, shown.cause, shown.fuel_fee, shown.token_fee) == ("failed", "dead", 3, None)
+        await open_one(yard, 1, held=10**18)
+        [token] = await store.list_open(yard.connection, ERC20)
+        with pytest.raises(Hindered, match="frozen"):
+            await sign(yard, token, ToldDraft("token"))
+
+    in_yard(scenario)
+
+
+def test_only_what_was_never_signed_is_dropped(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        signed, unsigned = await begin(yard, 0, 1)
+        await sign(yard, signed, ToldDraft("first"))
+        assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS - 1, NOW_MS) == 0
+        assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS, NOW_MS) == 1
+        assert await yard.steps() == ["fuel", "dropped"]
+        # Whoever was about to sign it comes too late.
+        with pytest.raises(Overtaken):
+            await sign(yard, unsigned, ToldDraft("late"))
+
+    in_yard(scenario)
+
+
+def test_a_wallet_that_is_known_is_never_replaced_and_places_never_given_twice(in_yard: "InYard") -> None:
+    async def scenario(yard: Yard) -> None:
+        [sweep] = await begin(yard, 0)
+        other = bytes(range(60, 80))
+        assert await store.open_wallet(yard.connection, ERC20, other) == (WALLET, True)
+        await sign(yard, sweep, ToldDraft("first"))
+        # As when an operator has thawed the wallet and the chain has not seen our last transaction yet.
+        await yard.rows("update hot_wallet set next_sequence = null")
+        await store.begin_places(yard.connection, ERC20, WALLET, 2)
+        assert await yard.rows("select next_sequence from hot_wallet") == [(5,)]
+
+    in_yard(scenario)
+
+
+def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_transaction(
+    in_yard: "InYard",
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        await begin(yard, 0)
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await yard.rows(
+                "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
+                " amount, coin_price, fuel, fuel_fee_limit, token_fee_limit, actor, opened_ms, step)"
+                " select chain, address, merchant_id, account_no, branch, address_index, wallet,"
+                " amount, coin_price, fuel, fuel_fee_limit, token_fee_limit, actor, opened_ms, step"
+                " from sweep"
+            )
+        for step in ("done", "token"):
+            with pytest.raises(psycopg.errors.CheckViolation):
+                await yard.rows("update sweep set step = %s, ended_ms = 1", step)
+
+    in_yard(scenario)

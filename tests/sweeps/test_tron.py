@@ -1,0 +1,208 @@
+"""Sweeping on the double of TRON: TRX is sent there and burnt; a second signature follows on proof alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
+from tests.sweeps.yard import USDT, Yard, address_of, open_tron
+
+from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.tron_sweeps import TronSweeper
+from merchant_wallet.sweeps import store
+from merchant_wallet.sweeps.plan import worth_units
+from merchant_wallet.sweeps.runner import SweepRunner, SweepsLeft
+
+if TYPE_CHECKING:
+    from tests.sweeps.conftest import InYard
+
+TRANSFER_SUN = 6_428_500
+"""What the double burns for a transfer to somebody who has the token."""
+
+
+def make_runner(yard: Yard, tron: TronScene, folder: Path) -> SweepRunner:
+    return yard.runner({TRC20: open_tron(folder, tron.network.urls, tron.rules)})
+
+
+async def pay_in(yard: Yard, tron: TronScene, index: int, units: int) -> bytes:
+    address = await yard.deposit(index, units, TRC20)
+    tron.network.fund(address, units=units)
+    tron.network.settle()
+    return address
+
+
+async def finish(yard: Yard, tron: TronScene, *runners: SweepRunner) -> list[str]:
+    """Turns and blocks until nothing is under way."""
+    for _ in range(12):
+        for runner in runners:
+            await runner.follow(with_unsigned=True)
+        if not await store.count_open(yard.connection, TRC20):
+            break
+        tron.network.settle()
+    return await yard.steps()
+
+
+def test_addresses_without_an_account_are_fuelled_and_emptied(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runners = [make_runner(yard, tron, tmp_path) for _ in range(2)]
+        addresses = [await pay_in(yard, tron, index, (70 + index) * USDT) for index in range(3)]
+        [*plan] = await yard.plan(TRC20, runners[0].sweepers[TRC20])
+        # An address that never had TRX costs the chain's fee for a new account too.
+        assert {(one.verdict, one.fuel_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
+        await yard.begin(runners[0], TRC20)
+        assert await finish(yard, tron, *runners) == ["done"] * 3
+        assert tron.network.balance(tron.wallet) == WALLET_UNITS + 213 * USDT
+        sweeps = await yard.shown()
+        coins = tron.network.double.coins
+        assert coins[tron.wallet] == WALLET_SUN - sum(sweep.fuel for sweep in sweeps)
+        for sweep in sweeps:
+            assert (sweep.fuel_fee, sweep.token_fee) == (0, TRANSFER_SUN)
+            assert coins[sweep.address] == sweep.fuel - TRANSFER_SUN
+            assert tron.network.balance(sweep.address) == 0
+            assert worth_units(sweep.token_fee or 0, sweep.coin_price_units, 10**6) * 10 <= sweep.amount_units
+        assert sorted(sweep.address for sweep in sweeps) == sorted(addresses)
+        signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
+        assert signed == [("fuel", 3), ("token", 3)]
+        assert await yard.rows("select count(*) from payout_sequence") == [(0,)]
+
+    in_yard(scenario)
+
+
+def test_fuel_and_token_that_lapsed_are_signed_anew_and_counted_once(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
+        await pay_in(yard, tron, 0, 70 * USDT)
+        await yard.begin(runner, TRC20)
+        for kind in ("fuel", "token"):
+            double.holds_back = True
+            await runner.follow(with_unsigned=True)
+            await runner.follow()
+            assert await yard.rows("select count(*) from sweep_signed where kind = %s", kind) == [(1,)]
+            tron.let_expire()
+            double.holds_back = False
+            await runner.follow()
+            assert await yard.rows("select count(*) from sweep_signed where kind = %s", kind) == [(2,)]
+            tron.network.settle()
+            await runner.follow()
+        assert await yard.steps() == ["done"]
+        [sweep] = await yard.shown()
+        assert double.coins[tron.wallet] == WALLET_SUN - sweep.fuel
+        assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
+
+    in_yard(scenario)
+
+
+def test_a_node_that_hides_fuel_does_not_make_it_look_void(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner = make_runner(yard, tron, tmp_path)
+        await pay_in(yard, tron, 0, 70 * USDT)
+        await yard.begin(runner, TRC20)
+        await runner.follow(with_unsigned=True)
+        [(txid,)] = await yard.rows("select tx_hash from sweep_signed")
+        hiding = tron.network.servers[1].face.switches
+        hiding.hidden.add(txid)
+        tron.network.settle()
+        tron.let_expire()
+        await runner.follow()
+        assert await yard.steps() == ["fuel"]
+        assert await yard.rows("select count(*) from sweep_signed") == [(1,)]
+        hiding.hidden.clear()
+        assert await finish(yard, tron, runner) == ["done"]
+
+    in_yard(scenario)
+
+
+def test_a_dearer_energy_waits_at_the_address_until_it_is_cheaper(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
+        address = await pay_in(yard, tron, 0, 70 * USDT)
+        await yard.begin(runner, TRC20)
+        await runner.follow(with_unsigned=True)
+        tron.network.settle()
+        await runner.follow()
+        double.energy_sun *= 2
+        await runner.follow()
+        [sweep] = await yard.shown()
+        assert "for energy" in (sweep.obstacle or "")
+        assert tron.network.balance(address) == 70 * USDT
+        double.energy_sun //= 2
+        assert await finish(yard, tron, runner) == ["done"]
+
+    in_yard(scenario)
+
+
+def test_the_hot_wallet_keeps_what_payouts_on_their_way_may_burn(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner = make_runner(yard, tron, tmp_path)
+        await pay_in(yard, tron, 0, 70 * USDT)
+        tron.network.double.coins[tron.wallet] = 50_000_000
+        await yard.begin(runner, TRC20)
+        await runner.follow(with_unsigned=True)
+        [sweep] = await yard.shown()
+        assert "must keep" in (sweep.obstacle or "")
+        assert await yard.rows("select count(*) from sweep_signed") == [(0,)]
+
+    in_yard(scenario)
+
+
+def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
+        await pay_in(yard, tron, 0, 70 * USDT)
+        await yard.begin(runner, TRC20)
+        await runner.follow(with_unsigned=True)
+        tron.network.settle()
+        await runner.follow()
+        # Paused after the look and before the block.
+        double.holds_back = True
+        await runner.follow()
+        tron.network.pause()
+        tron.network.mine()
+        double.holds_back = False
+        assert await finish(yard, tron, runner) == ["failed"]
+        [sweep] = await yard.shown()
+        assert (sweep.token_fee or 0) > 0
+        assert "failed on the chain" in (sweep.cause or "")
+        assert tron.network.balance(address_of(0, TRC20)) == 70 * USDT
+
+    in_yard(scenario)
+
+
+class LosingSweeper(TronSweeper):
+    """Its nodes take what they are handed, and the answer is lost."""
+
+    async def broadcast(self, raw: bytes) -> None:
+        await super().broadcast(raw)
+        raise ChainAway("the answer was lost")
+
+
+def test_a_broadcast_that_fails_after_it_was_taken_changes_nothing(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        sweeper = open_tron(tmp_path, tron.network.urls, tron.rules, kind=LosingSweeper)
+        runner = yard.runner({TRC20: sweeper})
+        await pay_in(yard, tron, 0, 70 * USDT)
+        await yard.begin(runner, TRC20)
+        for _ in ("fuel", "token"):
+            with pytest.raises(SweepsLeft):
+                await runner.follow(with_unsigned=True)
+            tron.network.settle()
+            await runner.follow()
+        assert await yard.steps() == ["done"]
+        assert await yard.rows("select count(*) from sweep_signed") == [(2,)]
+
+    in_yard(scenario)

@@ -1,0 +1,185 @@
+"""A yard: a merchant whose addresses come from the tests' seed, and what carries its sweeps out."""
+
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, LiteralString
+
+from devnet.evm_node import CHAIN_ID
+from psycopg import AsyncConnection
+from tests.chains.evm_scene import KEY
+from tests.chains.signing import SEED
+from tests.chains.tron_scene import key_of
+
+from merchant_wallet.book.chart import FIXED
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.chains.addresses import COIN_TYPES, ERC20, TRC20, derive_account
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_rules import EvmRules
+from merchant_wallet.chains.evm_sweeps import EvmSweeper
+from merchant_wallet.chains.keystore import Keystore
+from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.chains.transport import Endpoints
+from merchant_wallet.chains.tron import TronChain, TronNodes, TronRules
+from merchant_wallet.chains.tron_sweeps import TronSweeper
+from merchant_wallet.db import connect
+from merchant_wallet.money import RATE_SCALE
+from merchant_wallet.sweeps import store
+from merchant_wallet.sweeps.plan import Proposal, Terms, make_plan
+from merchant_wallet.sweeps.runner import SweepRunner
+from merchant_wallet.sweeps.store import SweepShown
+from merchant_wallet.sweeps.survey import survey
+
+NOW_MS = 1_763_712_000_000
+USDT = 1_000_000
+MERCHANT_ID, ACCOUNT = 1001, 3
+HOT_KEYS = {ERC20: KEY.secret, TRC20: key_of("hot wallet").secret}
+TERMS = {
+    ERC20: Terms(3_000 * USDT, 10**18, RATE_SCALE // 10, 20 * USDT, 10, 2 * 10**16),
+    TRC20: Terms(USDT // 4, 10**6, RATE_SCALE // 10, 20 * USDT, 10, 60_000_000),
+}
+"""A coin costs 3000 and 0.25 USDT; a tenth may be burnt."""
+
+
+@dataclass
+class Clock:
+    """It stands still until a test moves it."""
+
+    now_ms: int = NOW_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def address_of(index: int, chain: str = ERC20, *, branch: int = 0) -> bytes:
+    """A deposit address of the merchant's."""
+    account = derive_account(SEED, COIN_TYPES[chain], ACCOUNT)
+    return account.child(branch).child(index).public().address()
+
+
+def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
+    """Sweeping on a development node, with the signer that real keys have."""
+    made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
+    terms = ChainTerms(token, made.fee_cap_wei, CHAIN_ID)
+    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: terms}, USDT, USDT))
+    endpoints = Endpoints((url,), timeout_s=60)
+    wallet = Keystore(folder, HOT_KEYS).wallets()[ERC20]
+    return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), endpoints, signer)
+
+
+def open_tron(
+    folder: Path, urls: list[str], rules: TronRules, *, kind: type[TronSweeper] = TronSweeper
+) -> TronSweeper:
+    """The same on TRON's double."""
+    terms = ChainTerms(rules.token, rules.fee_cap_sun)
+    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({TRC20: terms}, USDT, USDT))
+    wallet = Keystore(folder, HOT_KEYS).wallets()[TRC20]
+    nodes = TronNodes(urls, timeout_s=60)
+    return kind(TronChain(rules, nodes, wallet=wallet, signer=signer), signer)
+
+
+@dataclass
+class Yard:
+    """The database of one merchant with deposits, and runners made on demand."""
+
+    url: str
+    connection: AsyncConnection
+    closing: AsyncExitStack
+    clock: Clock
+    deposits: int = 0
+
+    async def connect(self) -> AsyncConnection:
+        return await connect(self.url)
+
+    async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = await self.connection.execute(statement, parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def deposit(
+        self, index: int, units: int, chain: str = ERC20, *, status: str = "credited", branch: int = 0
+    ) -> bytes:
+        """Write down that a deposit reached an address; the chain is the test's to move."""
+        address, user_id = address_of(index, chain, branch=branch), None if branch else 9_000 + index
+        if user_id is not None:
+            await self._add_user(index, user_id)
+        self.deposits += 1
+        await self.rows(
+            "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"
+            " address, user_id, amount, status, seen_ms, final_ms)"
+            " values (%s, %s, %s, 0, 1, '0xb', %s, %s, %s, %s, %s, %s, %s)",
+            *(MERCHANT_ID, chain, f"0xd{self.deposits}", b"S" * 20, address, user_id, units, status),
+            *(NOW_MS, None if status == "seen" else NOW_MS),
+        )
+        return address
+
+    async def _add_user(self, index: int, user_id: int) -> None:
+        await self.rows(
+            "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, 'subuser', 'USDT')"
+            " on conflict do nothing",
+            *(MERCHANT_ID, user_id),
+        )
+        await self.rows(
+            "insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index, evm_address,"
+            " tron_address, created_ms) values (%s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing",
+            *(MERCHANT_ID, user_id, f"u{index}", f"u{index}", index),
+            *(address_of(index), address_of(index, TRC20), NOW_MS),
+        )
+
+    def runner(self, sweepers: Mapping[str, Sweeper], **settings: Any) -> SweepRunner:
+        runner = SweepRunner(self.connect, sweepers, clock=self.clock, **settings)
+        self.closing.push_async_callback(runner.close)
+        return runner
+
+    async def plan(self, chain: str, sweeper: Sweeper, *, again: bool = False) -> list[Proposal]:
+        terms = TERMS[chain]
+        holdings = await survey(self.connection, chain, sweeper, minimum_units=terms.minimum_units)
+        under_way = await store.count_open(self.connection, chain)
+        return make_plan(holdings, terms, under_way=under_way, again=again)
+
+    async def begin(self, runner: SweepRunner, chain: str = ERC20, *, again: bool = False) -> list[int]:
+        """Plan and decide, as `sweep run` does."""
+        plan = await self.plan(chain, runner.sweepers[chain], again=again)
+        return await runner.open(chain, plan, TERMS[chain], "tests")
+
+    async def shown(self) -> list[SweepShown]:
+        """All sweeps, the oldest first."""
+        return list(reversed(await store.list_sweeps(self.connection)))
+
+    async def steps(self) -> list[str]:
+        return [sweep.step for sweep in await self.shown()]
+
+
+async def open_yard(url: str, closing: AsyncExitStack) -> Yard:
+    """A fresh one."""
+    connection = await closing.enter_async_context(await connect(url))
+    yard = Yard(url, connection, closing, Clock())
+    await yard.rows(
+        "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
+        " values (%s, 'shop', 'shop', 'USDT', %s)",
+        *(MERCHANT_ID, NOW_MS),
+    )
+    await yard.rows("insert into id_range values (1, %s)", MERCHANT_ID)
+    await yard.rows(
+        "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, 1, %s, %s)",
+        *(MERCHANT_ID, FIRST_HASH, NOW_MS),
+    )
+    for account in FIXED:
+        await yard.rows(
+            "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, %s, %s)",
+            *(MERCHANT_ID, *account),
+        )
+    await give_account(yard)
+    return yard
+
+
+async def give_account(yard: Yard) -> None:
+    """The merchant's account out of the pool, and its own addresses."""
+    for chain in COIN_TYPES:
+        own = address_of(0, chain, branch=1)
+        await yard.rows("insert into merchant_address values (%s, %s, %s)", MERCHANT_ID, chain, own)
+    xpubs = json.dumps({chain: "not asked for" for chain in COIN_TYPES})
+    await yard.rows("insert into account_pool values (%s, %s, %s)", ACCOUNT, xpubs, MERCHANT_ID)
