@@ -27,7 +27,7 @@ format: setup ## format the code and mend what ruff can mend
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-demo: setup ## start everything with invented merchants; ARGS=--exit runs through and ends
+demo: setup ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
 	$(PYTHON) -m merchant_wallet.demo $(ARGS)
 
 devnet: setup ## start both chains with the token on them; prints the settings, runs until Ctrl-C

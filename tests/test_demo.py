@@ -1,6 +1,8 @@
 """The demo as a reader runs it: the whole story, its end by Ctrl-C, and its end when something goes wrong."""
 
 import ast
+import base64
+import hmac
 import json
 import os
 import re
@@ -13,9 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
-from merchant_wallet.demo.client import Answer, Client, Request, sign
+from merchant_wallet.demo.backstage import Failure
+from merchant_wallet.demo.client import Answer, Callback, Client, Request, sign
+from merchant_wallet.demo.evidence import read_digits
+from merchant_wallet.demo.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "src" / "merchant_wallet" / "demo"
@@ -111,11 +117,51 @@ def test_the_whole_story_is_told_and_nothing_is_left(folder: Path) -> None:
         assert f"  to sign   /merchant/{name}" in done.stdout
     assert done.stdout.count("✓ 200, and the answer's signature is the service's") == len(OPERATIONS) - 1
     assert "✓ 0 → 1 → 2, and the signature of every answer is the service's" in done.stdout
+    assert re.findall(r"✓ status (\d) of order (\d+): ", done.stdout) == [("2", "10001"), ("4", "10002")]
+    assert done.stdout.count("✓ sign: the callback was signed with the shop's secret") == 2
+    assert done.stdout.count("✓ webhook-signature: and with its callback secret") == 2
     assert re.findall(r"✓ refused with (\d+)", done.stdout) == ["40103", "40101", "40900", "42200"]
     assert re.search(r"✓ transaction \d+, as the first time", done.stdout)
-    assert "✓ the book is verified: 7 entries" in done.stdout
+    assert "✓ the book is verified: 9 entries" in done.stdout
     assert "✓ KFB adds up to 0 and USDT adds up to 0" in done.stdout
     assert re.search(r"^ +merchant:KFB +KFB +1538$", done.stdout, re.MULTILINE)
+    assert_nothing_is_left(folder)
+
+
+def test_the_story_with_real_blocks_is_told_and_nothing_is_left(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "merchant_wallet.demo", "--devnet", "--exit"],
+        cwd=ROOT,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=END_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert "✓ 1000 USDT, credited once the blocks were final" in done.stdout
+    assert "✓ 213 KFB: 30 USDT at the rate" in done.stdout
+    assert done.stdout.count("✓ 0 → 1 → 2, and the signature of every answer is the service's") == 2
+    hashes = re.findall(r"^ +txHash  (0x)?[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+    assert hashes == ["0x", ""]
+    assert "✓ 250 of the token have gone to" in done.stdout
+    assert "✓ 150 of the token have gone to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC" in done.stdout
+    assert re.search(r"^ +ERC20 +yes +\d+ +1000370 +1000370 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^ +TRC20 +yes +\d+ +1000260 +1000260 ", done.stdout, re.MULTILINE)
+    assert "✓ nothing is unexplained on either chain" in done.stdout
+    assert "✓ the book is verified: 9 entries" in done.stdout
+    assert_nothing_is_left(folder)
+
+
+def test_ctrl_c_between_real_blocks_leaves_nothing(folder: Path) -> None:
+    with performance(folder, "--devnet") as demo:
+        read_until(demo, "making the database")
+        assert any("devnet" in user for user in users_of(folder))
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=END_TIMEOUT_S)
+        assert demo.returncode == 130
+        assert "Traceback" not in rest
     assert_nothing_is_left(folder)
 
 
@@ -224,6 +270,43 @@ def test_an_answer_is_genuine_for_its_own_request_alone() -> None:
     assert not answer_to(request).is_genuine(SECRET[::-1], request)
     assert not answer_to(request, usdtBalance=12.6).is_genuine(SECRET, request)
     assert not answer_to(request, sign=None).is_genuine(SECRET, request)
+
+
+def test_a_callback_is_genuine_by_both_signatures_or_not_at_all() -> None:
+    fields: dict[str, object] = {"appKey": "demo", "orderId": 7, "txnStatus": "2", "txHash": None}
+    body = json.dumps({**fields, "sign": sign(SECRET, "callback", fields)})
+    key, at_s, event_id = base64.b64encode(b"k" * 24).decode(), "1763712000", "evt_7_2"
+    digest = hmac.digest(b"k" * 24, f"{event_id}.{at_s}.{body}".encode(), "sha256")
+    headers = {
+        "webhook-id": event_id,
+        "webhook-timestamp": at_s,
+        "webhook-signature": "v1," + base64.b64encode(digest).decode(),
+    }
+    callback = Callback(body, headers)
+    assert callback.is_genuine(SECRET)
+    assert callback.is_genuine_webhook(key)
+    assert not callback.is_genuine(SECRET[::-1])
+    assert not callback.is_genuine_webhook(base64.b64encode(b"x" * 24).decode())
+    changed = Callback(body.replace('"orderId": 7', '"orderId": 8'), headers)
+    assert not changed.is_genuine(SECRET)
+    assert not changed.is_genuine_webhook(key)
+    assert not Callback(body, {}).is_genuine_webhook(key)
+
+
+def test_addresses_of_both_chains_are_the_digits_that_events_have() -> None:
+    assert read_digits("TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC") == "5cd0fb0ab3ce40f3051414c604b27756e69e43db"
+    evm = "0x52908400098527886E0F7030069857D2E4169EE7"
+    assert read_digits(evm) == "52908400098527886e0f7030069857d2e4169ee7"
+
+
+def test_a_mailbox_gives_what_came_or_says_that_nothing_did() -> None:
+    with Mailbox() as mailbox:
+        answer = httpx.post(mailbox.url, json={"orderId": 7}, headers={"webhook-id": "evt"}, trust_env=False)
+        assert (answer.status_code, answer.text) == (200, "success")
+        came = mailbox.wait(END_TIMEOUT_S)
+        assert (came.fields, came.headers["webhook-id"]) == ({"orderId": "7"}, "evt")
+        with pytest.raises(Failure, match="no callback"):
+            mailbox.wait(0)
 
 
 def test_what_is_no_answer_of_the_interface_is_told_apart() -> None:

@@ -1,4 +1,4 @@
-"""`python -m merchant_wallet.demo [--exit]`: start the service, tell the story, serve until Ctrl-C."""
+"""`python -m merchant_wallet.demo [--devnet] [--exit]`: start it all, tell the story, serve until Ctrl-C."""
 
 import argparse
 import os
@@ -7,9 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from merchant_wallet.demo import interruption
+from merchant_wallet.demo import interruption, real_blocks
 from merchant_wallet.demo.backstage import Backstage, Failure, choose_port, installed_program
 from merchant_wallet.demo.client import Client
+from merchant_wallet.demo.devnet import Devnet
+from merchant_wallet.demo.mailbox import Mailbox
 from merchant_wallet.demo.stage import Stage
 from merchant_wallet.demo.story import SHOP, Day, check_book, open_account
 
@@ -23,17 +25,24 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
         prog="make demo", description="The whole service, told as the day of a shop."
     )
     parser.add_argument("--exit", action="store_true", help="end when the story has been told")
-    leave = parser.parse_args(arguments).exit
+    parser.add_argument(
+        "--devnet", action="store_true", help="tell it with real blocks, on two chains of this machine's own"
+    )
+    asked = parser.parse_args(arguments)
     stage = Stage()
     interruption.listen()
     try:
         backstage = Backstage(program or installed_program())
+        devnet = Devnet(backstage.data / "devnet.log")
         try:
-            return _perform(stage, backstage, leave=leave)
+            return _perform(stage, backstage, devnet if asked.devnet else None, leave=asked.exit)
         finally:
             interruption.ignore()
             stage.note("stopping the service and removing its folder")
-            backstage.stop()
+            try:
+                backstage.stop()
+            finally:
+                devnet.stop()
     except KeyboardInterrupt:
         return INTERRUPTED
     except (Failure, OSError) as error:
@@ -41,14 +50,9 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
         return 1
 
 
-def _perform(stage: Stage, backstage: Backstage, *, leave: bool) -> int:
-    stage.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
-    stage.note(f"starting the service in {backstage.data}")
-    base_url = backstage.start(0 if leave else choose_port(), stage.note)
-    stage.note(f"serving at {base_url}")
-    app_key, secret = open_account(stage, backstage)
-    with Client(base_url, app_key, secret) as client:
-        Day(stage, client).run()
+def _perform(stage: Stage, backstage: Backstage, devnet: Devnet | None, *, leave: bool) -> int:
+    port = 0 if leave else choose_port()
+    client = _tell(stage, backstage, port) if devnet is None else _tell_real(stage, backstage, devnet, port)
     check_book(stage, backstage)
     if leave:
         return 0
@@ -57,6 +61,38 @@ def _perform(stage: Stage, backstage: Backstage, *, leave: bool) -> int:
         backstage.wait()
     except KeyboardInterrupt:
         return 0
+
+
+def _tell(stage: Stage, backstage: Backstage, port: int) -> Client:
+    """The day in the sandbox."""
+    stage.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
+    base_url = _start(stage, backstage, port)
+    account = open_account(stage, backstage)
+    with Client(base_url, account.app_key, account.secret) as client, Mailbox() as mailbox:
+        Day(stage, client, backstage, account.callback_secret, mailbox).run()
+    return client
+
+
+def _tell_real(stage: Stage, backstage: Backstage, devnet: Devnet, port: int) -> Client:
+    """The day on chains with real blocks."""
+    stage.chapter("merchant-wallet · the demo", "real blocks, on chains of this machine's own")
+    stage.note("starting both chains; the first time, their programs are installed")
+    devnet.start()
+    funding = real_blocks.make_keys(stage, backstage, devnet)
+    stage.gap()
+    base_url = _start(stage, backstage, port, "--no-sandbox")
+    account = real_blocks.open_account(stage, backstage, funding)
+    with Client(base_url, account.app_key, account.secret) as client:
+        real_blocks.RealDay(stage, client, backstage, devnet).run()
+    real_blocks.reconcile(stage, backstage)
+    return client
+
+
+def _start(stage: Stage, backstage: Backstage, port: int, *options: str) -> str:
+    stage.note(f"starting the service in {backstage.data}")
+    base_url = backstage.start(port, stage.note, *options)
+    stage.note(f"serving at {base_url}")
+    return base_url
 
 
 def _invite(stage: Stage, backstage: Backstage, client: Client) -> None:
@@ -75,6 +111,7 @@ def _invite(stage: Stage, backstage: Backstage, client: Client) -> None:
     stage.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(backstage.data))}",
+            *(f"export {name}={shlex.quote(value)}" for name, value in backstage.settings.items()),
             f"export MERCHANT_APP_SECRET={client.secret}",
             "path=/merchant/getMerchantBalance",
             f"""body='{{"appKey":"{client.app_key}","timestamp":'$(date +%s)""",

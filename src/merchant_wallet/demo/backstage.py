@@ -65,14 +65,14 @@ class Backstage:
         # is closed by modes of its own.
         self.data.chmod(0o711)
         self.log = self.data / "up.log"
-        self._settings: dict[str, str] = {}
+        self.settings: dict[str, str] = {}
         self._up: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._heard: queue.Queue[str | None] = queue.Queue()
 
     def set(self, settings: Mapping[str, str]) -> None:
         """Settings of the service that the story adds, for all that is started from now on."""
-        self._settings |= settings
+        self.settings |= settings
 
     def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
         """Start everything and give the base URL. `progress` hears what happens meanwhile. Raises Failure."""
@@ -138,7 +138,7 @@ class Backstage:
             "WALLET_LOG_FORMAT": "json",
             "WALLET_SANDBOX_CONFIRM_MS": str(CONFIRM_MS),
         }
-        return {**kept, **ours, **self._settings, "PYTHONUNBUFFERED": "1"}
+        return {**kept, **ours, **self.settings, "PYTHONUNBUFFERED": "1"}
 
     def _listen(self, up: "subprocess.Popen[str]") -> None:
         assert up.stdout is not None

@@ -72,6 +72,10 @@ class Stage:
         """A callback, as it came."""
         self._print_block("callback", Text(self._fold(callback.body), "cyan"), LABEL_COLUMNS)
 
+    def document(self, text: str) -> None:
+        """JSON that somebody said, folded."""
+        self._print_block("", Text(self._fold(text), "cyan"))
+
     def verdict(self, text: str) -> None:
         """What was checked and held."""
         self._print_block("", Text(f"✓ {text}", "bold green"), LABEL_COLUMNS)

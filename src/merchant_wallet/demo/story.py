@@ -18,6 +18,7 @@ SHOP: Final = "Lantern Tea"
 ALICE: Final = "alice"
 SHOPS_OWN_WALLET: Final = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 WITHDRAWAL_ID: Final = "10001"
+CANCELLED_ID: Final = "10002"
 TEAPOT: Final = {"extUserId": ALICE, "currency": "KFB", "amount": "200", "mcOrderId": "teapot-1"}
 CALLBACK_TIMEOUT_S: Final = 30.0
 CLOSING_BALANCES: Final = {"usdtBalance": Decimal(350), "kfbBalance": Decimal(1538)}
@@ -69,6 +70,8 @@ def open_account(stage: Stage, backstage: Backstage) -> Account:
         "0.005",
         "--withdraw-fee-min",
         "1",
+        "--approval-limit",
+        "300",
     )
     run("rates", "set", "USDT:KFB", "7.10")
     run("rates", "set", "KFB:USDT", "0.14")
@@ -86,8 +89,11 @@ def tell_command(stage: Stage, backstage: Backstage, *arguments: str) -> str:
 class Day(Acts):
     """The shop's part: everything it does over HTTP, and what it is told."""
 
-    def __init__(self, stage: Stage, client: Client, callback_secret: str, mailbox: Mailbox) -> None:
+    def __init__(
+        self, stage: Stage, client: Client, backstage: Backstage, callback_secret: str, mailbox: Mailbox
+    ) -> None:
         super().__init__(stage, client)
+        self._backstage = backstage
         self._callback_secret = callback_secret
         self._mailbox = mailbox
         self._teapot = ""
@@ -139,17 +145,22 @@ class Day(Acts):
             "createMerchantWithdrawOrder",
             "The shop withdraws",
             "The amount is held in the same commit as the order. Status 0 means that it is not paid yet.",
-            amount="250.00",
-            chainType="TRC20",
-            currency="USDT",
-            mcOrderId=WITHDRAWAL_ID,
-            address=SHOPS_OWN_WALLET,
-            notifyUrl=self._mailbox.url,
+            **self._withdrawal(WITHDRAWAL_ID, "250.00"),
         )
         self.open(
             "queryOrder", "Has it arrived?", "The shop asks until the sandbox's chain has made it final."
         )
         self.follow_order(created, WITHDRAWAL_ID)
+
+    def _withdrawal(self, mc_order_id: str, amount: str) -> dict[str, str]:
+        return {
+            "amount": amount,
+            "chainType": "TRC20",
+            "currency": "USDT",
+            "mcOrderId": mc_order_id,
+            "address": SHOPS_OWN_WALLET,
+            "notifyUrl": self._mailbox.url,
+        }
 
     def _be_told(self) -> None:
         """What the service tells by itself, in the same commit as the end of the order."""
@@ -158,17 +169,26 @@ class Day(Acts):
             "Asking again and again is not needed: whatever the order ends in, the service calls the order's "
             "notifyUrl, and again later until it hears `success`. Here this very program listened."
         )
+        self._take_callback(WITHDRAWAL_ID, "2", "paid, with the transaction's hash")
+        dear = "310 USDT are above what goes out without an operator's word; the operator says no."
+        request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
+        created = self.show(dear, request)
+        tell_command(self.stage, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
+        self._take_callback(CANCELLED_ID, "4", "cancelled, and the 310 are the shop's again")
+
+    def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
+        """The next callback: about this order and status, and by either signature the service's."""
         callback = self._mailbox.wait(CALLBACK_TIMEOUT_S)
         self.stage.callback(callback)
-        if callback.fields.get("mcOrderId") != WITHDRAWAL_ID or callback.fields.get("txnStatus") != "2":
-            raise Failure(f"the callback is not about the paid withdrawal: {callback.body}")
-        self.stage.verdict(f"status 2 of order {WITHDRAWAL_ID}, with the transaction's hash")
+        if (callback.fields.get("mcOrderId"), callback.fields.get("txnStatus")) != (mc_order_id, status):
+            raise Failure(f"the callback is not about status {status} of {mc_order_id}: {callback.body}")
+        self.stage.verdict(f"status {status} of order {mc_order_id}: {meaning}")
         if not callback.is_genuine(self.client.secret):
             raise Failure(f"the callback's signature is wrong: {callback.body}")
         self.stage.verdict("sign: the callback was signed with the shop's secret")
         if not callback.is_genuine_webhook(self._callback_secret):
             raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}")
-        self.stage.verdict("webhook-signature: and with its callback secret, as Standard Webhooks has it")
+        self.stage.verdict("webhook-signature: and with its callback secret")
 
     def _err(self) -> None:
         self.stage.chapter("What the service does not fall for")
