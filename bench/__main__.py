@@ -14,7 +14,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 from rich.console import Console
 
-from bench import callbacks
+from bench import callbacks, deposits, payouts
 from bench.cast import Cast, CastingFailed, Progress, prepare_cast, write_cast
 from bench.goals import CALLBACK_RATE, figures_of, judge_all
 from bench.house import CONSOLE_SCRIPT, House, HouseFailed, open_service
@@ -64,12 +64,12 @@ def main(
     """Measure requests a second on this machine, with the service and everything it needs started for it.
 
     Row names are group/operation/connections; the groups are hot (one merchant), thousand, ceiling, flood,
-    memory, callbacks and large.
+    memory, callbacks, payouts, deposits and large.
 
     Examples: --quick · --only hot/exchange · --only 'thousand/*/256' · --large --only large
     """
     chosen = Choice(quick=quick, large=large, only=only, seconds=seconds or (QUICK_S if quick else FULL_S))
-    if not (chosen.populations or chosen.callbacks):
+    if chosen.is_empty:
         _give_up(
             f"No row is called {only!r}. The large rows need --large; --quick has the goals' rows alone."
         )
@@ -103,6 +103,7 @@ def _measure(choice: Choice, program: Path, work: Path | None) -> Report:
         if choice.callbacks:
             delivered = callbacks.measure(folder / "callbacks", say=console.print)
             figures[CALLBACK_RATE] = delivered.rate
+        figures |= _measure_chains(choice, folder)
     return _report(disk, rows, figures)
 
 
@@ -123,6 +124,20 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
             return show.run(choice, folder / "cast.json", folder / "ceiling.log")
         finally:
             supplier.close()
+
+
+def _measure_chains(choice: Choice, folder: Path) -> Figures:
+    """The rows of payouts and deposits, which are told as they are found."""
+    figures: Figures = {}
+    if choice.payouts:
+        for signed in payouts.measure(folder / "payouts", choice.payouts, say=console.print):
+            console.print(signed.tell())
+            figures |= signed.figures
+    if choice.deposits:
+        for scanned in deposits.measure(folder / "deposits", choice.deposits, say=console.print):
+            console.print(scanned.tell())
+            figures |= scanned.figures
+    return figures
 
 
 def _report(disk: Disk, rows: list[Row], figures: Figures) -> Report:

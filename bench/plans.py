@@ -10,6 +10,7 @@ from typing import Final
 from bench.cast import HOT, LARGE, THOUSAND
 from bench.rows import LIFE_S, Plan
 from bench.supply import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
+from merchant_wallet.chains.addresses import ERC20, TRC20
 
 CONNECTIONS: Final = (1, 16, 64, 256)
 OPERATIONS: Final = (*[name for name in FIELDS if name != WITHDRAW], MIX, WITHDRAW)
@@ -17,6 +18,9 @@ CEILING: Final = "ceiling"
 FLOOD: Final = "flood"
 MEMORY: Final = "memory"
 CALLBACKS: Final = "callbacks/delivered"
+PAYOUTS: Final = "payouts"
+DEPOSITS: Final = "deposits"
+CHAINS: Final = (ERC20, TRC20)
 FLOODED_CONNECTIONS: Final = 64
 FLOODING_CONNECTIONS: Final = 256
 LARGE_CONNECTIONS: Final = (64, 256)
@@ -98,6 +102,11 @@ def _plan(group: str, population: str, operation: str, connections: int, seconds
     return Plan(f"{group}/{operation}/{connections}", population, operation, connections, seconds)
 
 
+def _pick_chains(group: str, only: str | None, *, quick: bool) -> tuple[str, ...]:
+    """The chains of a group that has a row for each; no goal is set for it."""
+    return () if quick else tuple(chain for chain in CHAINS if is_picked(f"{group}/{chain}", only))
+
+
 class Choice:
     """Which rows are wanted. `seconds` is how long each lasts."""
 
@@ -111,8 +120,15 @@ class Choice:
         self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
         self.memory = memory if not quick and is_picked(memory.name, only) else None
         self.callbacks = is_picked(CALLBACKS, only)
+        self.payouts = _pick_chains(PAYOUTS, only, quick=quick)
+        self.deposits = _pick_chains(DEPOSITS, only, quick=quick)
         books = large_plans("small", seconds) + large_plans("full", seconds)
         self.large = large and bool(pick(books, only))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row is wanted."""
+        return not (self.populations or self.callbacks or self.payouts or self.deposits)
 
     @property
     def populations(self) -> list[str]:

@@ -1,0 +1,194 @@
+"""A scan of 100,000 transfers on each chain, of which one in 20 reaches an address of ours, and the crediting
+of those: the watcher and the creditor as the worker side runs them, on a node that answers from a record.
+`python -m bench.deposits` is this alone.
+
+Rules: fsync is on. The record's node is a process of its own (see `recorded`). The scan's clock runs from the
+first question until the last final block is settled, the crediting's from then until the books have all.
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import uvloop
+
+from bench.ground import COIN, Ground, open_database, open_ground
+from bench.house import HouseFailed
+from bench.recorded import TOKEN, Record
+from merchant_wallet.book.commands import Register
+from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
+from merchant_wallet.clock import now_ms
+from merchant_wallet.config import load_settings
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.watcher import Reader, Watcher
+from merchant_wallet.merchants import store
+from merchant_wallet.money import USDT
+from merchant_wallet.nodes import open_chain_readers
+from merchant_wallet.settings import Settings
+from merchant_wallet.subusers.wallets import derive_wallets
+
+CHAINS: Final = (ERC20, TRC20)
+TRANSFERS: Final = 100_000
+IN_A_BLOCK: Final = {ERC20: 40, TRC20: 100}
+"""About as many as a block of the real chain has."""
+OURS: Final = 20
+"""One in so many is ours."""
+MERCHANTS: Final = 10
+SUB_USERS: Final = 200
+SEED: Final = 7
+
+Say = Callable[[str], None]
+_COUNT_CREDITED: Final = b"select count(*) from deposit_credit where chain = %(chain)s::text"
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """What was measured on one chain: transfers read, credits made, and this process's time for each."""
+
+    chain: str
+    transfers: int
+    scan_s: float
+    scan_cpu_s: float
+    credits: int
+    credit_s: float
+    credit_cpu_s: float
+
+    @property
+    def rate(self) -> float:
+        """Transfers read a second."""
+        return self.transfers / self.scan_s
+
+    @property
+    def credit_rate(self) -> float:
+        """Deposits credited a second."""
+        return self.credits / self.credit_s
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """By name, for the report."""
+        return {
+            f"deposits/{self.chain}:transfers read per second": self.rate,
+            f"deposits/{self.chain}:seconds for {self.transfers:,} transfers": self.scan_s,
+            f"deposits/{self.chain}:credited per second": self.credit_rate,
+        }
+
+    def tell(self) -> str:
+        """One line about it."""
+        return (
+            f"deposits on {self.chain}: {self.transfers:,} transfers in {self.scan_s:.1f} s, "
+            f"{self.rate:,.0f} read a second, the watcher at {100 * self.scan_cpu_s / self.scan_s:.0f} % "
+            f"of one core; {self.credits:,} ours, {self.credit_rate:,.0f} credited a second, "
+            f"the creditor at {100 * self.credit_cpu_s / self.credit_s:.0f} %"
+        )
+
+
+def measure(
+    folder: Path, chains: tuple[str, ...] = CHAINS, transfers: int = TRANSFERS, say: Say = lambda _: None
+) -> list[Scanned]:
+    """Scan so many transfers on each chain, with a database in this folder."""
+    say("deposits: a database of their own")
+    with open_database(folder / "data") as url:
+        return uvloop.run(_measure(url, folder, chains, transfers, say))
+
+
+async def _measure(
+    url: str, folder: Path, chains: tuple[str, ...], transfers: int, say: Say
+) -> list[Scanned]:
+    async with open_ground(url) as ground:
+        say(f"deposits: {MERCHANTS * SUB_USERS:,} sub-users of {MERCHANTS} merchants")
+        addresses = [
+            pair for number in range(MERCHANTS) for pair in await open_merchant(ground, number, SUB_USERS)
+        ]
+        found = []
+        for place, chain in enumerate(chains):
+            say(f"deposits: {transfers:,} transfers on {chain}")
+            record = make_record(chain, [pair[chain == TRC20] for pair in addresses], transfers)
+            path = folder / f"record {place}"
+            path.write_bytes(msgspec.msgpack.encode(record))
+            with _open_node(path) as port:
+                found.append(await scan(ground, record, port))
+        return found
+
+
+async def open_merchant(ground: Ground, number: int, sub_users: int) -> list[tuple[bytes, bytes]]:
+    """A merchant whose sub-users have wallets in USDT; their EVM and TRON addresses."""
+    merchant = await ground.open_merchant(f"deposits {number}")
+    pairs = []
+    for _ in range(sub_users):
+        index = await store.take_address_index(ground.connection, merchant.merchant_id)
+        pairs.append((index, *derive_wallets(merchant.account_xpubs, index)))
+    registrations = [Register(f"u{index}", USDT, index, evm, tron) for index, evm, tron in pairs]
+    await ground.ask(merchant.merchant_id, registrations)
+    return [(evm, tron) for _, evm, tron in pairs]
+
+
+def make_record(chain: str, ours: list[bytes], transfers: int) -> Record:
+    """Blocks with so many transfers, to strangers and in between to these addresses."""
+    dice, size = random.Random(SEED), IN_A_BLOCK[chain]
+    sent = [
+        (dice.choice(ours) if number % OURS == 0 else dice.randbytes(20), COIN + number)
+        for number in range(transfers)
+    ]
+    return Record(chain, [sent[start : start + size] for start in range(0, transfers, size)], now_ms())
+
+
+@contextmanager
+def _open_node(path: Path) -> Iterator[int]:
+    """A node that answers from a record, by its port."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.recorded", str(path)], stdout=subprocess.PIPE, text=True
+    ) as node:
+        try:
+            assert node.stdout is not None
+            yield int(node.stdout.readline())
+        finally:
+            node.terminate()
+
+
+def make_settings(chain: str, port: int) -> Settings:
+    """Settings with one chain, whose node listens on this port."""
+    names = {"RPC": f"http://127.0.0.1:{port}", "TOKEN": format_address(chain, TOKEN)}
+    return load_settings({f"WALLET_{chain}_{name}": value for name, value in names.items()})
+
+
+async def scan(ground: Ground, record: Record, port: int) -> Scanned:
+    """Read all of a record's transfers, and have those credited that are ours. Raises HouseFailed."""
+    chain = record.chain
+    settings = make_settings(chain, port)
+    reader: Reader = open_chain_readers(settings)[chain]
+    watcher = Watcher(ground.connect, chain, reader, minimum_units=settings.deposit_minimum)
+    creditor = Creditor(ground.connect, ground.writer)
+    try:
+        scan_s, scan_cpu_s = time.monotonic(), time.process_time()
+        while await watcher.follow():
+            pass
+        scan_s, scan_cpu_s = time.monotonic() - scan_s, time.process_time() - scan_cpu_s
+        credit_s, credit_cpu_s = time.monotonic(), time.process_time()
+        while await creditor.credit_due():
+            pass
+        credit_s, credit_cpu_s = time.monotonic() - credit_s, time.process_time() - credit_cpu_s
+    finally:
+        await watcher.close()
+        await creditor.close()
+    transfers = sum(map(len, record.blocks))
+    credits = await ground.count(_COUNT_CREDITED, chain=chain)
+    if credits != len(range(0, transfers, OURS)):
+        raise HouseFailed(f"Of {transfers} transfers on {chain} {credits} were credited.")
+    return Scanned(chain, transfers, scan_s, scan_cpu_s, credits, credit_s, credit_cpu_s)
+
+
+def main() -> None:
+    """Measure, and print what was found."""
+    with tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name:
+        for found in measure(Path(name), say=print):
+            print(found.tell())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What a measurement without a service stands on: a database of its own, and books to be filled.
+
+Rules: fsync is on; everything in the books was made through the book's writer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from merchant_wallet import db, logs, postgres
+from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.clock import now_ms
+from merchant_wallet.codes import Refusal
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.migrate import migrate
+from merchant_wallet.money import USDT
+from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.workers import Connect
+
+COIN: Final = 1_000_000
+KEYRING: Final = Keyring(bytes(32))
+WRITER_CONNECTIONS: Final = 4
+"""As many as the worker side's writer has."""
+
+
+@contextmanager
+def open_database(folder: Path) -> Iterator[str]:
+    """The URL of a migrated database in this folder, gone at the end."""
+    logs.set_up("warning", None)
+    running = postgres.start(folder, lambda _: None)
+    try:
+        migrate(running.url, lambda _: None)
+        yield running.url
+    finally:
+        running.stop()
+
+
+class Ground:
+    """A database with its writer, to be filled."""
+
+    def __init__(self, url: str, connection: store.Connection, writer: Writer) -> None:
+        self.connect: Connect = partial(db.connect, url)
+        self.connection = connection
+        self.writer = writer
+
+    async def open_merchant(self, name: str, settings: dict[str, str] | None = None) -> Merchant:
+        """A new merchant."""
+        seed = KEYRING.sandbox_seed()
+        made = await store.create(
+            self.connection, KEYRING, f"bench {name}", seed=seed, at_ms=now_ms(), settings=settings
+        )
+        return made.merchant
+
+    async def ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:
+        """What the book says to these, none of which it may refuse."""
+        futures = [self.writer.submit(merchant_id, Submission(command)) for command in commands]
+        outcomes = list(await asyncio.gather(*futures))
+        refusals = [outcome.msg for outcome in outcomes if isinstance(outcome, Refusal)]
+        if refusals:
+            raise ValueError(f"the book of merchant {merchant_id} refused: {refusals[0]}")
+        return outcomes
+
+    async def fund(self, merchant_id: int, units: int) -> None:
+        """USDT from nowhere."""
+        await self.ask(merchant_id, [Adjust(USDT, units, "funds for a measurement", "bench", None)])
+
+    async def count(self, statement: bytes, **values: object) -> int:
+        """The number that a statement gives."""
+        row = await (await self.connection.execute(statement, values)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@asynccontextmanager
+async def open_ground(url: str) -> AsyncIterator[Ground]:
+    """The database of this URL, ready to be filled."""
+    async with await db.connect(url) as connection:
+        await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
+        writer = Writer(url, connections=WRITER_CONNECTIONS)
+        await writer.open()
+        try:
+            yield Ground(url, connection, writer)
+        finally:
+            await writer.close()

@@ -1,0 +1,88 @@
+"""The record that deposits are measured on: in the development nodes' forms, and credited to the last."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from bench.deposits import OURS, make_record, open_merchant, scan
+from bench.ground import open_ground
+from bench.plans import Choice
+from bench.recorded import RecordedEvm, RecordedTron, serve
+from devnet.evm_node import EvmDevnet
+from tests.chains.tron_scene import RECIPIENT, open_tron
+
+from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.evm_node import TRANSFER_TOPIC
+
+TRANSFERS = 250
+OWN = [bytes([number]) * 20 for number in range(3)]
+
+
+def form_of(answer: Any) -> Any:
+    """What an answer consists of, whatever its texts and numbers say; a list's entries are all alike."""
+    if isinstance(answer, dict):
+        return {name: form_of(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [form_of(answer[0])] if answer else []
+    return type(answer)
+
+
+def ask_evm(method: str, *params: object) -> Any:
+    question = {"id": 1, "method": method, "params": params}
+    answer = RecordedEvm(make_record(ERC20, OWN, TRANSFERS)).answer("/", question)
+    return json.loads(answer)["result"]
+
+
+def ask_tron(path: str, **question: object) -> Any:
+    return json.loads(RecordedTron(make_record(TRC20, OWN, TRANSFERS)).answer(path, question))
+
+
+def test_the_recorded_evm_node_answers_in_the_forms_of_a_real_one() -> None:
+    with EvmDevnet() as node:
+        token = node.deploy()
+        token.give(RECIPIENT, 5)
+        block = node.ask("eth_getBlockByNumber", "latest", False)
+        wanted = {"fromBlock": "0x0", "toBlock": "latest", "topics": [TRANSFER_TOPIC]}
+        logs = node.ask("eth_getLogs", wanted)
+    recorded = form_of(ask_evm("eth_getBlockByNumber", "0x1", False))
+    assert recorded.items() <= form_of(block).items()
+    assert form_of(ask_evm("eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x9"})) == form_of(logs)
+
+
+def test_the_recorded_tron_node_answers_in_the_forms_of_the_double() -> None:
+    with open_tron(1) as scene:
+        network = scene.network
+        network.pay(network.owner_key, RECIPIENT, 5)
+        network.settle()
+        face, number = network.servers[0].face, network.double.solid_number
+        block = face.answer("/walletsolidity/getblock", {"detail": False})
+        became = face.answer("/walletsolidity/gettransactioninfobyblocknum", {"num": number})
+    assert form_of(ask_tron("/walletsolidity/getblock", detail=False)) == form_of(block)
+    recorded = ask_tron("/walletsolidity/gettransactioninfobyblocknum", num=1)
+    assert len(became) == 1
+    assert form_of(recorded) == form_of(became)
+
+
+@pytest.mark.parametrize("chain", [ERC20, TRC20])
+def test_of_a_record_exactly_what_is_ours_is_credited(database_url: str, chain: str) -> None:
+    async def scenario() -> None:
+        async with open_ground(database_url) as ground:
+            addresses = await open_merchant(ground, 1, 3)
+            record = make_record(chain, [pair[chain == TRC20] for pair in addresses], TRANSFERS)
+            async with await serve(record) as server:
+                found = await scan(ground, record, server.sockets[0].getsockname()[1])
+            assert (found.transfers, found.credits) == (TRANSFERS, -(-TRANSFERS // OURS))
+            held = await ground.count(b"select sum(balance) from account where kind = 'subuser'")
+            sent = [units for block in record.blocks for _, units in block]
+            assert held == sum(sent[::OURS])
+
+    asyncio.run(scenario())
+
+
+def test_rows_of_chains_are_picked_by_their_names_and_left_out_of_a_quick_run() -> None:
+    one = Choice(quick=False, large=False, only="payouts/ERC20", seconds=1)
+    assert (one.payouts, one.deposits, one.is_empty) == ((ERC20,), (), False)
+    both = Choice(quick=False, large=False, only="TRC20", seconds=1)
+    assert (both.payouts, both.deposits, both.callbacks) == ((TRC20,), (TRC20,), False)
+    assert Choice(quick=True, large=False, only="payouts", seconds=1).is_empty
