@@ -83,8 +83,9 @@ class Client:
 class Stand:
     """A listener with one operation and one page."""
 
-    def __init__(self, echo: Echo, listener: Listener, port: int) -> None:
+    def __init__(self, echo: Echo, joints: Joints, listener: Listener, port: int) -> None:
         self.echo = echo
+        self.joints = joints
         self.listener = listener
         self.port = port
         self.clients: list[Client] = []
@@ -128,7 +129,7 @@ def play(
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"])])
         listener = Listener({PATH: echo}, joints, pages, max_connections)
         await listener.start(HOST, 0)
-        stand = Stand(echo, listener, listener.port)
+        stand = Stand(echo, joints, listener, listener.port)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await scenario(stand)

@@ -285,6 +285,20 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
     play(scenario)
 
 
+def test_while_it_refuses_new_work_its_answers_say_that_the_connection_ends() -> None:
+    """A client that kept the connection would find it cut with its next request on the way."""
+
+    async def scenario(stand: Stand) -> None:
+        stand.joints.counter.draining = True
+        client = await stand.connect()
+        await client.send(post(b"1") + post(b"2"))
+        assert "connection" not in (await client.read_answer())[1]
+        assert (await client.read_answer())[1]["connection"] == "close"
+        assert await client.is_closed()
+
+    play(scenario)
+
+
 def test_told_to_stop_it_closes_what_is_idle_and_answers_what_is_under_way() -> None:
     async def scenario(stand: Stand) -> None:
         idle, busy = await stand.connect(), await stand.connect()

@@ -4,37 +4,56 @@ Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order 
 connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
 next request is for something other than an operation is handed, with its bytes, to the protocol that serves
 everything else, and stays there. Nobody keeps a connection for ever by being slow: see `look_at_clock`.
+Another protocol that a client offers to change to is declined by not being mentioned.
 
-Of an operation's request only what the endpoint judges by is kept: method, path, two headers and the body.
+Of an operation's request only what the endpoint judges by is kept: path, two headers and the body. What is no
+request at all is told so with HTTP 400 in the envelope, since every answer has one.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, cast
 
 import httptools
 
-from merchant_wallet.codes import PATH_UNKNOWN, Refusal
+from merchant_wallet.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, TOO_LATE, Call, Endpoint, Header, Joints, write_refusal
 from merchant_wallet.gate import find_source
 from merchant_wallet.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
 
-OPERATION_START: Final = b"POST /merchant/"
+_BELOW: Final = b"/merchant/"
+OPERATION_START: Final = b"POST " + _BELOW
 MAX_HEAD_BYTES: Final = 32 * 1024
+MAX_UNFINISHED_BYTES: Final = 512 * 1024
+"""So much may be read before a head is whole: more than one read of the socket, whose end it may be."""
 MAX_DISCARDED_BYTES: Final = 1024 * 1024
 """So much of too long a body is still read, so that its sender reads the refusal instead of an error."""
 MAX_AHEAD: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
-_REASONS: Final = {200: b"OK", 404: b"Not Found", 405: b"Method Not Allowed", 413: b"Content Too Large"}
+_REASONS: Final = {
+    200: b"OK",
+    400: b"Bad Request",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    413: b"Content Too Large",
+}
 _REASONS.update({415: b"Unsupported Media Type", 429: b"Too Many Requests", 500: b"Internal Server Error"})
 _REASONS.update({503: b"Service Unavailable"})
-_BAD_REQUEST: Final = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FIXED: Final = b"\r\ncache-control: no-store\r\ncontent-type: " + RESPONSE_CONTENT_TYPE.encode()
 _UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
+_KEPT_HEADERS: Final = frozenset(
+    (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for")
+)
+"""What a request is read on by once its offer of another protocol is declined."""
+BAD_REQUEST_STATUS: Final = 400
+BAD_REQUEST: Final = Refusal(BODY_MALFORMED, "these bytes can't be read as an HTTP/1.1 request")
+HEAD_TOO_LONG: Final = Refusal(
+    BODY_MALFORMED, f"a request's headers must have at most {MAX_HEAD_BYTES} bytes"
+)
 
 
 class Place:
@@ -45,15 +64,22 @@ class Place:
         endpoints: Mapping[bytes, Endpoint],
         joints: Joints,
         make_other: Callable[[], asyncio.Protocol],
+        others: Collection[object],
         max_connections: int,
     ) -> None:
         self.endpoints = endpoints
         self.joints = joints
         self.make_other = make_other
+        self.others = others
         self.max_connections = max_connections
         self.open: set[Connection] = set()
         self.date = b""
         self.closing = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further connection may be open, of either protocol."""
+        return self.closing or len(self.open) + len(self.others) >= self.max_connections
 
     def make_connection(self) -> "Connection":
         """The protocol of a new connection."""
@@ -72,12 +98,15 @@ class Connection(asyncio.Protocol):
         "_content_type",
         "_forwarded",
         "_head_bytes",
+        "_in_head",
+        "_kept",
         "_parser",
         "_peer",
         "_place",
         "_reading",
         "_start",
         "_transport",
+        "_unfinished_bytes",
         "_url",
         "deadline_s",
     )
@@ -85,12 +114,12 @@ class Connection(asyncio.Protocol):
     def __init__(self, place: Place) -> None:
         self._place = place
         self._parser = httptools.HttpRequestParser(self)
-        self._ahead: deque[tuple[Call, bytes, str]] = deque()
+        self._ahead: deque[tuple[Call, bytes]] = deque()
         self._answering = False
-        self._reading = False
+        self._reading = self._in_head = False
         self._closes = False
         self._start = b""
-        self._head_bytes = 0
+        self._head_bytes = self._unfinished_bytes = 0
         self.deadline_s: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -98,17 +127,21 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
-        place = self._place
-        if len(place.open) >= place.max_connections or place.closing:
+        if self._place.is_full:
             self._transport.close()
             return
-        place.open.add(self)
+        self._place.open.add(self)
         self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone; what is under way for it goes on, and is answered to nobody."""
         self._place.open.discard(self)
         self._ahead.clear()
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more; what it has asked for it may still read."""
+        self._closes = True
+        return self._answering
 
     def pause_writing(self) -> None:
         """The client reads its answers slower than it asks."""
@@ -127,13 +160,31 @@ class Connection(asyncio.Protocol):
                 self._divert(data)
                 return
             self._start = b""
+        self._feed(data)
+        if self._in_head:
+            self._unfinished_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES or self._unfinished_bytes > MAX_UNFINISHED_BYTES:
+                self._abort(HEAD_TOO_LONG)
+
+    def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._abort(_BAD_REQUEST)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self._abort(BAD_REQUEST)
+
+    def _decline(self, rest: bytes) -> None:
+        """Read a request on as if it offered no other protocol, which a server may (RFC 9110 section 7.8).
+
+        The parser leaves its body, `rest`, to that protocol.
+        """
+        if self._parser.get_method() == b"CONNECT":
+            self._abort(BAD_REQUEST)
             return
-        if self._reading and self._head_bytes > MAX_HEAD_BYTES:
-            self._abort(_BAD_REQUEST)
+        start = b"POST %b HTTP/%b\r\n" % (self._url, self._parser.get_http_version().encode())
+        self._parser = httptools.HttpRequestParser(self)
+        self._feed(b"%b%b\r\n%b" % (start, b"".join(self._kept), rest))
 
     def _divert(self, data: bytes) -> None:
         """Keep the start of what may become an operation's request; hand any other to the other protocol."""
@@ -153,13 +204,14 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._reading = True
+        self._reading = self._in_head = True
         self._url = b""
         self._content_type: str | None = None
         self._forwarded: list[str] = []
         self._body: list[bytes] = []
-        self._body_bytes = self._head_bytes = 0
-        if self.deadline_s is None or not self._answering:
+        self._kept: list[bytes] = []
+        self._body_bytes = self._head_bytes = self._unfinished_bytes = 0
+        if not self._answering:
             self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
     def on_url(self, url: bytes) -> None:
@@ -168,15 +220,23 @@ class Connection(asyncio.Protocol):
         self._head_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        if not self._in_head:
+            return
         self._head_bytes += len(name) + len(value)
         name = name.lower()
+        if name in _KEPT_HEADERS:
+            self._kept.append(b"%b: %b\r\n" % (name, value))
         if name == b"content-type":
             self._content_type = value.decode("latin-1")
         elif name == b"x-forwarded-for":
             self._forwarded.append(value.decode("latin-1"))
         elif name == b"expect" and value.lower() == b"100-continue" and not self._answering:
             self._transport.write(_CONTINUE)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._in_head = False
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body; more than may be in one is counted but not kept."""
@@ -186,31 +246,34 @@ class Connection(asyncio.Protocol):
         if self._body_bytes > MAX_DISCARDED_BYTES and not self._closes:
             self._closes = True
             self._transport.pause_reading()
-            self._enqueue("POST")
+            self._enqueue()
 
     def on_message_complete(self) -> None:
         """The request is there."""
-        if self._closes:
+        if self._closes or self._parser.should_upgrade():
             return
         self._reading = False
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._abort(_BAD_REQUEST)
-            return
-        self._closes = not self._parser.should_keep_alive()
-        self._enqueue(self._parser.get_method().decode("ascii"))
+            self._abort(HEAD_TOO_LONG)
+        elif self._parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
+            # Behind an operation's request in the same bytes; see `_divert`.
+            self._closes = True
+        else:
+            self._closes = not self._parser.should_keep_alive()
+            self._enqueue()
 
-    def _enqueue(self, method: str) -> None:
+    def _enqueue(self) -> None:
         path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         call = self._make_call(body)
         if self._answering:
-            self._ahead.append((call, path, method))
+            self._ahead.append((call, path))
             if len(self._ahead) >= MAX_AHEAD:
                 self._transport.pause_reading()
         else:
             self._answering = True
             self.deadline_s = None
-            self._place.joints.pace.put(self._hand_in, call, path, method)
+            self._place.joints.pace.put(self._hand_in, call, path)
 
     def _make_call(self, body: bytes) -> Call:
         joints = self._place.joints
@@ -219,10 +282,10 @@ class Connection(asyncio.Protocol):
             source = find_source(source, self._forwarded, trusted)
         return Call(self._content_type, body, source, joints.request_ids.next(), self._reply)
 
-    def _hand_in(self, call: Call, path: bytes, method: str) -> None:
+    def _hand_in(self, call: Call, path: bytes) -> None:
         endpoint = self._place.endpoints.get(path)
         if endpoint is not None:
-            endpoint.take(method, call)
+            endpoint.take("POST", call)
             return
         status, body, headers = write_refusal(_UNKNOWN)
         foreign = path.decode("latin-1")
@@ -233,23 +296,10 @@ class Connection(asyncio.Protocol):
         """Write an answer, then take the next request that has arrived meanwhile."""
         if self._transport.is_closing():
             return
-        closes = self._place.closing or (self._closes and not self._ahead)
-        extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
-        if closes:
-            extra += b"\r\nconnection: close"
-        self._transport.write(
-            b"HTTP/1.1 %d %b%b\r\ncontent-length: %d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b"
-            % (
-                status,
-                _REASONS[status],
-                _FIXED,
-                len(body),
-                self._place.date,
-                request_id.encode(),
-                extra,
-                body,
-            )
-        )
+        place = self._place
+        ends = self._closes or place.joints.counter.draining
+        closes = place.closing or (ends and not self._ahead)
+        self._transport.write(frame(status, body, request_id, place.date, headers, closes=closes))
         self._answering = False
         if closes:
             self._transport.close()
@@ -259,17 +309,18 @@ class Connection(asyncio.Protocol):
             self.deadline_s = time.monotonic() + (BODY_TIMEOUT_S if self._reading else KEEP_ALIVE_S)
 
     def _take_next(self) -> None:
-        call, path, method = self._ahead.popleft()
+        call, path = self._ahead.popleft()
         self._answering = True
         if len(self._ahead) == MAX_AHEAD - 1 and not self._closes:
             self._transport.resume_reading()
-        self._place.joints.pace.put(self._hand_in, call, path, method)
+        self._place.joints.pace.put(self._hand_in, call, path)
 
     def look_at_clock(self, now_s: float) -> None:
         """Close the connection when its deadline has passed, with an answer if a request is half there."""
         if self.deadline_s is None or now_s < self.deadline_s:
             return
-        endpoint = self._place.endpoints.get(self._url) if self._reading else None
+        path = self._url.partition(b"?")[0] if self._reading else b""
+        endpoint = self._place.endpoints.get(path)
         if endpoint is None:
             self._transport.close()
             return
@@ -282,12 +333,34 @@ class Connection(asyncio.Protocol):
         if not self._answering:
             self._transport.close()
 
-    def _abort(self, answer: bytes) -> None:
+    def _abort(self, refusal: Refusal) -> None:
         """Tell the client that its bytes are no request, after what it is still to be told."""
         self._closes = True
+        self._in_head = False
         self._ahead.clear()
         if self._answering:
             self._transport.pause_reading()
-        else:
-            self._transport.write(answer)
-            self._transport.close()
+            return
+        request_id = self._place.joints.request_ids.next()
+        self._place.joints.access_log.write_foreign(request_id, "", refusal.code, self._peer)
+        _, body, headers = write_refusal(refusal)
+        self._reply(BAD_REQUEST_STATUS, body, request_id, headers)
+
+
+def frame(
+    status: int, body: bytes, request_id: str, date: bytes, headers: Sequence[Header], *, closes: bool
+) -> bytes:
+    """An answer as it is sent (RFC 9112)."""
+    extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
+    if closes:
+        extra += b"\r\nconnection: close"
+    return b"HTTP/1.1 %d %b%b\r\ncontent-length: %d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b" % (
+        status,
+        _REASONS[status],
+        _FIXED,
+        len(body),
+        date,
+        request_id.encode(),
+        extra,
+        body,
+    )

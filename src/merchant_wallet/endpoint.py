@@ -69,6 +69,7 @@ BUSY: Final = Refusal(
     UNAVAILABLE, "not available right now; ask again with the same mcOrderId", retry_after_s=1
 )
 ONLY_POST: Final = Refusal(METHOD_NOT_ALLOWED, "operations are called with POST")
+POST_ALONE: Final[Sequence[Header]] = ((b"allow", b"POST"),)
 
 
 class Counter:
@@ -158,7 +159,7 @@ class Endpoint:
         counter = self._joints.counter
         counter.under_way += 1
         if method != "POST":
-            self._refuse(call, ONLY_POST, [(b"allow", b"POST")])
+            self._refuse(call, ONLY_POST, POST_ALONE)
         elif counter.draining:
             self._refuse(call, BUSY)
         else:

@@ -1,11 +1,12 @@
 """The HTTP server: a listening socket, and the protocol of each connection that comes in.
 
-Rules: an operation's request is answered by `connection`; every other by uvicorn's protocol with the ASGI
+Rules: an operation's request is answered by `connection`; every other by `page_connection` with the ASGI
 application, in the same event loop and process. Told to stop, it closes idle connections at once and gives
 those under way a moment to end.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
@@ -13,11 +14,11 @@ from typing import Final
 
 from starlette.types import ASGIApp
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from merchant_wallet.connection import Place
 from merchant_wallet.endpoint import Endpoint, Joints
+from merchant_wallet.page_connection import PageConnection
 
 BACKLOG: Final = 4096
 MAX_CONNECTIONS: Final = 8192
@@ -29,7 +30,13 @@ STOP_TIMEOUT_S: Final = 5.0
 class Listener:
     """One listening socket with its connections."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], joints: Joints, application: ASGIApp) -> None:
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        joints: Joints,
+        application: ASGIApp,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
         self._config = Config(
             application,
             interface="asgi3",
@@ -48,8 +55,12 @@ class Listener:
             {path.encode(): endpoint for path, endpoint in endpoints.items()},
             joints,
             self._make_other,
-            MAX_CONNECTIONS,
+            self._others.connections,
+            max_connections,
         )
+        self._joints = joints
+        # What clients send that is no request is in our own log, with its id.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server: asyncio.Server | None = None
         self._ticking: asyncio.Task[None] | None = None
 
@@ -84,7 +95,7 @@ class Listener:
         await asyncio.gather(self._ticking, return_exceptions=True)
 
     def _make_other(self) -> asyncio.Protocol:
-        return HttpToolsProtocol(self._config, self._others, {})
+        return PageConnection(self._config, self._others, self._joints, self._place.endpoints)
 
     async def _keep_ticking(self) -> None:
         while True:
@@ -98,3 +109,6 @@ class Listener:
         now_s = time.monotonic()
         for connection in list(self._place.open):
             connection.look_at_clock(now_s)
+        for other in list(self._others.connections):
+            if isinstance(other, PageConnection):
+                other.look_at_clock(now_s)

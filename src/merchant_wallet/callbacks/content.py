@@ -19,7 +19,6 @@ from merchant_wallet.money import USDT, format_rate, format_units
 from merchant_wallet.signing import CALLBACK_PATH, sign
 
 DEPOSIT: Final = "deposit"
-FINAL_STATUSES: Final = (2, 4, 5, 6)
 TAKEN: Final = b"success"
 TAKEN_STATUS: Final = 200
 
@@ -57,7 +56,7 @@ class WithdrawalTold(msgspec.Struct, frozen=True, gc=False):
             "txnStatus": str(self.status),
             "txnTime": self.created_ms,
             "createTime": self.created_ms,
-            "finishTime": self.at_ms if self.status in FINAL_STATUSES else None,
+            "finishTime": self.at_ms,
             "txHash": self.tx_hash,
         }
 

@@ -29,6 +29,19 @@ LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 MOST_ADDRESSES: Final = 4
 """Further ones that a name has are not tried, but judged."""
 
+_RESERVED: Final = tuple(
+    ip_network(text)
+    for text in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "168.63.129.16/32",
+        "64:ff9b:1::/48",
+        "3fff::/20",
+        "5f00::/16",
+    )
+)
+"""Special ones that not every Python knows (the IANA registries), and the one that Azure keeps for itself."""
+
 # RFC 6052: an IPv4 address that a translator stands before, in the last 32 bits.
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 
@@ -106,6 +119,7 @@ def read_host(url: str) -> str:
 def is_public(address: Address) -> bool:
     """Whether an address is one of the open Internet's (the IANA registries of special addresses)."""
     special = address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback
+    special = special or any(address in network for network in _RESERVED)
     if isinstance(address, IPv6Address):
         # Tunnels lead to an IPv4 address of anybody's choice, and nobody needs them (RFC 7526).
         tunnel = address.sixtofour or address.teredo

@@ -1,0 +1,133 @@
+"""The connection of a client that asks for other things than operations: uvicorn's protocol, held to limits.
+
+Rules: a request's head is bounded in size, and its whole in time. What is no request is told so in the
+envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
+does not have.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Collection
+from typing import Final, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from merchant_wallet.connection import (
+    BAD_REQUEST,
+    BAD_REQUEST_STATUS,
+    HEAD_TOO_LONG,
+    MAX_HEAD_BYTES,
+    MAX_UNFINISHED_BYTES,
+    frame,
+)
+from merchant_wallet.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
+
+REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
+"""An operation that is asked for here answers for itself before that."""
+
+_match_start = re.compile(
+    rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} (/[^ ?\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.[01]\r\n"
+).match
+
+
+class PageConnection(HttpToolsProtocol):
+    """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in."""
+
+    def __init__(self, config: Config, others: ServerState, joints: Joints, paths: Collection[bytes]) -> None:
+        super().__init__(config, others, {})
+        self._joints = joints
+        self._paths = paths
+        self._in_head = False
+        self._head_bytes = self._unfinished_bytes = 0
+        self._latest = b""
+        self.deadline_s: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        """A client asks for a page."""
+        super().connection_made(transport)
+        self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
+        """The client sends nothing more; what it has asked for it may still read."""
+        under_way = self._under_way()
+        if under_way is None or self.deadline_s is not None:
+            return False
+        under_way.keep_alive = False
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, or of several."""
+        self._latest = data
+        super().data_received(data)
+        self._latest = b""
+        if self._in_head:
+            self._unfinished_bytes += len(data)
+            if self._unfinished_bytes > MAX_UNFINISHED_BYTES:
+                self.send_400_response(HEAD_TOO_LONG.msg)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = self._unfinished_bytes = 0
+        self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path."""
+        super().on_url(url)
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        if self._in_head:
+            super().on_header(name, value)
+            self._head_bytes += len(name) + len(value)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole. Raises ValueError, and then it is no request, when it is too long."""
+        self._in_head = False
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise ValueError(HEAD_TOO_LONG.msg)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        super().on_message_complete()
+        self.deadline_s = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Tell the client that its bytes are no request, or that its method is none of the path's."""
+        self._in_head = False
+        under_way = self._under_way()
+        if under_way is not None:
+            # Nobody may take this for the answer to the request before.
+            under_way.keep_alive = False
+            self.flow.pause_reading()
+        elif not self.transport.is_closing():
+            self._refuse()
+
+    def _under_way(self) -> RequestResponseCycle | None:
+        """The latest request, unless it is answered."""
+        latest = cast(RequestResponseCycle | None, self.cycle)
+        return None if latest is None or latest.response_complete else latest
+
+    def _refuse(self) -> None:
+        start = _match_start(self._latest)
+        foreign = start is not None and start[1] in self._paths
+        refusal, headers = (ONLY_POST, POST_ALONE) if foreign else (BAD_REQUEST, ())
+        status, body, headers = write_refusal(refusal, headers)
+        request_id, peer = self._joints.request_ids.next(), self.client
+        path = start[1].decode("latin-1") if start is not None else ""
+        self._joints.access_log.write_foreign(request_id, path, refusal.code, peer[0] if peer else "")
+        date = dict(self.server_state.default_headers)[b"date"]
+        status = status if foreign else BAD_REQUEST_STATUS
+        self.transport.write(frame(status, body, request_id, date, headers, closes=True))
+        self.transport.close()
+
+    def look_at_clock(self, now_s: float) -> None:
+        """Close the connection when its request takes too long to arrive."""
+        if self.deadline_s is not None and now_s >= self.deadline_s:
+            self.transport.close()
