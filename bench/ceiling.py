@@ -28,7 +28,7 @@ from bench.cast import (
     read_cast,
 )
 from merchant_wallet import logs, parent
-from merchant_wallet.app import Base, make_terms
+from merchant_wallet.app import Base, Web, make_terms
 from merchant_wallet.book.chart import FIXED, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.journal import FIRST_HASH
@@ -45,7 +45,6 @@ from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.money import KFB, USDT
-from merchant_wallet.app import Web
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.server import choose_port, serve_web
 from merchant_wallet.signing import HMAC

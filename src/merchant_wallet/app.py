@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from psycopg import AsyncConnection
 from starlette.types import ASGIApp
 
 from merchant_wallet import db
@@ -22,7 +23,7 @@ from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, load_or_create_
 from merchant_wallet.endpoint import Endpoint, Joints
 from merchant_wallet.gate import Gate
 from merchant_wallet.logs import AccessLog
-from merchant_wallet.merchants import store
+from merchant_wallet.merchants import pool, store
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.metrics import Metrics
@@ -81,9 +82,11 @@ async def settle_master_key(settings: Settings, url: str) -> None:
     """See that the master key opens what the database holds; one is made only where there is no merchant yet.
 
     A service with another key would answer every request with a fault, and sign checkpoints that nobody can
-    check. Raises ConfigError.
+    check. Nor may the database be one of play money where money is paid, or the other way round. Raises
+    ConfigError.
     """
     async with await db.connect(url) as connection:
+        await require_mode(settings, connection)
         merchants = await store.find_outermost(connection)
         held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
         if merchants and not held:
@@ -97,6 +100,25 @@ async def settle_master_key(settings: Settings, url: str) -> None:
                 await store.load(connection, keyring, merchant_id)
         except WrongMasterKey as error:
             raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
+
+
+async def require_mode(settings: Settings, connection: AsyncConnection) -> None:
+    """See that the merchants were opened in the mode that the settings name. Raises ConfigError.
+
+    In the sandbox orders are paid with nothing and look paid all the same; what balances come from there must
+    never be paid with money.
+    """
+    level = await pool.level(connection)
+    if settings.sandbox and level.accounts > level.free:
+        raise ConfigError(
+            "WALLET_SANDBOX is not false, and this database has merchants with real money: their orders "
+            "would be paid with nothing. Set WALLET_SANDBOX=false, or name another database."
+        )
+    if not settings.sandbox and (strangers := await pool.find_strangers(connection)):
+        raise ConfigError(
+            "WALLET_SANDBOX is false, and merchants of this database were opened in the sandbox: "
+            f"{strangers}. Open them anew in a database of their own, where real money is."
+        )
 
 
 def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:

@@ -21,12 +21,14 @@ from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
 from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
 from merchant_wallet.callbacks.sender import Sender
 from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.sandbox_reader import SandboxReader
+from merchant_wallet.chains.tron import TronReader
 from merchant_wallet.clock import now_ms
 from merchant_wallet.custodians import Custodians
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
-from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Reader, Watcher
+from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
 from merchant_wallet.metrics import Metrics
@@ -124,7 +126,7 @@ async def serve_page(page: PageServer, settings: Settings) -> None:
         log.error("metrics can't be served", port=settings.metrics_port, reason=str(error))
 
 
-def make_readers(base: Base, line: Line) -> Mapping[str, Reader]:
+def make_readers(base: Base, line: Line) -> Mapping[str, EvmChain | TronReader | SandboxReader]:
     """The chains that deposits are read from."""
     settings = base.settings
     if not settings.sandbox:
@@ -136,10 +138,11 @@ def make_readers(base: Base, line: Line) -> Mapping[str, Reader]:
 def make_watchers(base: Base, connect: Connect, line: Line) -> list[Watcher]:
     """One watcher for each chain."""
     minimum = base.settings.deposit_minimum
-    return [
-        Watcher(connect, chain, reader, minimum_units=minimum)
-        for chain, reader in make_readers(base, line).items()
-    ]
+    watchers = []
+    for chain, reader in make_readers(base, line).items():
+        check = None if isinstance(reader, SandboxReader) else reader.check_chain
+        watchers.append(Watcher(connect, chain, reader, minimum_units=minimum, check=check))
+    return watchers
 
 
 def make_messenger(base: Base, connect: Connect) -> Messenger:

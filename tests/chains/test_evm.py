@@ -18,7 +18,6 @@ from merchant_wallet.chains.protocol import (
     Hindered,
     Payout,
     Pending,
-    SignedTransfer,
     Transfer,
     Unpayable,
 )
@@ -375,10 +374,10 @@ def test_a_nonce_spent_before_the_payout_was_built_is_found_too(evm: EvmScene) -
 def test_bytes_that_were_never_told_to_judge_count_as_unknown(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
-            ordered = payout()
-            signed = await send(chain, ordered)
+            ordered, other = payout(), payout(7 * USDT, payout_id=2)
+            signed = await send(chain, other)
             evm.settle()
-            verdict = await chain.judge(ordered, [SignedTransfer(b"", "0x" + "1" * 64, 1)])
+            verdict = await chain.judge(ordered, [await chain.build(ordered, [])])
             assert isinstance(verdict, Dead)
             assert verdict.wallet_fault is not None
             assert signed.tx_hash in verdict.wallet_fault

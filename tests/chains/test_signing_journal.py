@@ -243,3 +243,15 @@ def test_a_long_record_is_read_whole(path: Path) -> None:
         again.admit(payment(9_000, 1))
     with pytest.raises(SigningRefused, match="another recipient"):
         again.admit(payment(7_999, 2))
+
+
+def test_a_clock_that_was_ahead_holds_up_the_limit_for_an_hour_and_no_longer(
+    journal: SigningJournal, path: Path
+) -> None:
+    journal.admit(payment(1, 1_000, at_ms=NOW_MS + 1_000 * HOUR_MS, place=1))
+    journal.admit(payment(2, 1_000, place=2))
+    for signer in (journal, open_journal(path)):
+        with pytest.raises(SigningRefused, match="an hour, 2000 are signed"):
+            signer.admit(payment(3, 1_000, at_ms=NOW_MS + 1, place=3))
+    journal.admit(payment(3, 1_000, at_ms=NOW_MS + HOUR_MS, place=3))
+    open_journal(path).admit(payment(4, 1_000, at_ms=NOW_MS + HOUR_MS, place=4))

@@ -28,7 +28,7 @@ from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 from merchant_wallet.workers import Line
 
-TURNS = 8
+TURNS = 24
 
 Answer = TypeVar("Answer")
 

@@ -81,6 +81,7 @@ class EvmChain:
         self._nodes = EvmNodes(JsonRpc(endpoints))
         self._wallet = wallet
         self._signer = signer
+        self._agreed_number = -1
 
     @property
     def wallet(self) -> bytes:
@@ -169,6 +170,7 @@ class EvmChain:
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
         if len(places) < self._nodes.needed:
             raise ChainAway(f"only one node shows block {number}")
+        self._agreed_number = max(self._agreed_number, number)
         return places[0]
 
     async def block(self, number: int) -> Block | None:
@@ -178,7 +180,7 @@ class EvmChain:
 
     async def arrivals(self, first: int, last: int) -> list[Arrival]:
         """See `evm_arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
-        return await read_arrivals(self._nodes, self.rules, first, last)
+        return await read_arrivals(self._nodes, self.rules, first, last, self._agreed_number)
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Units of the token. A node without that block's state answers for now. Raises ChainAway."""
@@ -214,6 +216,17 @@ class EvmChain:
         for answer in answers:
             wrong += answer if isinstance(answer, list) else [f"{self.rules.name}: {answer}"]
         return wrong
+
+    async def check_chain(self) -> list[str]:
+        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        answers = await self._nodes.every(EvmNode.chain_id)
+        failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
+        wrong = [
+            f"{self.rules.name}: the chain id is {answer}, the setting says {self.rules.chain_id}"
+            for answer in answers
+            if isinstance(answer, int) and answer != self.rules.chain_id
+        ]
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
 
     async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         rules, where = self.rules, f"{self.rules.name}, node {node.name}"

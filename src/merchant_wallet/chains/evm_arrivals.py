@@ -17,14 +17,24 @@ from merchant_wallet.chains.transport import AnswerTooLong, NodeFailed, NodeRefu
 _AT_ONCE: Final = 8
 
 
-async def read_arrivals(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[Arrival]:
-    """See `protocol.ChainReader.arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
+async def read_arrivals(
+    nodes: EvmNodes, rules: EvmRules, first: int, last: int, agreed_number: int
+) -> list[Arrival]:
+    """See `protocol.ChainReader.arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused.
+
+    Two nodes have called the blocks up to `agreed_number` final before: those are not read as a preview.
+    """
     if first > last:
         return []
+    if first <= agreed_number < last:
+        final = await read_arrivals(nodes, rules, first, agreed_number, agreed_number)
+        return final + await read_arrivals(nodes, rules, agreed_number + 1, last, agreed_number)
     if nodes.needed > 1:
         agreed = await _read_final(nodes, rules, first, last)
         if agreed is not None:
             return agreed
+        if last <= agreed_number:
+            raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
     return _arrivals(rules, await nodes.first(lambda node: _read_newest(node, rules, first, last)))
 
 

@@ -16,12 +16,17 @@ from merchant_wallet.chains.jsonrpc import read_bytes, read_quantity
 
 
 class ProvenTransaction(msgspec.Struct, frozen=True, gc=False):
-    """A transaction that this address did sign. `chain_id` is None where its kind names no chain."""
+    """A transaction that this address did sign. `chain_id` is None where its kind names no chain.
+
+    `to` is empty where a contract is made.
+    """
 
     tx_hash: str
     sender: bytes
     nonce: int
     chain_id: int | None
+    to: bytes
+    call_data: bytes
 
 
 def prove(shown: Any) -> ProvenTransaction:
@@ -74,7 +79,9 @@ def _proven(
         # The curve library raises bare Exception for a signature that no key can have made.
         raise ValueError("not a signature of this transaction") from error
     sender = keccak256(key.format(compressed=False)[1:])[12:]
-    return ProvenTransaction("0x" + keccak256(whole).hex(), sender, read_quantity(shown["nonce"]), chain_id)
+    to = b"" if shown["to"] is None else read_bytes(shown["to"], 20)
+    tx_hash, nonce = "0x" + keccak256(whole).hex(), read_quantity(shown["nonce"])
+    return ProvenTransaction(tx_hash, sender, nonce, chain_id, to, read_bytes(shown["input"]))
 
 
 def _numbers(shown: Any, *names: str) -> list[Item]:

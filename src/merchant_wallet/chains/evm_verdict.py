@@ -4,7 +4,8 @@ Rules: a node finds something only in a block that it calls final and that is on
 several nodes are configured, two must have found the same; one that says otherwise, rather than nothing, is
 an alert and no verdict. That a node has no receipt proves nothing: it may lag, prune or lie. That another
 transaction took the payout's nonce is proven only by that transaction, signed by the wallet's own key, in a
-final block, shown by every configured node, twice. Everything else is Pending.
+final block, shown by every configured node, twice; and only where it does not pay the very same, as bytes do
+that a restored database has lost. What was signed for another chain is not judged. All else is Pending.
 """
 
 from collections.abc import Sequence
@@ -16,11 +17,14 @@ from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm_node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
 from merchant_wallet.chains.evm_proof import ProvenTransaction, prove
 from merchant_wallet.chains.evm_rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm_transactions import parse_signed, transfer_call
 from merchant_wallet.chains.protocol import Block, Dead, Payout, Pending, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # So many whole blocks are read, where a node has no old states to search by, before an operator is called.
 WALKED_BLOCKS: Final = 1024
+# Who waits for earlier places so many times longer than what is called stuck waits in vain, it seems.
+LONG_WAITS: Final = 10
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -59,6 +63,11 @@ class Nothing(msgspec.Struct, frozen=True, gc=False):
 
 async def judge(nodes: EvmNodes, question: Question) -> Verdict:
     """The verdict on a payout. Raises ChainAway only when no node answered."""
+    for signed in question.signed:
+        transaction, _ = parse_signed(signed.raw)
+        if transaction.chain_id != question.rules.chain_id:
+            text = f"{signed.tx_hash} was signed for chain {transaction.chain_id}: bring its settings back"
+            return Pending(alert=text)
     verdict, is_by_all = await _judge_once(nodes, question)
     if not is_by_all:
         return verdict
@@ -124,9 +133,13 @@ async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
 async def _wait(node: EvmNode, question: Question, final: Block) -> Nothing:
     """Nothing of it is in a block: it is stuck when nothing before it is missing and it waited for long."""
     head = await head_block(node)
-    is_next = await node.count(question.wallet, "latest") == question.place
+    following = await node.count(question.wallet, "latest")
     since = question.signed[-1].built_at_block if question.signed else head.number
-    return Nothing(final.number, is_stuck=is_next and head.number - since >= question.rules.stuck_blocks)
+    waited, alert = head.number - since, None
+    if following < question.place and waited >= LONG_WAITS * question.rules.stuck_blocks:
+        alert = f"it has place {question.place}, the chain is at {following}: what comes before it is missing"
+    is_stuck = following == question.place and waited >= question.rules.stuck_blocks
+    return Nothing(final.number, is_stuck=is_stuck, alert=alert)
 
 
 async def _find_by_receipt(
@@ -177,6 +190,15 @@ async def _find_spender(node: EvmNode, question: Question, final: Block) -> Find
     block, spender = taken
     if spender.tx_hash in {signed.tx_hash for signed in question.signed}:
         text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
+        return Nothing(final.number, True, alert=text)
+    ordered = question.payout.transfer
+    if spender.to == question.rules.token and spender.call_data == transfer_call(
+        ordered.recipient, ordered.amount_units
+    ):
+        text = (
+            f"nonce {question.place} was spent by {spender.tx_hash}, which pays just what is ordered and was "
+            "never written down here: was the database restored?"
+        )
         return Nothing(final.number, True, alert=text)
     fault = f"nonce {question.place} was spent by {spender.tx_hash}, which was never signed for a payout here"
     return Finding(

@@ -83,7 +83,7 @@ class Memory:
                 self._judge_again(payment, sequence, expires_ms)
         if payment.units > payment_limit_units:
             raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
-        self._forget_before(payment.at_ms - HOUR_MS)
+        self._settle_hour(payment.at_ms)
         if self._counts(payment) and self._hour_units + payment.units > hour_limit_units:
             signed = format_units(self._hour_units)
             raise SigningRefused(
@@ -103,6 +103,7 @@ class Memory:
 
     def note(self, payment: Payment) -> None:
         """Keep in mind that a payment was signed."""
+        self._settle_hour(payment.at_ms)
         if self._counts(payment):
             self._hour.append((payment.at_ms, payment.units))
             self._hour_units += payment.units
@@ -123,8 +124,11 @@ class Memory:
         known = self._orders.get(payment.payout_id)
         return payment.sequence is None or known is None or known[1] == _RELEASED
 
-    def _forget_before(self, at_ms: int) -> None:
-        while self._hour and self._hour[0][0] <= at_ms:
+    def _settle_hour(self, now_ms: int) -> None:
+        """Forget what was signed an hour ago; what a clock ahead has signed in the future counts from now."""
+        if self._hour and self._hour[-1][0] > now_ms:
+            self._hour = deque((min(at_ms, now_ms), units) for at_ms, units in self._hour)
+        while self._hour and self._hour[0][0] <= now_ms - HOUR_MS:
             self._hour_units -= self._hour.popleft()[1]
 
 

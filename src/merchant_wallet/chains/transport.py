@@ -19,6 +19,8 @@ TIMEOUT_S: Final = 10.0
 ANSWER_BYTES: Final = 4 * 2**20
 # For logs and whole blocks.
 LARGE_ANSWER_BYTES: Final = 64 * 2**20
+# Payouts ask several things at once each: with fewer connections kept, new ones are opened all the time.
+CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 # A node that failed is asked last for so long, so that one that hangs does not slow every question.
 REST_S: Final = 15.0
 
@@ -84,7 +86,7 @@ class Endpoints:
 
     async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
         if self._client is None:
-            self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s)
+            self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s, limits=CONNECTIONS)
         headers = {"content-type": "application/json", "accept": "application/json"}
         url = self._urls[node] + path
         async with self._client.stream("POST", url, content=body, headers=headers) as answer:

@@ -83,8 +83,8 @@ class TronChain(TronReader):
         raise ValueError("TRON numbers no transactions")
 
     async def funds(self) -> int:
-        """See `protocol.Chain`. Raises ChainAway."""
-        return await self.token.balance(self._wallet, is_solid=True)
+        """The least that any node shows. Raises ChainAway."""
+        return await self.token.least_balance(self._wallet)
 
     async def examine(self, transfer: Transfer) -> None:
         """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
@@ -149,20 +149,27 @@ class TronChain(TronReader):
         """The chain's time, and an irreversible block to refer to.
 
         Where several nodes answer it is the second newest's word, so that no single one can set the clock
-        ahead. Raises ChainAway; Hindered while they are so far apart that nobody would take the transaction.
+        ahead or name a block of its own: what refers to one that is not there can't be proven void.
+
+        Raises ChainAway, ChainDisagrees; Hindered while they are so far apart that nobody would take it.
         """
 
         async def ask(node: TronNode) -> tuple[int, Block]:
             return (await node.head()).time_ms, await node.solid()
 
         answers = await self.nodes.every(ask)
-        moments = sorted(usable(answers), key=lambda moment: moment[0], reverse=True)
-        if not moments:
+        heard = usable(answers)
+        if not heard:
             raise ChainAway(failures_of(answers))
-        chosen = moments[min(self.nodes.quorum, len(moments)) - 1]
-        if moments[0][0] - chosen[0] > self.rules.lifetime_ms // 2:
+        second = min(self.nodes.quorum, len(heard)) - 1
+        times = sorted((time_ms for time_ms, _ in heard), reverse=True)
+        reference = sorted((block for _, block in heard), key=lambda block: block.number)[-1 - second]
+        now_ms, half_ms = times[second], self.rules.lifetime_ms // 2
+        if times[0] - now_ms > half_ms or now_ms - reference.time_ms > self.rules.lifetime_ms:
             raise Hindered(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
-        return chosen
+        if self.nodes.quorum > 1:
+            await self.compare(reference)
+        return now_ms, reference
 
     async def _require_payable(self, transfer: Transfer) -> None:
         """Raises Unpayable with proof, Hindered with what stands in the way."""

@@ -64,6 +64,7 @@ class TronReader:
         self.rules = rules
         self.nodes = nodes
         self.token = TronToken(rules.token, nodes)
+        self._agreed_number = -1
 
     async def close(self) -> None:
         """Close the connections to the nodes."""
@@ -84,7 +85,8 @@ class TronReader:
             raise ChainAway(failures_of(answers))
         newest = solid[self.nodes.quorum - 1]
         if self.nodes.quorum > 1:
-            await self._compare(newest)
+            await self.compare(newest)
+        self._agreed_number = max(self._agreed_number, newest.number)
         return newest
 
     async def block(self, number: int) -> Block | None:
@@ -94,7 +96,8 @@ class TronReader:
 
     async def arrivals(self, first: int, last: int) -> list[Arrival]:
         """See `protocol.ChainReader`. Raises ChainAway, ChainDisagrees."""
-        final = (await self.final()).number
+        # A node may take its word back; what was agreed to be final is not read as a preview after that.
+        final = max((await self.final()).number, self._agreed_number)
         arrivals = await self._final_arrivals(first, min(last, final)) if first <= final else []
         if last > final:
             start = max(first, final + 1)
@@ -120,13 +123,25 @@ class TronReader:
             wrong += [f"{TRC20}: {answer}"] if isinstance(answer, NodeFailed) else answer
         return wrong
 
-    async def _check_node(self, node: TronNode, now_ms: int) -> list[str]:
-        rules, where = self.rules, f"{TRC20}, node {node.name}"
+    async def check_chain(self) -> list[str]:
+        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        answers = await self.nodes.every(self._check_chain_id)
+        failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
+        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def _check_chain_id(self, node: TronNode) -> list[str]:
         genesis = await node.header(0, is_solid=True)
         chain_id = int(genesis[0].hash[-8:], 16) if genesis is not None else None
-        if chain_id != rules.chain_id:
-            return [f"{where}: the chain id is {chain_id}, the setting says {rules.chain_id}"]
-        wrong = []
+        if chain_id == self.rules.chain_id:
+            return []
+        where = f"{TRC20}, node {node.name}"
+        return [f"{where}: the chain id is {chain_id}, the setting says {self.rules.chain_id}"]
+
+    async def _check_node(self, node: TronNode, now_ms: int) -> list[str]:
+        rules, where = self.rules, f"{TRC20}, node {node.name}"
+        if wrong := await self._check_chain_id(node):
+            return wrong
         if not await node.has_contract(rules.token):
             wrong.append(f"{where}: there is no contract at the token's address {to_tron(rules.token)}")
         elif (decimals := await self.token.decimals(node)) != DECIMALS:
@@ -137,9 +152,10 @@ class TronReader:
             wrong.append(f"{where}: {text} this machine's clock")
         return wrong
 
-    async def _compare(self, block: Block) -> None:
+    async def compare(self, block: Block) -> None:
+        """Raises ChainDisagrees when two nodes have different irreversible blocks of its number."""
         answers = usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
-        hashes = {found[0].hash for found in answers if found is not None}
+        hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
         if len(hashes) > 1:
             raise ChainDisagrees(f"two nodes hold different blocks {block.number} for irreversible")
 

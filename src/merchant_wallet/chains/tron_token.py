@@ -8,7 +8,7 @@ giving an order up, so it must stand in irreversible state, on two nodes where s
 from typing import Final
 
 from merchant_wallet.chains.evm_transactions import transfer_call
-from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.protocol import ChainAway, Hindered, Obstacle
 from merchant_wallet.chains.transport import NodeFailed
 from merchant_wallet.chains.tron_http import CallResult, TronNode, TronNodes
 
@@ -28,14 +28,21 @@ class TronToken:
 
     async def balance(self, address: bytes, *, is_solid: bool) -> int:
         """Units at an address, as of the newest solid block or the newest of all."""
+        return await self._nodes.first(lambda node: self._balance(node, address, is_solid=is_solid))
 
-        async def ask(node: TronNode) -> int:
-            balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
-            if balance is None:
-                raise NodeFailed(node.name, "there is no token that tells balances")
-            return balance
+    async def least_balance(self, address: bytes) -> int:
+        """The least that any node shows at an address, as of its newest solid block."""
+        answers = await self._nodes.every(lambda node: self._balance(node, address, is_solid=True))
+        shown = [answer for answer in answers if not isinstance(answer, NodeFailed)]
+        if not shown:
+            raise ChainAway("; ".join(map(str, answers)))
+        return min(shown)
 
-        return await self._nodes.first(ask)
+    async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
+        balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
+        if balance is None:
+            raise NodeFailed(node.name, "there is no token that tells balances")
+        return balance
 
     async def decimals(self, node: TronNode) -> int | None:
         """How many decimals one node says the token has. Raises NodeFailed."""

@@ -8,7 +8,7 @@ the move over it are one transaction, so a watcher may die at any moment and any
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -31,6 +31,8 @@ LONGEST_PREVIEW: Final = 128
 MARGIN_MS: Final = 3_600_000
 """A chain's clock may be that much behind ours where the first block to be read is looked for."""
 
+Check = Callable[[], Awaitable[list[str]]]
+
 log = structlog.get_logger(__name__)
 
 
@@ -49,8 +51,15 @@ class BlocksMissing(Exception):
     """The chain does not show blocks that it has spoken of; they are asked for again."""
 
 
+class ChainUnfit(Exception):
+    """The nodes are not those of the chain that the settings name, or do not say so: nothing is read."""
+
+
 class Watcher:
-    """One chain's watcher. What is below `minimum_units` is dust; `longest` bounds a stretch in blocks."""
+    """One chain's watcher. What is below `minimum_units` is dust; `longest` bounds a stretch in blocks.
+
+    Nothing is read until `check`, if there is one, has found nothing wrong with the nodes.
+    """
 
     def __init__(
         self,
@@ -60,6 +69,7 @@ class Watcher:
         *,
         minimum_units: int,
         longest: int = LONGEST_STRETCH,
+        check: Check | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self.wake = asyncio.Event()
@@ -69,6 +79,7 @@ class Watcher:
         self._minimum_units = minimum_units
         self._stretch = min(FIRST_STRETCH, longest)
         self._longest = longest
+        self._check = check
         self._clock = clock
         self._knows_minimum = False
 
@@ -89,9 +100,14 @@ class Watcher:
     async def follow(self) -> bool:
         """One turn: a stretch of final blocks or, when those are read, the preview.
 
-        Gives whether more waits to be read. Raises FinalityBroken, BlocksMissing, ChainAway, ChainDisagrees.
+        Gives whether more waits to be read. Raises ChainUnfit, FinalityBroken, BlocksMissing, ChainAway,
+        ChainDisagrees.
         """
         connection = await self._line.get()
+        if self._check is not None:
+            if wrong := await self._check():
+                raise ChainUnfit("; ".join(wrong))
+            self._check = None
         try:
             return await self._follow(connection)
         except Overtaken as overtaken:

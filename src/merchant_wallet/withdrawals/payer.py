@@ -3,12 +3,14 @@
 Rules: an order is worked on only under a claim with a fence (see `payouts`), in one `Attempt` (see
 `attempt`). An attempt that fails is logged with its order, which then rests for a growing while. Any number
 of payers may run, and each may die at any moment: all that matters is in the database, bytes are written down
-before they are sent, and a claim that lapsed can write nothing.
+before they are sent, and a claim that lapsed can write nothing. Where there are several chains a quarter of
+the room is left to the others: nodes of one chain that hang hold up nobody else's orders.
 """
 
 import asyncio
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -68,6 +70,9 @@ class Payer:
         self._clock = clock
         self._name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._running: dict[OrderKey, asyncio.Task[None]] = {}
+        self._chain_of: dict[OrderKey, str] = {}
+        # How many attempts at once one chain's orders may have.
+        self._most = parallel if len(chains) == 1 else max(1, parallel - max(1, parallel // 4))
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Pay until told to stop, then finish the attempts under way and close the connections."""
@@ -81,12 +86,22 @@ class Payer:
         if not self._free:
             return 0
         connection = await self._queue.get()
-        limit = len(self._free) + len(self._running)
-        due = await payouts.peek_due(connection, self._clock(), hold_refunds=self._hold_refunds, limit=limit)
-        fresh = [key for key in due if key not in self._running][: len(self._free)]
-        for key in fresh:
-            self._running[key] = asyncio.create_task(self._work_on(key, self._free.pop()))
-        return len(fresh)
+        busy = Counter(self._chain_of.values())
+        due = await payouts.peek_due(
+            connection,
+            self._clock(),
+            full_chains=[chain for chain, count in busy.items() if count >= self._most],
+            hold_refunds=self._hold_refunds,
+            limit=len(self._free) + len(self._running),
+        )
+        started = 0
+        for key, chain in due:
+            if self._free and key not in self._running and busy[chain] < self._most:
+                self._running[key] = asyncio.create_task(self._work_on(key, self._free.pop()))
+                self._chain_of[key] = chain
+                busy[chain] += 1
+                started += 1
+        return started
 
     async def finish(self) -> None:
         """Wait for the attempts under way."""
@@ -110,10 +125,10 @@ class Payer:
             # The claim lapses by itself, then any payer may try again.
             log.exception("payout could not be worked on", merchant_id=merchant_id, order_id=order_id)
         finally:
-            if not self._free:
+            if not self._free or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
                 self.wake.set()
             self._free.append(line)
-            del self._running[key]
+            del self._running[key], self._chain_of[key]
 
     async def _claim_and_try(self, key: OrderKey, line: Line) -> None:
         now = self._clock()

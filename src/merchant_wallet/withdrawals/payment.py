@@ -9,7 +9,7 @@ it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 import structlog
 
@@ -25,6 +25,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import SignerAway, SigningRefused
+from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals import hot_wallets, payouts, reservations
 from merchant_wallet.withdrawals.evidence import find_transfer_fault
 from merchant_wallet.withdrawals.payouts import (
@@ -105,9 +106,11 @@ class Payment:
         signed = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
         try:
             await self._purse.open(connection)
+            # What is committed in this very attempt nobody can have sent yet, so there is nothing to judge.
+            verdict: Verdict | None = None
             if not signed:
-                signed = [await self._sign_first(payout)]
-            return await self._follow(order, self._placed(payout), signed)
+                signed, verdict = [await self._sign_first(payout)], Pending()
+            return await self._follow(order, self._placed(payout), signed, verdict)
         except Unpayable as unpayable:
             # Raised by the first signing alone, or when all that was signed is void: see `_sign_again`.
             return await self._give_up(str(unpayable), len(signed))
@@ -181,16 +184,25 @@ class Payment:
         log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=attempt_no)
         return StoredTransfer(attempt_no, signed, now, None)
 
-    async def _follow(self, order: PayableOrder, payout: Payout, signed: list[StoredTransfer]) -> Result:
-        """Send what was signed, and do what the chain's verdict calls for."""
-        verdict = await self._judge(payout, signed)
+    async def _follow(
+        self, order: PayableOrder, payout: Payout, signed: list[StoredTransfer], verdict: Verdict | None
+    ) -> Result:
+        """Send what was signed, and do what the chain's verdict, asked for unless it is given, calls for."""
+        verdict = verdict or await self._judge(payout, signed)
         if isinstance(verdict, Pending):
-            verdict = await self._send(payout, signed, verdict)
-        if isinstance(verdict, Lapsed) or (
-            isinstance(verdict, Pending) and verdict.stuck and self._chain.is_sequenced
-        ):
+            try:
+                verdict = await self._send(payout, signed, verdict)
+            except NodeRefused as refused:
+                # Nodes may refuse what offers too little by now, and that only a replacement mends.
+                if not self._is_stuck(verdict):
+                    raise
+                log.warning("stuck bytes are refused", **self._name, cause=str(refused))
+        if isinstance(verdict, Lapsed) or self._is_stuck(verdict):
             signed, verdict = await self._sign_again(payout, signed, verdict)
         return await self._conclude(order, payout, signed, verdict)
+
+    def _is_stuck(self, verdict: Verdict) -> TypeGuard[Pending]:
+        return isinstance(verdict, Pending) and verdict.stuck and self._chain.is_sequenced
 
     async def _judge(self, payout: Payout, signed: Sequence[StoredTransfer]) -> Verdict:
         return await self._chain.judge(payout, [one.signed for one in signed])

@@ -7,6 +7,7 @@ whoever held the old claim must leave the order alone. What an order has of its 
 milliseconds.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -117,12 +118,20 @@ class PayoutShown(msgspec.Struct, frozen=True, gc=False):
 
 
 async def peek_due(
-    connection: AsyncConnection, now_ms: int, *, hold_refunds: bool, limit: int
-) -> list[OrderKey]:
-    """Orders that can be worked on now, the longest waiting first. No lock: each is still to be claimed."""
-    parameters = {"now_ms": now_ms, "hold_refunds": hold_refunds, "limit": limit}
+    connection: AsyncConnection, now_ms: int, *, full_chains: Sequence[str], hold_refunds: bool, limit: int
+) -> list[tuple[OrderKey, str]]:
+    """Orders that can be worked on now and their chains, but for `full_chains`; the longest waiting first.
+
+    No lock: each is still to be claimed.
+    """
+    parameters = {
+        "now_ms": now_ms,
+        "full_chains": list(full_chains),
+        "hold_refunds": hold_refunds,
+        "limit": limit,
+    }
     cursor = await connection.execute(_TEXTS["peek_due"], parameters)
-    return [(merchant_id, order_id) for merchant_id, order_id in await cursor.fetchall()]
+    return [((merchant_id, order_id), chain) for merchant_id, order_id, chain in await cursor.fetchall()]
 
 
 async def peek_expired(

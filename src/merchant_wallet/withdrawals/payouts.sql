@@ -5,13 +5,15 @@
 -- Orders with something to do: approved ones of active merchants, those taken up, and failed ones to be refunded;
 -- without the ones that are claimed or rest, are frozen, or have nothing signed while their chain's payouts are stopped.
 -- The longest waiting first: were it the oldest, those that only wait for a chain would keep new ones from being signed.
-select w.merchant_id, w.order_id
+-- Chains that have as many attempts under way as they may are left out.
+select w.merchant_id, w.order_id, w.chain
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
  where w.status in (0, 1, 3)
    and (w.status <> 0 or (w.approved_ms is not null and m.status = 'active'))
    and (w.status <> 3 or not %(hold_refunds)s::boolean)
+   and w.chain <> all(%(full_chains)s::text[])
    and p.frozen_ms is null
    and (p.claimed_until_ms is null or p.claimed_until_ms <= %(now_ms)s::bigint
         -- No claim or rest is this long: the clock went back.

@@ -1,0 +1,63 @@
+"""Orders judged after a database was restored or a setting changed: what paid them is not known any more."""
+
+from tests.chains.evm_liars import play
+from tests.chains.evm_scene import EvmScene, payout
+from tests.chains.node_proxy import NodeProxy
+
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_transactions import hash_of
+from merchant_wallet.chains.protocol import Dead, Pending
+
+ORDERED = payout()
+
+
+def test_an_order_paid_by_bytes_that_a_restored_database_lost_never_looks_dead(evm: EvmScene) -> None:
+    lost = evm.foreign(0, ORDERED.transfer.recipient, ORDERED.transfer.amount_units)
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(ORDERED, [])
+        await chain.broadcast(lost)
+        evm.settle()
+        seen = await chain.judge(ORDERED, [signed])
+        assert isinstance(seen, Pending)
+        assert seen.alert is not None
+        assert hash_of(lost) in seen.alert
+        assert not seen.stuck
+
+    play(evm, 2, story)
+
+
+def test_an_order_is_not_judged_on_another_chain_than_it_was_signed_for(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(ORDERED, [])
+        # The other chain knows our key too, and this place there was used by something else.
+        await chain.broadcast(evm.foreign(0))
+        evm.settle()
+        assert isinstance(await chain.judge(ORDERED, [signed]), Dead)
+        async with evm.chain(chain_id=evm.rules.chain_id + 1) as before:
+            elsewhere = await before.build(ORDERED, [])
+        seen = await chain.judge(ORDERED, [elsewhere])
+        assert isinstance(seen, Pending)
+        assert seen.alert is not None
+        assert f"for chain {evm.rules.chain_id + 1}" in seen.alert
+
+    play(evm, 2, story)
+
+
+def test_an_order_behind_places_that_nobody_fills_tells_so(evm: EvmScene) -> None:
+    """A node that named too high a next place when the wallet was first looked at."""
+    beyond = payout(sequence=7)
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(beyond, [])
+        await chain.broadcast(signed.raw)
+        evm.node.mine(evm.rules.stuck_blocks)
+        assert await chain.judge(beyond, [signed]) == Pending()
+        evm.node.mine(evm.rules.stuck_blocks * 10)
+        seen = await chain.judge(beyond, [signed])
+        assert isinstance(seen, Pending)
+        assert not seen.stuck
+        assert seen.alert is not None
+        assert "it has place 7, the chain is at 0" in seen.alert
+
+    play(evm, 2, story)
