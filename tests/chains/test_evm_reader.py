@@ -317,6 +317,17 @@ def test_a_setup_that_fits_has_nothing_to_say(evm: EvmScene) -> None:
     play(evm, story)
 
 
+def test_one_dead_node_of_three_keeps_nobody_from_being_paid(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        time_ms = (await chain.head()).time_ms
+        async with evm.chain(one.url, two.url, "http://127.0.0.1:9") as three:
+            assert await three.check_setup(lambda: time_ms) == []
+            two.fail(Raw(b"no"))
+            assert len(await three.check_setup(lambda: time_ms)) == 2
+
+    play(evm, story)
+
+
 def test_a_setup_that_does_not_fit_is_told_in_sentences(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         time_ms = (await chain.head()).time_ms

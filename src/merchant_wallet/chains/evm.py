@@ -210,12 +210,14 @@ class EvmChain:
         return await self._nodes.first(lambda node: node.coin_balance(address))
 
     async def check_setup(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> list[str]:
-        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well."""
+        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well.
+
+        A node that is away is told of only when too few others answer.
+        """
         answers = await self._nodes.every(lambda node: self._check_node(node, clock_ms))
-        wrong: list[str] = []
-        for answer in answers:
-            wrong += answer if isinstance(answer, list) else [f"{self.rules.name}: {answer}"]
-        return wrong
+        failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
+        wrong = [sentence for answer in answers if isinstance(answer, list) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""

@@ -116,12 +116,14 @@ class TronReader:
         return (await self.nodes.first(lambda node: node.account(address))).balance
 
     async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
-        """What is wrong with each configured node or the token there, in sentences; empty if nothing is."""
+        """What is wrong with each configured node or the token there, in sentences; empty if nothing is.
+
+        A node that is away is told of only when too few others answer.
+        """
         answers = await self.nodes.every(lambda node: self._check_node(node, now_ms()))
-        wrong: list[str] = []
-        for answer in answers:
-            wrong += [f"{TRC20}: {answer}"] if isinstance(answer, NodeFailed) else answer
-        return wrong
+        failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
+        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
