@@ -39,6 +39,10 @@ from merchant_wallet.upkeep import ensure_nonce_partitions
 MASTER_KEY = bytes(range(32))
 START_TIMEOUT_S = 60.0
 DAY_MS = 86_400_000
+WAITING_BATCHES = (
+    "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
+    " and datname = current_database() and wait_event_type = 'Lock'"
+)
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Any]
 
@@ -101,8 +105,12 @@ class Platform:
 
     @property
     def waiting(self) -> int:
-        """How many commands wait in the lanes."""
-        return self.web.joints.writer.waiting_count
+        """How many commands wait in the lanes. Counted in the service's own loop, where lanes come and go."""
+
+        async def count() -> int:
+            return self.web.joints.writer.waiting_count
+
+        return self.run(count)
 
     def ask_to_stop(self) -> None:
         """Begin to stop, as a signal would."""
@@ -141,6 +149,11 @@ class Platform:
                     sides.create_task(worker.work(self.base, partial(note_ready, "work"), self._stop))
         finally:
             await self._book.close()
+
+    @property
+    def is_at_lock(self) -> bool:
+        """Whether a batch waits for its book in the database: it was taken out of its lane."""
+        return self.rows(WAITING_BATCHES) != [(0,)]
 
     def run(self, make: Callable[[], Awaitable[T]]) -> T:
         """Await something in the service's own loop."""
@@ -292,7 +305,7 @@ class Shop:
 
     @contextmanager
     def holding_book(self) -> Iterator[None]:
-        """Keep this book's lock meanwhile, so that requests wait in its lane."""
+        """Keep this book's lock meanwhile, so that a batch waits for it, and later requests in the lane."""
         with db.connect_sync(self.platform.url) as connection, connection.transaction():
             connection.execute(
                 "update book set last_ms = last_ms where merchant_id = %s", (self.merchant_id,)
