@@ -56,6 +56,7 @@ class FakeChain:
             blank: State = {
                 "pool": [],
                 "blocks": [],
+                "final": 0,
                 "balance": 10_000 * COIN,
                 "fee": 1_000,
                 "paused": False,
@@ -83,7 +84,7 @@ class FakeChain:
 
     async def funds(self) -> int:
         with self.state() as state:
-            spent = sum(tx["amount"] for tx in _executed(state["blocks"][: _final_height(state)]))
+            spent = sum(tx["amount"] for tx in _executed(state["blocks"][: state["final"]]))
             return int(state["balance"] - spent)
 
     async def examine(self, transfer: Transfer) -> None:
@@ -129,7 +130,7 @@ class FakeChain:
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         with self.state() as state:
-            final = state["blocks"][: _final_height(state)]
+            final = state["blocks"][: state["final"]]
             ours = {one.tx_hash for one in signed}
             for tx in (tx for block in final for tx in block):
                 if tx["hash"] in ours:
@@ -167,6 +168,8 @@ class FakeChain:
                     held = state["balance"] - sum(tx["amount"] for tx in _executed([*state["blocks"], block]))
                     tx["reverted"] = tx["to"] in state["reverting"] or held < 0
                 state["blocks"].append(block)
+                # It never goes back, however short a reorganisation leaves the chain.
+                state["final"] = max(state["final"], len(state["blocks"]) - FINALITY)
 
     def drop_pool(self) -> None:
         """A node that forgets what waits."""
@@ -174,10 +177,13 @@ class FakeChain:
             state["pool"] = []
 
     def reorganise(self, depth: int, *, keep: bool) -> None:
-        """Undo blocks that are not final; with `keep` what was in them waits again."""
+        """Undo blocks; with `keep` what was in them waits again. ValueError: some was final before."""
         with self.state() as state:
-            undone = state["blocks"][len(state["blocks"]) - depth :]
-            del state["blocks"][len(state["blocks"]) - depth :]
+            height = len(state["blocks"]) - depth
+            if height < state["final"]:
+                raise ValueError(f"{state['final']} blocks are final")
+            undone = state["blocks"][height:]
+            del state["blocks"][height:]
             if keep:
                 state["pool"] = [tx for block in undone for tx in block] + state["pool"]
 
@@ -202,6 +208,11 @@ class FakeChain:
     def waiting(self) -> list[Tx]:
         with self.state() as state:
             return list(state["pool"])
+
+    def undoable(self) -> int:
+        """How many of the newest blocks a reorganisation may still undo."""
+        with self.state() as state:
+            return len(state["blocks"]) - int(state["final"])
 
     def height(self) -> int:
         with self.state() as state:
@@ -248,7 +259,7 @@ class SequencedFake(FakeChain):
         return block
 
     def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        final = [tx for block in state["blocks"][: _final_height(state)] for tx in block]
+        final = [tx for block in state["blocks"][: state["final"]] for tx in block]
         if payout.sequence is not None and payout.sequence < len(final):
             fault = f"place {payout.sequence} was used by {final[payout.sequence]['hash']}"
             return Dead(f"{fault}, which was never signed here", fault)
@@ -271,13 +282,9 @@ class ExpiringFake(FakeChain):
         return [tx for tx in state["pool"] if tx["fee"] >= state["fee"]]
 
     def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        if all(_final_height(state) > json.loads(one.raw)["expires"] for one in signed):
+        if all(state["final"] > json.loads(one.raw)["expires"] for one in signed):
             return Lapsed("expired, and in no block up to there")
         return Pending()
-
-
-def _final_height(state: State) -> int:
-    return max(0, len(state["blocks"]) - FINALITY)
 
 
 def _executed(blocks: list[list[Tx]]) -> Iterator[Tx]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import ExpiringFake, FakeChain, SequencedFake
+from tests.withdrawals.fake_chains import ExpiringFake, FakeChain, SequencedFake, open_fake
 
 from merchant_wallet.chains.addresses import parse_address
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
@@ -73,8 +73,8 @@ async def disturb(chain: FakeChain, dice: random.Random) -> None:
     what = dice.randrange(8)
     if what == 0:
         chain.drop_pool()
-    elif what == 1 and chain.height() > 2:
-        chain.reorganise(dice.randint(1, 2), keep=dice.random() < 0.5)
+    elif what == 1 and chain.undoable():
+        chain.reorganise(dice.randint(1, chain.undoable()), keep=dice.random() < 0.5)
     elif what == 2:
         chain.set(fee=dice.choice((1_000, 1_100, 1_300)))
     else:
@@ -92,6 +92,19 @@ async def run_abandoned(payer: "Payer", dice: random.Random) -> None:
         for task in list(payer._running.values()):
             task.cancel()
     await payer.finish()
+
+
+@pytest.mark.parametrize("kind", ["sequenced", "expiring"])
+def test_even_two_reorganisations_in_a_row_undo_nothing_final(tmp_path: Path, kind: str) -> None:
+    """Were it otherwise, a payout that was settled for good could leave its place empty for ever."""
+    chain = open_fake(kind, tmp_path / kind)
+    chain.mine(8)
+    assert chain.undoable() == 2
+    chain.reorganise(1, keep=True)
+    with pytest.raises(ValueError, match="6 blocks are final"):
+        chain.reorganise(2, keep=True)
+    chain.reorganise(1, keep=True)
+    assert (chain.height(), chain.undoable()) == (6, 0)
 
 
 @pytest.mark.parametrize("kind", ["sequenced", "expiring"])
