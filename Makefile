@@ -3,6 +3,10 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup test check format demo devnet bench schema docs lock
 
+# Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
+# tests that start hundreds of them is a good part of their time. --no-loadscope-reorder: see tests/conftest.py.
+export PYTHONDONTWRITEBYTECODE =
+
 PYTHON := .venv/bin/python
 LOCK_DAY := 2026-11-14
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -15,7 +19,7 @@ setup: ## make .venv with exactly what requirements/ locks (quick when nothing c
 	@scripts/setup
 
 test: setup ## run every test; ARGS goes to pytest
-	$(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
+	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way
 	$(PYTHON) -m ruff format --check .
