@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import structlog
 
 from merchant_wallet.db import connect_sync
 from merchant_wallet.migrate import migrate
@@ -27,6 +29,27 @@ KEEPER_TIMEOUT_S = 30.0
 DROP_TIMEOUT_S = 30.0
 KEEPER = Path(__file__).with_name("postgres_keeper.py")
 TEMPLATE = "wallet_template"
+LONGEST = (
+    "test_demo.py",
+    "withdrawals/test_payer_crash.py",
+    "withdrawals/test_real_chains.py",
+    "sweeps/test_killed.py",
+    "test_up.py",
+    "crash/test_killed.py",
+    "deposits/test_killed.py",
+    "postgres/test_server.py",
+    "withdrawals/test_storm.py",
+    "callbacks/test_killed.py",
+    "book/test_tampering.py",
+    "cli/test_journey.py",
+    "book/test_writer.py",
+    "properties/test_http_machine.py",
+    "properties/test_book.py",
+    "properties/test_store.py",
+    "cli/test_lifecycle.py",
+    "cli/test_program.py",
+)
+"""The files that take longest, the longest first; workers take whole files, in this order."""
 
 
 @dataclass
@@ -87,6 +110,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files: begun last, one would keep one worker busy alone."""
+    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Wait until the server is gone, so that a finished run has left nothing running."""
     if hasattr(config, "workerinput"):
@@ -137,6 +166,27 @@ def _find_or_start(root: Path) -> str:
         # It outlives this worker; whoever is last is the one it waits for.
         keeper.returncode = 0
         return url.read_text()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loggers_follow_their_configuration() -> Iterator[None]:
+    """Keep no logger bound to what it first wrote with, which in one process is another test's stream."""
+    configure = structlog.configure
+
+    def configure_without_cache(**chosen: Any) -> None:
+        configure(**{**chosen, "cache_logger_on_first_use": False})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", configure_without_cache)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iterator[None]:
+    """Begin each file with the log as it is before anything sets it up."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
