@@ -1,6 +1,6 @@
 """A messenger in a process of its own that kills itself (SIGKILL) at one step, the n-th time it comes there.
 
-Run as a program: database URL, step, how often it passes the step first. Steps are around what the messenger
+Its arguments: database URL, step, how often it passes the step first. Steps are around what the messenger
 works with, not inside it: `claim` before and after, `send` before and after, `note` before and after. Without
 a step it works until nothing is due and ends.
 """
@@ -8,7 +8,6 @@ a step it works until nothing is due and ends.
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -91,5 +90,6 @@ async def _count_left(connection: AsyncConnection) -> int:
     return int(row[0])
 
 
-if __name__ == "__main__":
-    asyncio.run(work(sys.argv[1], Death(sys.argv[2], int(sys.argv[3]))))
+def main(url: str, step: str, passes: str) -> None:
+    """What the nursery runs."""
+    asyncio.run(work(url, Death(step, int(passes))))

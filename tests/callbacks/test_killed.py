@@ -1,30 +1,25 @@
 """kill -9 at every step of a delivery: every final status is delivered at least once, under one event id."""
 
 import asyncio
-import os
 import signal
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from tests.callbacks.conftest import InMall, Mall
 from tests.callbacks.dying_messenger import STEPS
+from tests.nursery import bear
 
-ROOT = Path(__file__).parents[2]
 PASSES = (0, 1)
 """Two messengers side by side, of which one dies at once and the other a little later."""
-PATIENCE_S = 120
 
 
-async def run_messenger(mall: Mall, step: str, passes: int) -> int:
+async def run_messenger(mall: Mall, step: str, passes: int) -> int | str:
     """A messenger in a process of its own; gives how it ended."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.callbacks.dying_messenger", mall.url, step, str(passes)),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-    )
-    return await asyncio.wait_for(process.wait(), PATIENCE_S)
+    child = bear("tests.callbacks.dying_messenger", mall.url, step, str(passes))
+    try:
+        return await asyncio.to_thread(child.await_news)
+    finally:
+        child.end()
 
 
 async def make_events(mall: Mall) -> set[str]:

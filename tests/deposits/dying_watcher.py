@@ -7,7 +7,6 @@ Arguments: database URL and the point. The chain is the sandbox's, its transfers
 import asyncio
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Awaitable
 from functools import partial
@@ -90,5 +89,6 @@ async def work_until_death(url: str, point: str) -> None:
         await opened.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(work_until_death(*sys.argv[1:]))
+def main(url: str, point: str) -> None:
+    """What the nursery runs."""
+    asyncio.run(work_until_death(url, point))

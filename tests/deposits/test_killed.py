@@ -2,16 +2,13 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from tests.deposits.conftest import COIN, SENDER, START_MS, InTown, Town, address
+from tests.nursery import bear
 
 from merchant_wallet.deposits.sandbox_arrivals import add_arrival
 
-ROOT = Path(__file__).parents[2]
 POINTS = [
     "before final 1",
     "after final 2",
@@ -25,10 +22,13 @@ POINTS = [
 ARRIVALS = 5
 
 
-def work(url: str, point: str) -> int:
+def work(url: str, point: str) -> int | str:
     """Let a process work until it dies at the point, or has done all; its exit status."""
-    command = [sys.executable, "-m", "tests.deposits.dying_watcher", url, point]
-    return subprocess.run(command, cwd=ROOT, timeout=60, check=False, stdout=subprocess.DEVNULL).returncode
+    child = bear("tests.deposits.dying_watcher", url, point)
+    try:
+        return child.await_news()
+    finally:
+        child.end()
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -130,7 +130,7 @@ async def sweep_until_death(
             await asyncio.sleep(PAUSE_S)
 
 
-if __name__ == "__main__":
-    told = Path(sys.argv[4])
-    words = json.loads(told.read_text())
-    asyncio.run(sweep_until_death(sys.argv[1], sys.argv[2], sys.argv[3], words, told.parent))
+def main(url: str, point: str, signal_name: str, told: str) -> None:
+    """What the nursery runs."""
+    words = json.loads(Path(told).read_text())
+    asyncio.run(sweep_until_death(url, point, signal_name, words, Path(told).parent))

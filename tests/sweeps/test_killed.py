@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
+from tests.nursery import STOPPED, Child, bear
 from tests.sweeps.dying_sweeper import open_real
 from tests.sweeps.yard import USDT, Yard
 
@@ -24,8 +22,6 @@ from merchant_wallet.sweeps import store
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard
 
-CHILD = Path(__file__).with_name("dying_sweeper.py")
-ROOT = Path(__file__).parents[2]
 STEPS = ("after draft", "after sign", "before broadcast", "after broadcast", "after judge", "after fee_of")
 POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("fuel", "token") for step in STEPS]
 """In their order: decided, signed and not committed, committed, sent, judged, about to be written down."""
@@ -76,30 +72,18 @@ async def pay_in(yard: Yard, field: Field) -> None:
     field.settle()
 
 
-async def meet(yard: Yard, field: Field, point: str, sent: str) -> "subprocess.Popen[bytes]":
+async def meet(yard: Yard, field: Field, point: str, sent: str) -> Child:
     """A sweeper that comes to its point while blocks are made."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
-    command = [sys.executable, str(CHILD), yard.url, point, sent, str(field.file)]
-    child = await asyncio.to_thread(subprocess.Popen, command, env=environment)
-    yard.closing.callback(end, child)
-    fate = asyncio.create_task(asyncio.to_thread(os.waitpid, child.pid, os.WUNTRACED))
+    child = bear("tests.sweeps.dying_sweeper", yard.url, point, sent, str(field.file))
+    yard.closing.callback(child.end)
+    fate = asyncio.create_task(asyncio.to_thread(child.await_news))
     while not fate.done():
         await asyncio.to_thread(field.settle)
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(fate), 0.05)
-    _, status = fate.result()
-    if os.WIFSTOPPED(status):
-        assert sent == "SIGSTOP"
-    else:
-        child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == -signal.Signals[sent], f"it never came to {point}"
+    wanted = STOPPED if sent == "SIGSTOP" else -signal.Signals[sent]
+    assert fate.result() == wanted, f"it never came to {point}"
     return child
-
-
-def end(child: "subprocess.Popen[bytes]") -> None:
-    if child.returncode is None:
-        child.kill()
-        child.wait()
 
 
 async def finish(yard: Yard, field: Field) -> None:
@@ -143,8 +127,8 @@ def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
         await pay_in(yard, ground)
         child = await meet(yard, ground, point, "SIGSTOP")
         await finish(yard, ground)
-        os.kill(child.pid, signal.SIGCONT)
-        assert await asyncio.to_thread(child.wait, 60) == 0
+        child.wake()
+        assert await asyncio.to_thread(child.await_news) == 0
         ground.settle()
         await see_swept_once(yard, ground)
 

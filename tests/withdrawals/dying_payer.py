@@ -8,7 +8,6 @@ chain or a command to the book, and the how-manieth time in this process if not 
 import asyncio
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
@@ -119,5 +118,6 @@ async def pay_until_death(url: str, now_ms: int, point: str, signal_name: str, w
     await book.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(pay_until_death(sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]))
+def main(url: str, now_ms: str, point: str, signal_name: str, where: str) -> None:
+    """What the nursery runs."""
+    asyncio.run(pay_until_death(url, int(now_ms), point, signal_name, where))
