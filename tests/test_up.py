@@ -90,6 +90,15 @@ def test_a_new_folder_becomes_a_service(service: Service) -> None:
 
     assert _balance(service)["code"] == 40100
     assert stat.S_IMODE((service.data / "master.key").stat().st_mode) == 0o600
+    told = dict(line.split(": ", 1) for line in service.said)
+    assert list(told) == ["operator", "password", "console", "ready"]
+    assert (told["operator"], told["console"]) == ("admin", f"{service.url}/console")
+    assert service.stop() == 0
+
+    # The second start finds the operator, and shows its password no more.
+    service.said.clear()
+    service.start()
+    assert [line.split(": ")[0] for line in service.said] == ["ready"]
     assert service.stop() == 0
     _insist_nothing_left(service)
 

@@ -20,10 +20,12 @@ from typing import Final
 
 import structlog
 
-from merchant_wallet import logs, postgres
+from merchant_wallet import db, logs, postgres
 from merchant_wallet.app import require_supported, settle_master_key
+from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
 from merchant_wallet.migrate import migrate
+from merchant_wallet.operators.first import ensure_first
 from merchant_wallet.settings import Settings
 from merchant_wallet.signers import require_signer
 from merchant_wallet.whereabouts import remove_note, write_note
@@ -135,6 +137,7 @@ class Household:
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
         self._noted = False
+        self._made_first = False
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Begin to stop; a signal handler."""
@@ -158,10 +161,20 @@ class Household:
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
         asyncio.run(settle_master_key(self._settings, url))
+        asyncio.run(self._make_first_operator(url))
         self._environment["WALLET_DATABASE_URL"] = url
         self._leave_note()
         for child in self._children:
             child.start(self._environment_of(child), self._read_fd)
+
+    async def _make_first_operator(self, url: str) -> None:
+        """Where there is no operator yet, make one and say how to sign in, this once."""
+        async with await db.connect(url) as connection:
+            made = await ensure_first(connection, now_ms())
+        if made is not None:
+            self._made_first = True
+            self._say(f"operator: {made.operator.name}")
+            self._say(f"password: {made.password}")
 
     def _environment_of(self, child: Child) -> Mapping[str, str]:
         kept_back = WORKERS_ALONE if child.side == "serve" else ()
@@ -189,6 +202,8 @@ class Household:
             if self._ready != set(SIDES):
                 self._ready.add(side)
                 if self._ready == set(SIDES):
+                    if self._made_first:
+                        self._say(f"console: {self._settings.public_url or self._address}/console")
                     self._say(f"{READY_PREFIX}{self._address}")
 
     def _judge_failure(self, sentence: str) -> None:
@@ -227,7 +242,8 @@ class Household:
 def run_up(settings: Settings, say: Say, progress: Say) -> int:
     """Run the whole service until SIGTERM or SIGINT; gives the exit status.
 
-    `say` gets the line `ready: http://HOST:PORT`, `progress` what happens until then. Raises ConfigError,
+    `say` gets the line `ready: http://HOST:PORT`, and before it, where there was no operator yet, the name
+    and the password of the first; `progress` gets what happens until then. Raises ConfigError,
     postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError, psycopg.OperationalError.
     """
     require_supported(settings)

@@ -143,7 +143,9 @@ class Wallet:
         command = UserToMerchant(self._order_id(), ext_user_id, "KFB", units, fee_rate_e8, False)
         return self.submit(merchant_id, command)
 
-    def order(self, merchant_id: int, amount: str, approval_limit: str = "0") -> int:
+    def order(
+        self, merchant_id: int, amount: str, approval_limit: str = "0", second_limit: str = "100000"
+    ) -> int:
         """A withdrawal order; by default it waits for approval. Gives its orderId."""
         command = CreateWithdrawal(
             mc_order_id=self._order_id(),
@@ -157,6 +159,7 @@ class Wallet:
             daily_limit_units=None,
             allowed=True,
             deadline_after_ms=HOUR_MS,
+            second_limit_units=parse_units(second_limit),
         )
         made = self.submit(merchant_id, command)
         assert isinstance(made, Withdrawal)

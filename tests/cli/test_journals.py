@@ -11,13 +11,12 @@ import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
 from merchant_wallet.app import make_base
-from merchant_wallet.book.checkpoints import write_checkpoints
+from merchant_wallet.book.checkpoints import CHECKPOINT_KEY, write_checkpoints
 from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.config import load_settings
 from merchant_wallet.db import connect
-from merchant_wallet.worker import CHECKPOINT_KEY
 
 NOV_21_MS = 1_763_683_200_000
 

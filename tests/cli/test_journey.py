@@ -51,8 +51,8 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     assert up.stdout is not None
     with up.stdout:
         try:
-            line = up.stdout.readline()
-            assert line.startswith(f"{READY}http://127.0.0.1:"), (tmp_path / "up.log").read_text()
+            said = [up.stdout.readline() for _ in ("operator", "password", "console", "ready")]
+            assert said[-1].startswith(f"{READY}http://127.0.0.1:"), (tmp_path / "up.log").read_text()
             yield Terminal(folder)
         finally:
             up.send_signal(signal.SIGTERM)

@@ -68,6 +68,9 @@ def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
     running = start(wallet, "up")
     note = wallet.folder / NOTE_FILE
     try:
+        assert first_line(running) == "operator: admin"
+        assert first_line(running).startswith("password: ")
+        assert first_line(running).endswith("/console")
         assert first_line(running).startswith("ready: ")
         assert stat.S_IMODE(note.stat().st_mode) == 0o600
         told = wallet.variables

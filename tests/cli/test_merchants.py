@@ -61,6 +61,15 @@ def test_an_allow_list_is_replaced_and_none_empties_it(wallet: Wallet) -> None:
     assert wallet.ask(*set_shop, "--allow-address", "none")["allowedAddresses"] == []
 
 
+def test_the_pages_that_may_frame_the_wallet_page_are_a_list_too(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    set_shop = ("merchant", "set", "Shop", "--frame-origin")
+    origins = ["http://localhost:5173", "https://shop.example"]
+    assert wallet.ask(*set_shop, origins[1], "--frame-origin", origins[0])["frameOrigins"] == origins
+    assert "frame-origins must be" in wallet.refuse(*set_shop, "https://shop.example/page")
+    assert wallet.ask(*set_shop, "none")["frameOrigins"] == []
+
+
 def test_operations_are_switched_off_and_on_one_by_one(wallet: Wallet) -> None:
     wallet.open_merchant()
     set_shop = ("merchant", "set", "Shop")

@@ -1,11 +1,12 @@
 """`withdrawals` and `fees`: an order's way past the operator, and what the platform earns."""
 
 import json
+import re
 
 import pytest
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.book.commands import Fail, TakeUp
+from merchant_wallet.book.commands import Approve, Fail, TakeUp
 from merchant_wallet.ids import MAX_ID
 
 FEE_FACTS = "select facts::text from entry where kind = 'fee_withdraw' order by entry_id"
@@ -30,6 +31,23 @@ def test_an_order_that_waits_is_listed_and_approved(wallet: Wallet) -> None:
     assert (approved["txnStatus"], approved["status"]) == ("0", "pending")
     again = wallet.ask("withdrawals", "approve", "Shop", order_id)
     assert again == approved
+
+
+def test_above_the_second_limit_the_first_yes_says_that_another_person_must_follow(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "40", second_limit="39.99")
+    said = wallet.run("withdrawals", "approve", order_id)
+    assert f"Order {order_id} has 1 of 2 approvals: another person must approve it too" in said.stderr
+    assert re.search(r"^approvals +1 of 2$", said.stdout, re.M)
+    first = wallet.ask("withdrawals", "show", order_id)
+    assert first["approvals"] == {"given": 1, "needed": 2}
+    assert first["firstApprovedBy"].startswith("cli:")
+    assert (first["approvedBy"], first["approvedMs"], first["txnStatus"]) == (None, None, "0")
+    assert "you have approved this order already" in wallet.refuse("withdrawals", "approve", order_id)
+    wallet.submit(merchant_id, Approve(order_id, "operator:bob"))
+    both = wallet.ask("withdrawals", "approve", order_id)
+    assert (both["approvals"], both["approvedBy"]) == ({"given": 2, "needed": 2}, "operator:bob")
+    assert both["firstApprovedBy"] == first["firstApprovedBy"]
 
 
 def test_an_order_is_cancelled_and_its_amount_comes_back(wallet: Wallet) -> None:

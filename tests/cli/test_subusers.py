@@ -1,9 +1,31 @@
-"""`sub-users`: finding them, and what they let the merchant debit."""
+"""`sub-users`: finding them, what they let the merchant debit, and their PIN."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.book.outcomes import DEBIT_LIMIT, DEBITS_PAUSED, Transferred
+from merchant_wallet.book.commands import UserToMerchant
+from merchant_wallet.book.outcomes import DEBIT_LIMIT, DEBITS_PAUSED, PIN_REQUIRED, Outcome, Transferred
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.addresses import to_eip55, to_tron
+from merchant_wallet.clock import now_ms
+from merchant_wallet.db import connect
+from merchant_wallet.subusers.controls import Connection
+from merchant_wallet.subusers.pins import PinLocked, PinWrong, check, set_first
+
+Result = TypeVar("Result")
+
+
+def on_database(wallet: Wallet, ask: Callable[[Connection], Coroutine[Any, Any, Result]]) -> Result:
+    """Ask something over a connection of its own, as the wallet page does."""
+
+    async def run() -> Result:
+        async with await connect(wallet.url) as conn:
+            return await ask(conn)
+
+    return asyncio.run(run())
 
 
 def open_shop(wallet: Wallet) -> int:
@@ -45,6 +67,50 @@ def test_a_change_of_nothing_or_to_nonsense_is_refused(wallet: Wallet) -> None:
     set_player = ("sub-users", "set", "Shop", "player-7")
     assert "Nothing to change" in wallet.refuse(*set_player, status=2)
     assert "--limit-day" in wallet.refuse(*set_player, "--limit-day", "much")
+
+
+def test_a_sub_user_without_a_pin_any_more_is_not_debited_where_one_is_needed(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    user = wallet.register(merchant_id, "player-7")
+    wallet.pay_user(merchant_id, user, "50")
+    before_ms = now_ms()
+
+    def debit(order: str) -> Outcome:
+        return wallet.submit(merchant_id, UserToMerchant(order, "player-7", "KFB", 10**6, 0, True))
+
+    assert debit("d1") == PIN_REQUIRED
+    shown = wallet.ask("sub-users", "show", "Shop", "player-7")
+    assert (shown["hasPin"], shown["pinSetMs"], shown["pinLockedUntilMs"]) == (False, None, None)
+    on_database(wallet, lambda conn: set_first(conn, merchant_id, user.user_id, "194728", before_ms))
+    shown = wallet.ask("sub-users", "show", "Shop", "player-7")
+    assert (shown["hasPin"], shown["pinSetMs"], shown["pinLockedUntilMs"]) == (True, before_ms, None)
+    assert isinstance(debit("d1"), Transferred)
+    reset = wallet.ask("sub-users", "reset-pin", "Shop", "player-7")
+    assert reset == {"userId": user.user_id, "extUserId": "player-7", "hadPin": True}
+    assert debit("d2") == PIN_REQUIRED
+    assert wallet.ask("sub-users", "reset-pin", "Shop", "player-7")["hadPin"] is False
+    assert "no sub-user" in wallet.refuse("sub-users", "reset-pin", "Shop", "player-8")
+
+
+def test_a_locked_pin_is_shown_until_it_is_reset(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    user_id = wallet.register(merchant_id, "player-7").user_id
+    at_ms = now_ms()
+
+    async def guess_until_locked(conn: Connection) -> int:
+        await set_first(conn, merchant_id, user_id, "194728", at_ms)
+        while True:
+            try:
+                await check(conn, merchant_id, user_id, "830164", at_ms + DAY_MS)
+            except PinWrong:
+                continue
+            except PinLocked as locked:
+                return locked.until_ms
+
+    until_ms = on_database(wallet, guess_until_locked)
+    assert wallet.ask("sub-users", "show", "Shop", "player-7")["pinLockedUntilMs"] == until_ms
+    wallet.ask("sub-users", "reset-pin", "Shop", "player-7")
+    assert wallet.ask("sub-users", "show", "Shop", "player-7")["pinLockedUntilMs"] is None
 
 
 def test_sub_users_are_listed_page_by_page_and_found(wallet: Wallet) -> None:

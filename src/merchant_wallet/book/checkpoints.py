@@ -24,6 +24,8 @@ from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
 INTERVAL_MS: Final = 60_000
+CHECKPOINT_KEY: Final = "checkpoint"
+"""What the key that signs checkpoints is derived under."""
 LINES_AT_ONCE: Final = 1000
 # Longer than any checkpoint, so that a file of another kind is not read into memory as one line.
 MAX_LINE_BYTES: Final = 1024
@@ -85,15 +87,20 @@ async def write_checkpoints(
 
 def _append_moved(key: bytes, directory: Path, heads: Sequence[Checkpoint], interval_ms: int) -> int:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return sum([_append(key, _file_of(directory, head.merchant_id), head, interval_ms) for head in heads])
+    return sum(
+        [append_checkpoint(key, _file_of(directory, head.merchant_id), head, interval_ms) for head in heads]
+    )
 
 
 def _file_of(directory: Path, merchant_id: int) -> Path:
     return directory / f"{merchant_id}.jsonl"
 
 
-def _append(key: bytes, path: Path, head: Checkpoint, interval_ms: int) -> bool:
-    """Append one checkpoint if it is due, and see it onto the disk."""
+def append_checkpoint(key: bytes, path: Path, head: Checkpoint, interval_ms: int) -> bool:
+    """Append one checkpoint to a file if it is due, and see it onto the disk; gives whether it was.
+
+    Raises OSError.
+    """
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -127,12 +134,13 @@ def _read_last(key: bytes, file: int, size: int) -> tuple[int, Checkpoint | None
         # Nothing but a torn first line, or no file of ours: then nothing may be cut off.
         return (0 if not start else size), None
     line = tail[tail.rfind(b"\n", 0, end - 1) + 1 : end]
-    checkpoint = _decode(line)
+    checkpoint = decode_checkpoint(line)
     signed = checkpoint is not None and is_signed(key, checkpoint)
     return start + end, checkpoint if signed else None
 
 
-def _decode(line: bytes) -> Checkpoint | None:
+def decode_checkpoint(line: bytes) -> Checkpoint | None:
+    """The checkpoint on a line, None for a line of another form."""
     try:
         return msgspec.json.decode(line, type=Checkpoint)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -161,8 +169,8 @@ async def check_checkpoints(
     checked, offset, last_count = 0, 0, 0
     path = _file_of(directory, merchant_id)
     while True:
-        lines, offset, torn = await asyncio.to_thread(_read_lines, path, offset)
-        checkpoints = [_decode(line) for line in lines]
+        lines, offset, torn = await asyncio.to_thread(read_lines, path, offset)
+        checkpoints = [decode_checkpoint(line) for line in lines]
         entry_ids = [c.last_entry_id for c in checkpoints if c is not None]
         where = {"merchant_id": merchant_id, "entry_ids": entry_ids}
         found = await (await conn.execute(QUERIES["read_hashes"].text, where)).fetchall()
@@ -177,7 +185,7 @@ async def check_checkpoints(
             return CheckpointReport(checked, torn, None)
 
 
-def _read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
+def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
     """Whole lines from an offset on, where the next begins, and whether a torn line follows."""
     lines: list[bytes] = []
     if not path.exists():

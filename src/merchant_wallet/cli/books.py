@@ -82,7 +82,9 @@ def _adjust(
         if signed_units > 0 and found.currency_mode == "USDT" != currency:
             raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
         command = Adjust(currency, signed_units, reason, name_actor(), sub_user)
-        adjusted = await session.ask(found.merchant_id, command)
+        action = "book.credit" if signed_units > 0 else "book.debit"
+        subject = f"sub-user {sub_user}" if sub_user is not None else f"merchant {found.merchant_id}"
+        adjusted = await session.ask(found.merchant_id, command, action, subject)
         assert isinstance(adjusted, Adjusted)
         return {
             "merchantId": found.merchant_id,

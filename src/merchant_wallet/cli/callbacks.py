@@ -1,6 +1,7 @@
 """`callbacks`: what merchants are told, every attempt to tell them, and what an operator decides about it."""
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
+ALL: Final = "all callbacks"
 STATES: Final = ("due", "delivered", "parked", "paused")
 LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
 ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
@@ -133,9 +135,15 @@ def resend(
 
         if event is None:
             merchant_id = (await session.find(parked_of or "")).merchant_id
-            return {"resent": await outbox.send_parked_again(session.conn, merchant_id)}
-        if not await outbox.send_again(session.conn, await _find_book(session, event), event):
-            raise _unknown(event)
+            async with session.conn.transaction():
+                resent = {"resent": await outbox.send_parked_again(session.conn, merchant_id)}
+                await _record(session, "resend", merchant_id, "all that are parked", resent)
+            return resent
+        merchant_id = await _find_book(session, event)
+        async with session.conn.transaction():
+            if not await outbox.send_again(session.conn, merchant_id, event):
+                raise _unknown(event)
+            await _record(session, "resend", merchant_id, event, {"resent": 1})
         return {"resent": 1}
 
     document = run(data, act)
@@ -164,9 +172,9 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
         merchant_id = (await session.find(what)).merchant_id
         if not await outbox.pause_merchant(session.conn, merchant_id, name_actor(), now_ms()):
             raise Failure(f"Callbacks to merchant {merchant_id} were paused before, nothing was changed.")
-        return {"merchantId": merchant_id, "paused": "all callbacks"}
+        return {"merchantId": merchant_id, "paused": ALL}
 
-    terminal.print_answer(run(data, act), as_json)
+    terminal.print_answer(_change(data, "pause", "paused", act), as_json)
 
 
 @app.command()
@@ -190,9 +198,27 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
         merchant_id = (await session.find(what)).merchant_id
         if not await outbox.resume_merchant(session.conn, merchant_id):
             raise Failure(f"Callbacks to merchant {merchant_id} were not paused, nothing was changed.")
-        return {"merchantId": merchant_id, "resumed": "all callbacks"}
+        return {"merchantId": merchant_id, "resumed": ALL}
 
-    terminal.print_answer(run(data, act), as_json)
+    terminal.print_answer(_change(data, "resume", "resumed", act), as_json)
+
+
+def _change(
+    data: DataOption, what: str, name: str, act: Callable[[Session], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
+    """Change and note it, both or none; the answer's member `name` says which callbacks it is about."""
+
+    async def both(session: Session) -> dict[str, Any]:
+        async with session.conn.transaction():
+            answer = await act(session)
+            await _record(session, what, answer["merchantId"], answer[name], {name: True})
+        return answer
+
+    return run(data, both)
+
+
+async def _record(session: Session, what: str, merchant_id: int, which: str, after: dict[str, Any]) -> None:
+    await session.record(f"callback.{what}", f"callback {which}", merchant_id=merchant_id, after=after)
 
 
 def _is_event(text: str) -> bool:

@@ -182,8 +182,12 @@ def rescan(
             await line.close()
         if block is None:
             raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
-        if not await sightings.rewind_cursor(session.conn, chain, block, now_ms()):
-            raise Failure(f"{chain} was not read up to block {first - 1} yet, so nothing was left out there.")
+        async with session.conn.transaction():
+            if not await sightings.rewind_cursor(session.conn, chain, block, now_ms()):
+                raise Failure(
+                    f"{chain} was not read up to block {first - 1} yet, so nothing was left out there."
+                )
+            await session.record("deposits.rescan", f"chain {chain}", after={"firstBlock": first})
         return {"chainType": chain, "firstBlock": first}
 
     terminal.print_answer(run(data, act), as_json)
@@ -221,7 +225,9 @@ def simulate(
             raise Failure(f"ADDRESS: {error}.") from None
         if units == 0:
             raise Failure("AMOUNT: nothing can't arrive.")
-        arrival = await add_arrival(session.conn, chain, SENDER, recipient, units, now_ms())
+        async with session.conn.transaction():
+            arrival = await add_arrival(session.conn, chain, SENDER, recipient, units, now_ms())
+            await session.record("deposits.simulate", f"address {address}", after={"amount": amount})
         return {
             "chainType": chain,
             "txHash": name_transaction(chain, arrival.block_number),

@@ -85,6 +85,8 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.merchants.pool import PoolEmpty
     from merchant_wallet.merchants.records import SettingRefused
     from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
+    from merchant_wallet.operators.passwords import PasswordRefused
+    from merchant_wallet.operators.records import OperatorRefused, OperatorUnknown
     from merchant_wallet.subusers.controls import SubUserUnknown
 
     if isinstance(error, Refused):
@@ -97,6 +99,9 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | RangesExhausted
         | SecretRefused
         | SubUserUnknown
+        | OperatorUnknown
+        | OperatorRefused
+        | PasswordRefused
         | PoolEmpty
     )
     return Failure(str(error)) if isinstance(error, known) else None

@@ -78,7 +78,7 @@ def withdraw(
 
         merchant_id = (await session.find(merchant)).merchant_id
         command = WithdrawFees(currency, amount_units, reason, name_actor())
-        adjusted = await session.ask(merchant_id, command)
+        adjusted = await session.ask(merchant_id, command, "fees.withdraw", f"merchant {merchant_id}")
         assert isinstance(adjusted, Adjusted)
         return {
             "merchantId": merchant_id,

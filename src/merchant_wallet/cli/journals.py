@@ -166,8 +166,8 @@ def verify(
 
 
 async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
+    from merchant_wallet.book.checkpoints import CHECKPOINT_KEY
     from merchant_wallet.book.verify import verify_all, verify_book
-    from merchant_wallet.worker import CHECKPOINT_KEY
 
     base = await session.open_base()
     where: dict[str, Any] = {

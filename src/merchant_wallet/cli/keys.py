@@ -239,7 +239,10 @@ async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
     progress = terminal.Progress()
     accounts = keystore.derive_accounts(edges[-1].account_no + 1 if edges else 0, count)
     for done, batch in enumerate(_in_batches(accounts)):
-        await pool.add(session.conn, batch)
+        async with session.conn.transaction():
+            await pool.add(session.conn, batch)
+            added = {"from": batch[0][0], "upTo": batch[-1][0]}
+            await session.record("keys.derive", "accounts for merchants", after=added)
         progress.tell(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
     progress.end()
     return count

@@ -31,7 +31,8 @@ def up(
 ) -> None:
     """Run everything: database, web side and workers, until Ctrl-C or SIGTERM.
 
-    Without WALLET_DATABASE_URL it starts a PostgreSQL of its own in the data folder. Prints
+    Without WALLET_DATABASE_URL it starts a PostgreSQL of its own in the data folder. The very first start
+    makes the first operator and prints its name, its password and the console's address, this once. Prints
     `ready: http://HOST:PORT` once requests are answered.
 
     \b

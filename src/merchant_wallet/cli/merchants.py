@@ -10,16 +10,18 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
+from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
-from merchant_wallet.cli.session import Session, run
+from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
     from merchant_wallet.merchants.records import Merchant
     from merchant_wallet.merchants.store import Change
 
 app = typer.Typer(help="Open merchants, change their settings, rotate their secrets.", no_args_is_help=True)
+app.add_typer(access)
 
-KEPT_ONCE = "Keep the secrets now: they are shown this once."
 FROM_NOW_ON = "Holds from the next request on."
 LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")
 
@@ -54,15 +56,18 @@ def create(
         if others := await store.list_merchants(session.conn):
             # Raises WrongMasterKey rather than seal secrets that the service could never open.
             await store.load(session.conn, keyring, others[-1].merchant_id)
-        made = await store.create(
-            session.conn,
-            keyring,
-            name,
-            # Outside the sandbox no command holds a seed: the accounts were derived ahead.
-            seed=keyring.sandbox_seed() if base.settings.sandbox else None,
-            at_ms=now_ms(),
-            settings={"currency-mode": currency_mode},
-        )
+        async with session.conn.transaction():
+            made = await store.create(
+                session.conn,
+                keyring,
+                name,
+                # Outside the sandbox no command holds a seed: the accounts were derived ahead.
+                seed=keyring.sandbox_seed() if base.settings.sandbox else None,
+                at_ms=now_ms(),
+                settings={"currency-mode": currency_mode},
+            )
+            opened = {"name": made.merchant.name, "currencyMode": currency_mode}
+            await record_change(session, "create", made.merchant.merchant_id, None, opened)
         return {
             "merchantId": made.merchant.merchant_id,
             "appKey": made.merchant.app_key,
@@ -139,6 +144,10 @@ def set_(
         str | None,
         typer.Option(metavar="AMOUNT", help="Withdrawals above this wait for an operator's approval."),
     ] = None,
+    second_approval_limit: Annotated[
+        str | None,
+        typer.Option(metavar="AMOUNT", help="Withdrawals above this need two different people's approval."),
+    ] = None,
     daily_limit: Annotated[
         str | None, typer.Option(metavar="AMOUNT", help="Withdrawals per UTC day; none removes the limit.")
     ] = None,
@@ -177,6 +186,13 @@ def set_(
         str | None,
         typer.Option(metavar="URL", help="Where the merchant is told of deposits; none: nowhere."),
     ] = None,
+    frame_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Whose pages may frame the wallet page; repeat it. Replaces the list; none: nobody's.",
+        ),
+    ] = None,
     disable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch an operation off; repeat it.")
     ] = None,
@@ -200,6 +216,7 @@ def set_(
         "withdraw-fee-rate": withdraw_fee_rate,
         "withdraw-fee-min": withdraw_fee_min,
         "approval-limit": approval_limit,
+        "second-approval-limit": second_approval_limit,
         "daily-limit": daily_limit,
         "rate-limit": rate_limit,
         "deposit-notify-url": deposit_notify_url,
@@ -208,6 +225,7 @@ def set_(
         "require-pin": _switch(require_pin),
         "networks": " ".join(allow_network) if allow_network else None,
         "allowed-addresses": " ".join(allow_address) if allow_address else None,
+        "frame-origins": " ".join(frame_origin) if frame_origin else None,
     }
     typed = {name: text for name, text in texts.items() if text is not None}
     off, on = set(disable or ()), set(enable or ())
@@ -218,7 +236,9 @@ def set_(
 
     async def act(session: Session) -> "Change":
         if deposit_notify_url is not None:
-            _require_scheme(deposit_notify_url, sandbox=session.settings.sandbox)
+            _require_scheme("deposit-notify-url", deposit_notify_url, sandbox=session.settings.sandbox)
+        for origin in " ".join(frame_origin or ()).replace(",", " ").split():
+            _require_scheme("frame-origins", origin, sandbox=session.settings.sandbox)
         found = await session.find(merchant)
         return await _change(session, found.merchant_id, typed, off, on)
 
@@ -229,9 +249,9 @@ def set_(
         _print_change(change)
 
 
-def _require_scheme(url: str, *, sandbox: bool) -> None:
+def _require_scheme(name: str, url: str, *, sandbox: bool) -> None:
     if not sandbox and url.lower().startswith("http:"):
-        raise Failure("deposit-notify-url must begin with https:// outside the sandbox.", REFUSED)
+        raise Failure(f"{name} must begin with https:// outside the sandbox.", REFUSED)
 
 
 def _switch(on: bool | None) -> str | None:
@@ -255,6 +275,7 @@ async def _change(
             disabled = (before.disabled_operations | off) - on
             typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
         after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
+        await record_change(session, "set", merchant_id, *tell_changes(describe(before), describe(after)))
     return Change(before, after)
 
 
@@ -266,86 +287,6 @@ def _print_change(change: "Change") -> None:
     for name in changed:
         typer.echo(f"{name}: {before[name]} -> {after[name]}")
     terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
-
-
-@app.command()
-def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Refuse a merchant's requests from the next one on; orders being paid go on.
-
-    \b
-    Example:
-      merchant-wallet merchant suspend Shop
-    """
-    _set_status(merchant, data, as_json, suspended=True)
-
-
-@app.command()
-def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Take a suspended merchant's requests again.
-
-    \b
-    Example:
-      merchant-wallet merchant resume Shop
-    """
-    _set_status(merchant, data, as_json, suspended=False)
-
-
-def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bool) -> None:
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.merchants import records, store
-
-        merchant_id = (await session.find(merchant)).merchant_id
-        change = store.suspend if suspended else store.resume
-        changed = await change(session.conn, merchant_id)
-        status = records.SUSPENDED if suspended else records.ACTIVE
-        return {"merchantId": merchant_id, "status": status, "changed": changed}
-
-    terminal.print_answer(run(data, act), as_json)
-
-
-@app.command("rotate-secret")
-def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Make a second secret and print it, this once; the first stays good until it is retired.
-
-    \b
-    Examples:
-      merchant-wallet merchant rotate-secret Shop
-      merchant-wallet merchant retire-secret Shop     (once the merchant signs with the new one)
-    """
-
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.merchants import store
-
-        found = await session.find(merchant)
-        keyring = (await session.open_base()).keyring
-        # Raises WrongMasterKey rather than seal a secret that the service could never open.
-        await store.load(session.conn, keyring, found.merchant_id)
-        secret = await store.rotate_secret(session.conn, keyring, found.merchant_id, at_ms=now_ms())
-        return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
-
-    terminal.print_answer(run(data, act), as_json)
-    terminal.note(KEPT_ONCE)
-
-
-@app.command("retire-secret")
-def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Retire the older of two secrets: from the next request on it signs nothing.
-
-    \b
-    Example:
-      merchant-wallet merchant retire-secret Shop
-    """
-
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.merchants import store
-
-        merchant_id = (await session.find(merchant)).merchant_id
-        number = await store.retire_secret(session.conn, merchant_id, at_ms=now_ms())
-        return {"merchantId": merchant_id, "retiredSecretNo": number}
-
-    terminal.print_answer(run(data, act), as_json)
 
 
 def describe(merchant: "Merchant") -> dict[str, Any]:
@@ -366,6 +307,7 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "withdrawFeeRate": format_rate(merchant.withdraw_fee_rate_e8),
         "withdrawFeeMin": format_units(merchant.withdraw_fee_min_units),
         "approvalLimit": format_units(merchant.approval_limit_units),
+        "secondApprovalLimit": format_units(merchant.second_approval_limit_units),
         "dailyLimit": None if daily is None else format_units(daily),
         "rateLimit": merchant.rate_limit,
         "depositAddress": to_eip55(address_of_merchant(xpubs[ERC20])),
@@ -375,6 +317,7 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "requirePin": merchant.require_pin,
         "allowedNetworks": sorted(map(str, merchant.networks)),
         "allowedAddresses": sorted(merchant.allowed_addresses),
+        "frameOrigins": sorted(merchant.frame_origins),
         "disabledOperations": sorted(merchant.disabled_operations),
         "liveSecrets": len(merchant.secrets),
         "createdMs": merchant.created_ms,

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from merchant_wallet.cli import (
+    audit,
     books,
     callbacks,
     deposits,
@@ -20,6 +21,7 @@ from merchant_wallet.cli import (
     keys,
     lifecycle,
     merchants,
+    operators,
     rates,
     reconcile,
     signature,
@@ -83,6 +85,8 @@ for name, group in (
     ("sweep", sweep.app),
     ("callbacks", callbacks.app),
     ("reconcile", reconcile.app),
+    ("operator", operators.app),
+    ("audit", audit.app),
 ):
     app.add_typer(group, name=name)
 books.app.add_typer(journals.app)

@@ -11,6 +11,8 @@ from merchant_wallet.cli.session import Session, run
 from merchant_wallet.money import format_rate, parse_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from merchant_wallet.exchange.rates import RateLine
 
 app = typer.Typer(help="Set, pause and list exchange rates.", no_args_is_help=True)
@@ -58,9 +60,11 @@ def set_(
 
         scope = await _find_scope(session, merchant)
         max_age_ms = None if max_age is None else max_age * 1000
-        return describe(
-            await rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
-        )
+
+        def set_rate() -> "Awaitable[RateLine]":
+            return rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
+
+        return await _change(session, "set", scope, direction, set_rate)
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -124,9 +128,32 @@ def _print_paused(
         from merchant_wallet.exchange import rates
 
         scope = await _find_scope(session, merchant)
-        return describe(await rates.pause(session.conn, direction, scope, paused, at_ms=now_ms()))
+
+        def pause_rate() -> "Awaitable[RateLine]":
+            return rates.pause(session.conn, direction, scope, paused, at_ms=now_ms())
+
+        return await _change(session, "pause" if paused else "resume", scope, direction, pause_rate)
 
     terminal.print_answer(run(data, act), as_json)
+
+
+async def _change(
+    session: Session, what: str, scope: int, direction: str, act: "Callable[[], Awaitable[RateLine]]"
+) -> dict[str, Any]:
+    from merchant_wallet.exchange import rates
+
+    async with session.conn.transaction():
+        lines = await rates.list_rates(session.conn)
+        before = [line for line in lines if (line.merchant_id, line.direction) == (scope, direction)]
+        after = describe(await act())
+        await session.record(
+            f"rate.{what}",
+            f"rate {direction}",
+            merchant_id=scope or None,
+            before=describe(before[0]) if before else None,
+            after=after,
+        )
+    return after
 
 
 async def _find_scope(session: Session, merchant: str | None) -> int:

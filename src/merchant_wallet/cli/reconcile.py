@@ -152,19 +152,22 @@ def record(
         from merchant_wallet.custody import records
 
         actor = name_actor()
-        number = await records.record_treasury(
-            session.conn,
-            chain,
-            direction,
-            units,
-            tx_hash=name,
-            reason=reason,
-            actor=actor,
-            now_ms=now_ms(),
-        )
-        if number is None:
-            raise Failure("The same movement is recorded already, nothing was changed.")
-        return {"chainType": chain, "no": number, "direction": direction, "amount": amount, "txHash": name}
+        async with session.conn.transaction():
+            number = await records.record_treasury(
+                session.conn,
+                chain,
+                direction,
+                units,
+                tx_hash=name,
+                reason=reason,
+                actor=actor,
+                now_ms=now_ms(),
+            )
+            if number is None:
+                raise Failure("The same movement is recorded already, nothing was changed.")
+            movement = {"no": number, "direction": direction, "amount": amount, "txHash": name}
+            await session.record("treasury.record", f"chain {chain}", after={**movement, "reason": reason})
+        return {"chainType": chain, **movement}
 
     terminal.print_answer(run(data, act), as_json)
 

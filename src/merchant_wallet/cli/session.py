@@ -11,7 +11,7 @@ import dataclasses
 import os
 import pwd
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from merchant_wallet.merchants.store import MerchantRef
 
 T = TypeVar("T")
+
+SOURCE = "terminal"
+"""Where changes that commands make come from, as the audit log keeps it."""
+TOLD = {
+    "entry_id": "entryId",
+    "status": "txnStatus",
+    "first_approved_by": "firstApprovedBy",
+    "approved_by": "approvedBy",
+}
+"""What of a book's outcome the audit log keeps, and as what."""
 
 
 def read_settings(data: Path | None, **typed: Any) -> Settings:
@@ -105,32 +115,85 @@ class Session:
 
         return await store.find(self.conn, text)
 
-    async def ask(self, merchant_id: int, command: "Command") -> "Outcome":
+    async def record(
+        self,
+        action: str,
+        subject: str,
+        *,
+        merchant_id: int | None = None,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Append to the audit log what the one at the terminal changed; last in the change's transaction."""
+        from merchant_wallet.audit import records
+        from merchant_wallet.clock import now_ms
+
+        await records.append(
+            self.conn,
+            actor=name_actor(),
+            action=action,
+            subject=subject,
+            merchant_id=merchant_id,
+            before=before,
+            after=after,
+            source=SOURCE,
+            at_ms=now_ms(),
+        )
+
+    async def ask(self, merchant_id: int, command: "Command", action: str, subject: str) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed.
 
+        The book commits by itself, so the audit log has an entry that says what is asked, written before, and
+        one that says what came of it. Where the second is missing, the command ended without knowing.
         Raises Refused for the book's refusal, Unavailable, Fault.
         """
+        import msgspec
+
+        from merchant_wallet.codes import Refusal, Refused
+
+        base = await self.open_base()
+        told: Any = msgspec.to_builtins(command)
+        await self.record(f"{action}.asked", subject, merchant_id=merchant_id, after=told)
+        outcome = await self._submit(base, merchant_id, command)
+        if isinstance(outcome, Refusal):
+            refused = {"refused": outcome.code, "reason": outcome.msg}
+            await self.record(f"{action}.refused", subject, merchant_id=merchant_id, after=refused)
+            raise Refused(outcome)
+        done = {"done": True, **tell_outcome(outcome)}
+        await self.record(action, subject, merchant_id=merchant_id, after=done)
+        return outcome
+
+    async def _submit(self, base: "Base", merchant_id: int, command: "Command") -> "Outcome":
         from merchant_wallet import logs
         from merchant_wallet.app import make_writer
         from merchant_wallet.book.commands import Submission
         from merchant_wallet.book.state import DAY_MS
         from merchant_wallet.clock import now_ms
-        from merchant_wallet.codes import Refusal, Refused
         from merchant_wallet.upkeep import ensure_nonce_partitions
 
         # The writer's warnings must not mix with the answer on standard output.
         logs.set_up("warning", self.settings.log_format)
-        writer = make_writer(await self.open_base(), connections=1)
+        writer = make_writer(base, connections=1)
         # Each batch notes its id there, and a database that nobody serves yet has no place for today's.
         await ensure_nonce_partitions(self.conn, now_ms() // DAY_MS)
         await writer.open()
         try:
-            outcome = await writer.submit(merchant_id, Submission(command))
+            return await writer.submit(merchant_id, Submission(command))
         finally:
             await writer.close()
-        if isinstance(outcome, Refusal):
-            raise Refused(outcome)
-        return outcome
+
+
+def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
+    """What the audit log keeps of an outcome; of an approval also whose word it was: it may be another's."""
+    return {told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None}
+
+
+def tell_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What differs between two descriptions, as it was and as it is."""
+    changed = [name for name in after if after[name] != before.get(name)]
+    return {name: before.get(name) for name in changed}, {name: after[name] for name in changed}
 
 
 def has_master_key(settings: Settings) -> bool:

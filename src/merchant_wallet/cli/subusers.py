@@ -1,4 +1,4 @@
-"""`sub-users`: finding a merchant's sub-users and changing what they let the merchant debit."""
+"""`sub-users`: finding a merchant's sub-users, changing what they let it debit, taking a PIN away."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,12 +7,12 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, read_limit
-from merchant_wallet.cli.session import Session, run
+from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
     from merchant_wallet.subusers.controls import SubUserLine
 
-app = typer.Typer(help="Find sub-users, pause or limit debits from them.", no_args_is_help=True)
+app = typer.Typer(help="Find sub-users, pause or limit debits from them, reset a PIN.", no_args_is_help=True)
 
 LIST_COLUMNS = ("userId", "extUserId", "currency", "balance", "paused", "limitDebit", "limitDay", "address")
 
@@ -106,19 +106,60 @@ def set_(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.subusers.controls import UNCHANGED, set_controls
+        from merchant_wallet.subusers.controls import show as read
 
         merchant_id = (await session.find(merchant)).merchant_id
-        changed = await set_controls(
-            session.conn,
-            merchant_id,
-            ext,
-            paused=paused,
-            limit_debit_units=UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit"),
-            limit_day_units=UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day"),
-        )
-        return describe(changed)
+        debit = UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit")
+        day = UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day")
+        async with session.conn.transaction():
+            before = describe(await read(session.conn, merchant_id, ext))
+            changed = await set_controls(
+                session.conn,
+                merchant_id,
+                ext,
+                paused=paused,
+                limit_debit_units=debit,
+                limit_day_units=day,
+            )
+            after = describe(changed)
+            told = tell_changes(_controls(before), _controls(after))
+            await session.record(
+                "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]
+            )
+        return after
 
     terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("reset-pin")
+def reset_pin(
+    merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Take a sub-user's PIN away, with its lock and the page's sessions: the next link may set a new one.
+
+    \b
+    Example:
+      merchant-wallet sub-users reset-pin Shop player-7
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.subusers import controls, pins
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        async with session.conn.transaction():
+            was_set = await pins.reset(session.conn, merchant_id, ext)
+            told = {"hadPin": was_set}
+            await session.record(
+                "sub_user.reset_pin", f"sub-user {ext}", merchant_id=merchant_id, before=told
+            )
+        shown = await controls.show(session.conn, merchant_id, ext)
+        return {"userId": shown.user_id, "extUserId": shown.ext_user_id, "hadPin": was_set}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+def _controls(described: dict[str, Any]) -> dict[str, Any]:
+    return {name: described[name] for name in ("paused", "limitDebit", "limitDay")}
 
 
 def describe(line: "SubUserLine") -> dict[str, Any]:
@@ -131,7 +172,8 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
     def limit(units: int | None) -> str | None:
         return None if units is None else format_units(units)
 
-    is_today = line.day == now_ms() // DAY_MS
+    at_ms = now_ms()
+    is_today = line.day == at_ms // DAY_MS
     return {
         "userId": line.user_id,
         "extUserId": line.ext_user_id,
@@ -145,5 +187,7 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
         "limitDay": limit(line.limit_day_units),
         "debitedToday": format_units(line.day_debited_units if is_today else 0),
         "hasPin": line.has_pin,
+        "pinSetMs": line.pin_set_ms,
+        "pinLockedUntilMs": line.pin_locked_until_ms if line.pin_locked_until_ms > at_ms else None,
         "createdMs": line.created_ms,
     }

@@ -186,7 +186,11 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
         watched = set()
         for name, sweeper in sweepers.items():
             watched |= {(name, sweep.sweep_id) for sweep in await store.list_open(session.conn, name)}
-            watched |= {(name, opened) for opened in await _open(session, runner, name, sweeper, again)}
+            opened = await _open(session, runner, name, sweeper, again)
+            watched |= {(name, sweep_id) for sweep_id in opened}
+            if opened:
+                told = {"sweepIds": list(opened), "again": again}
+                await session.record("sweep.run", f"chain {name}", after=told)
         if await _follow(session, runner, watched, once=once):
             terminal.note(GOES_ON)
         shown = await store.list_sweeps(session.conn, limit=MOST_SHOWN)

@@ -70,8 +70,10 @@ def freeze(
         from merchant_wallet.clock import now_ms
         from merchant_wallet.withdrawals.stops import stop_payouts
 
-        if not await stop_payouts(session.conn, chain, name_actor(), reason, now_ms()):
-            raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
+        async with session.conn.transaction():
+            if not await stop_payouts(session.conn, chain, name_actor(), reason, now_ms()):
+                raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
+            await session.record("wallet.freeze", f"wallet {chain}", after={"reason": reason})
         return await _read(session)
 
     terminal.print_list(run(data, act), "stops", STOP_COLUMNS, as_json)
@@ -93,12 +95,15 @@ def thaw(chain: ChainArgument, data: DataOption = None, as_json: JsonOption = Fa
         from merchant_wallet.withdrawals.hot_wallets import thaw_wallet
         from merchant_wallet.withdrawals.stops import list_stops, resume_payouts
 
-        thawed = await thaw_wallet(session.conn, chain)
-        for stop in await list_stops(session.conn):
-            if stop.chain == chain:
+        async with session.conn.transaction():
+            thawed = await thaw_wallet(session.conn, chain)
+            stops = [stop for stop in await list_stops(session.conn) if stop.chain == chain]
+            for stop in stops:
                 thawed |= await resume_payouts(session.conn, chain, stop.actor)
-        if not thawed:
-            raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
+            if not thawed:
+                raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
+            before = {"stops": [{"actor": stop.actor, "cause": stop.cause} for stop in stops]}
+            await session.record("wallet.thaw", f"wallet {chain}", before=before, after={"stops": []})
         return await _read(session)
 
     terminal.print_list(run(data, act), "wallets", WALLET_COLUMNS, as_json)

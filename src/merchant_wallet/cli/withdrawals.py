@@ -127,6 +127,9 @@ def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
 def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Let an order that is above the merchant's approval limit be paid.
 
+    Above the second limit two people must. You count as the name you are logged in with, here and in the
+    console.
+
     \b
     Examples:
       merchant-wallet withdrawals approve 8589934595
@@ -135,7 +138,14 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
     from merchant_wallet.book.commands import Approve
 
     named = _read_names(names)
-    _print_order(_move(named, Approve(named.order_id, name_actor()), data), as_json)
+    document = _move(named, "approve", Approve(named.order_id, name_actor()), data)
+    _print_order(document, as_json)
+    approvals = document["approvals"]
+    if approvals["given"] < approvals["needed"]:
+        terminal.note(
+            f"Order {named.order_id} has {approvals['given']} of {approvals['needed']} approvals: "
+            "another person must approve it too, before its deadline."
+        )
 
 
 @app.command()
@@ -149,7 +159,7 @@ def cancel(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     from merchant_wallet.book.commands import Cancel
 
     named = _read_names(names)
-    _print_order(_move(named, Cancel(named.order_id, name_actor()), data), as_json)
+    _print_order(_move(named, "cancel", Cancel(named.order_id, name_actor()), data), as_json)
 
 
 @app.command()
@@ -163,7 +173,7 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     from merchant_wallet.book.commands import Refund
 
     named = _read_names(names)
-    _print_order(_move(named, Refund(named.order_id), data), as_json)
+    _print_order(_move(named, "refund", Refund(named.order_id), data), as_json)
 
 
 @app.command()
@@ -181,8 +191,16 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
 
         merchant_id = await _find_book(session, named)
         await _read(session, merchant_id, named.order_id)
-        if not await payouts.thaw(session.conn, merchant_id, named.order_id):
-            raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
+        async with session.conn.transaction():
+            if not await payouts.thaw(session.conn, merchant_id, named.order_id):
+                raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
+            await session.record(
+                "withdrawal.thaw",
+                f"order {named.order_id}",
+                merchant_id=merchant_id,
+                before={"frozen": True},
+                after={"frozen": False},
+            )
         return await _read(session, merchant_id, named.order_id)
 
     _print_order(run(data, act), as_json)
@@ -218,10 +236,10 @@ async def _find_book(session: Session, named: Named) -> int:
     return merchant_id
 
 
-def _move(named: Named, command: "Command", data: DataOption) -> dict[str, Any]:
+def _move(named: Named, what: str, command: "Command", data: DataOption) -> dict[str, Any]:
     async def act(session: Session) -> dict[str, Any]:
         merchant_id = await _find_book(session, named)
-        await session.ask(merchant_id, command)
+        await session.ask(merchant_id, command, f"withdrawal.{what}", f"order {named.order_id}")
         return await _read(session, merchant_id, named.order_id)
 
     return run(data, act)
@@ -247,7 +265,9 @@ async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, 
 
 
 def _print_order(document: dict[str, Any], as_json: bool) -> None:
-    terminal.print_answer(document, as_json)
+    approvals = document["approvals"]
+    shown = {**document, "approvals": f"{approvals['given']} of {approvals['needed']}"}
+    terminal.print_answer(document if as_json else shown, as_json)
     if not as_json:
         terminal.print_table(STEP_COLUMNS, document["steps"])
         terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
@@ -255,6 +275,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
 
 def describe(shown: "WithdrawalShown") -> dict[str, Any]:
     """An order as it is printed; names that the interface has are the interface's."""
+    from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
     from merchant_wallet.money import USDT, format_rate, format_units
 
     order = shown.order
@@ -272,6 +293,8 @@ def describe(shown: "WithdrawalShown") -> dict[str, Any]:
         "notifyUrl": order.notify_url,
         "txnStatus": str(order.status),
         "status": WORDS[order.status],
+        "approvals": {"given": approvals_given(order), "needed": approvals_needed(order)},
+        "firstApprovedBy": order.first_approved_by,
         "approvedBy": shown.approved_by,
         "approvedMs": order.approved_ms,
         "deadlineMs": order.deadline_ms,

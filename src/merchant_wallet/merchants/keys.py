@@ -40,6 +40,7 @@ class Keyring:
             raise ValueError(f"a master key has {MASTER_KEY_BYTES} bytes, not {len(master_key)}")
         self._master_key = master_key
         self._seal = AESGCM(self._expand("seal:merchant-secret", 32))
+        self._seal_at = AESGCM(self._expand("seal:place", 32))
 
     def seal(self, secret: str, merchant_id: int, purpose: str, number: int) -> bytes:
         """Encrypt a merchant's secret for exactly this place: merchant, purpose (APP, CALLBACK), number."""
@@ -57,6 +58,24 @@ class Keyring:
         except InvalidTag:
             raise WrongMasterKey(
                 f"The master key does not open the {purpose} secret {number} of merchant {merchant_id}: "
+                "it is not the key this database was set up with, or the row was changed."
+            ) from None
+
+    def seal_at(self, secret: str, place: str) -> bytes:
+        """Encrypt what is no merchant's for exactly this place, such as `operator;7;totp`."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return _FORM + nonce + self._seal_at.encrypt(nonce, secret.encode(), place.encode())
+
+    def open_at(self, sealed: bytes, place: str) -> str:
+        """What was sealed at this place. Raises WrongMasterKey."""
+        form, nonce, body = sealed[:1], sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+        try:
+            if form != _FORM or len(nonce) != _NONCE_BYTES:
+                raise InvalidTag
+            return self._seal_at.decrypt(nonce, body, place.encode()).decode()
+        except InvalidTag:
+            raise WrongMasterKey(
+                f"The master key does not open what is sealed at {place}: "
                 "it is not the key this database was set up with, or the row was changed."
             ) from None
 

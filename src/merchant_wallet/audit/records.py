@@ -1,0 +1,206 @@
+"""Writing and reading the audit log.
+
+Rules: an entry is appended under the log's one lock, which is held until the caller's transaction ends:
+append last, and keep that transaction short. Numbers have no gaps; the clock never goes back. The hash covers
+the one before and a canonical form of everything else, so no two entries share a form. No secret is ever
+written: a member that is named like one may say yes or no, or which one, and nothing else.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.db import Queries
+
+Connection = AsyncConnection[Any]
+Facts = Mapping[str, Any]
+"""Plain values by name: texts, whole numbers, yes or no, nothing, and lists or mappings of those."""
+
+QUERIES: Final = Queries(Path(__file__).with_name("audit.sql"))
+FIRST_HASH: Final = bytes(32)
+"""What the first entry is chained to."""
+MAX_PAGE: Final = 500
+MAX_NO: Final = 2**63 - 1
+MAX_SUBJECT: Final = 400
+
+_SECRET_WORDS: Final = frozenset(
+    {"secret", "secrets", "password", "passphrase", "pin", "totp", "otp", "token", "seed", "recovery"}
+)
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+class FactsRefused(ValueError):
+    """What was to be written can't be: it is named like a secret or is no plain value. A fault of ours."""
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One change: `actor` did `action` to `subject` from `source`; what was so before, what is so after."""
+
+    audit_no: int
+    at_ms: int
+    actor: str
+    action: str
+    subject: str
+    merchant_id: int | None
+    source: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    hash: bytes
+
+
+async def append(
+    conn: Connection,
+    *,
+    actor: str,
+    action: str,
+    subject: str,
+    merchant_id: int | None = None,
+    before: Facts | None = None,
+    after: Facts | None = None,
+    source: str,
+    at_ms: int,
+) -> int:
+    """Append an entry and give its number; in a caller's transaction it commits with what it tells of.
+
+    The entry's moment is `at_ms`, or the last entry's where that is later. Raises FactsRefused.
+    """
+    for facts in (before, after):
+        check_facts(facts)
+    async with conn.transaction():
+        row = await (await conn.execute(QUERIES["lock_head"].text)).fetchone()
+        assert row is not None, "the migration makes the head"
+        count, head_hash, last_ms = row
+        entry = AuditEntry(
+            audit_no=count + 1,
+            at_ms=max(at_ms, last_ms),
+            actor=actor,
+            action=action,
+            # What people type may be of any length; what is logged about it is not.
+            subject=subject[:MAX_SUBJECT],
+            merchant_id=merchant_id,
+            source=source,
+            before=None if before is None else dict(before),
+            after=None if after is None else dict(after),
+            hash=b"",
+        )
+        values = msgspec.structs.asdict(entry) | {
+            "before": None if before is None else Jsonb(entry.before),
+            "after": None if after is None else Jsonb(entry.after),
+            "hash": hash_entry(bytes(head_hash), entry),
+        }
+        appended = await conn.execute(QUERIES["append"].text, values)
+        assert appended.rowcount == 1, "the head moved under its lock"
+    return entry.audit_no
+
+
+async def list_entries(
+    conn: Connection,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    merchant_id: int | None = None,
+    before_no: int | None = None,
+    limit: int = 50,
+) -> list[AuditEntry]:
+    """At most `limit` (1 to 500) entries before a number, newest first, all that were named applying.
+
+    Raises ValueError for a limit outside its bounds.
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
+    if "\0" in f"{actor}{action}":
+        # No entry has it, and the database takes no such text.
+        return []
+    name = (
+        "list_of_merchant"
+        if merchant_id is not None
+        else "list_of_actor"
+        if actor is not None
+        else "list_of_action"
+        if action is not None
+        else "list_all"
+    )
+    values = {
+        "actor": actor,
+        "action": action,
+        "merchant_id": merchant_id,
+        "before_no": MAX_NO if before_no is None else min(before_no, MAX_NO),
+        "limit": limit,
+    }
+    return await _read(conn, name, values)
+
+
+async def show(conn: Connection, audit_no: int) -> AuditEntry | None:
+    """One entry by its number, None when there is none."""
+    found = await _read(conn, "read_entry", {"audit_no": audit_no})
+    return found[0] if found else None
+
+
+def hash_entry(previous: bytes, entry: AuditEntry) -> bytes:
+    """The hash that an entry must have after the one whose hash is `previous`. Pure."""
+    return hashlib.sha256(previous + canonical(entry)).digest()
+
+
+def canonical(entry: AuditEntry) -> bytes:
+    """The one form of an entry that is hashed; the form's own version stands first. Pure.
+
+    Texts carry their length in bytes, what is not there is `-`, numbers end with `;`.
+    """
+    parts = [b"audit;1;", f"{entry.audit_no};{entry.at_ms};".encode()]
+    merchant = None if entry.merchant_id is None else str(entry.merchant_id)
+    texts = (entry.actor, entry.action, entry.subject, merchant, entry.source)
+    for text in (*texts, _as_json(entry.before), _as_json(entry.after)):
+        if text is None:
+            parts.append(b"-;")
+        else:
+            raw = text.encode()
+            parts.append(b"%d:%b;" % (len(raw), raw))
+    return b"".join(parts)
+
+
+def check_facts(facts: object) -> None:
+    """See that facts are plain and hold no secret. Raises FactsRefused. Pure."""
+    if isinstance(facts, Mapping):
+        for name, value in facts.items():
+            if not isinstance(name, str):
+                raise FactsRefused(f"A fact's name is a text, not {type(name).__name__}.")
+            _check_name(name, value)
+            check_facts(value)
+    elif isinstance(facts, list | tuple):
+        for value in facts:
+            check_facts(value)
+    elif isinstance(facts, str):
+        if "\0" in facts:
+            raise FactsRefused("A fact can't hold the character U+0000.")
+    elif facts is not None and not isinstance(facts, int):
+        # A fraction would come back from the database in another form than it was hashed in.
+        raise FactsRefused(f"A fact is a text, a whole number, yes or no, not {type(facts).__name__}.")
+
+
+def _check_name(name: str, value: object) -> None:
+    words = [word.lower() for word in _WORD.findall(name)]
+    if _SECRET_WORDS.isdisjoint(words) or value is None or isinstance(value, bool):
+        return
+    is_number_of_one = isinstance(value, int) and words[-1] in ("no", "ms", "count")
+    if not is_number_of_one:
+        raise FactsRefused(f"{name} is named like a secret, and secrets are not logged.")
+
+
+def _as_json(facts: Facts | None) -> str | None:
+    if facts is None:
+        return None
+    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+async def _read(conn: Connection, name: str, values: Mapping[str, object]) -> list[AuditEntry]:
+    async with conn.cursor(row_factory=class_row(AuditEntry)) as cursor:
+        await cursor.execute(QUERIES[name].text, values)
+        return await cursor.fetchall()

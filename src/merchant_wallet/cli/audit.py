@@ -1,0 +1,143 @@
+"""`audit`: reading the log of what was changed by whom, and verifying that nobody has changed the log."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.audit.records import AuditEntry
+    from merchant_wallet.audit.verify import AuditFault
+
+app = typer.Typer(help="Read and verify the log of what was changed by whom.", no_args_is_help=True)
+
+LIST_COLUMNS = ("auditNo", "atMs", "actor", "action", "subject", "merchantId", "source", "before", "after")
+
+
+@app.command()
+def show(
+    merchant: MerchantOption = None,
+    actor: Annotated[
+        str | None, typer.Option(metavar="ACTOR", help="Who, such as operator:ann or cli:root.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(metavar="ACTION", help="What, such as merchant.set.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=499, help="At most so many.")] = 50,
+    before: Annotated[
+        int | None, typer.Option(metavar="AUDIT_NO", min=1, help="Go on before this entry.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was changed, newest first. An action that ends with .asked was still to be decided by a book.
+
+    \b
+    Examples:
+      merchant-wallet audit show
+      merchant-wallet audit show --merchant Shop --action merchant.set
+      merchant-wallet audit show --actor operator:ann --limit 20 --before 4711
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.audit import records
+
+        merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
+        found = await records.list_entries(
+            session.conn,
+            actor=actor,
+            action=action,
+            merchant_id=merchant_id,
+            before_no=before,
+            limit=limit + 1,
+        )
+        more = len(found) > limit
+        return {
+            "entries": [describe(entry) for entry in found[:limit]],
+            "nextBefore": found[limit - 1].audit_no if more else None,
+        }
+
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+    else:
+        terminal.print_table(LIST_COLUMNS, [_flatten(entry) for entry in document["entries"]])
+    if document["nextBefore"] is not None:
+        terminal.note(f"There are more: --before {document['nextBefore']}")
+
+
+@app.command()
+def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Hash the whole log anew, and compare it with its head and with the signed checkpoints.
+
+    Exit status 1 when something is wrong; the first entry that is wrong is named. The log may be in use.
+
+    \b
+    Example:
+      merchant-wallet audit verify
+    """
+    document = run(data, _verify)
+    fault = document["fault"]
+    if as_json:
+        terminal.print_document(document)
+    else:
+        terminal.print_answer({name: document[name] for name in document if name != "fault"}, as_json)
+    if document["tornCheckpoint"]:
+        terminal.note("The last checkpoint is half written, as after a crash.")
+    if fault is not None:
+        place = "" if fault["auditNo"] is None else f" at entry {fault['auditNo']}"
+        terminal.note(f"WRONG{place}: {fault['text']}.")
+        raise typer.Exit(REFUSED)
+
+
+async def _verify(session: Session) -> dict[str, Any]:
+    from merchant_wallet.audit import checkpoints
+    from merchant_wallet.audit.verify import verify as verify_log
+    from merchant_wallet.book.checkpoints import CHECKPOINT_KEY
+
+    base = await session.open_base()
+    report = await verify_log(session.conn)
+    # Outside the snapshot, which is older than the checkpoints that were written while it was read.
+    key = base.keyring.derive(CHECKPOINT_KEY)
+    seen = await checkpoints.check_checkpoints(session.conn, key, base.checkpoint_dir)
+    fault = report.fault or seen.fault
+    return {
+        "ok": fault is None,
+        "entries": report.entries,
+        "headHash": report.head_hash.hex(),
+        "checkpoints": seen.checked,
+        "tornCheckpoint": seen.torn,
+        "fault": None if fault is None else _describe_fault(fault),
+    }
+
+
+def _describe_fault(fault: "AuditFault") -> dict[str, Any]:
+    return {"auditNo": fault.audit_no, "text": fault.text}
+
+
+def _flatten(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry for a table: what it holds before and after as one text each."""
+    texts = {
+        name: None if entry[name] is None else json.dumps(entry[name], ensure_ascii=False)
+        for name in ("before", "after")
+    }
+    return {**entry, **texts}
+
+
+def describe(entry: "AuditEntry") -> dict[str, Any]:
+    """An entry as it is printed."""
+    return {
+        "auditNo": entry.audit_no,
+        "atMs": entry.at_ms,
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject": entry.subject,
+        "merchantId": entry.merchant_id,
+        "source": entry.source,
+        "before": entry.before,
+        "after": entry.after,
+        "hash": entry.hash.hex(),
+    }

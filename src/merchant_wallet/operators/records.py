@@ -1,0 +1,241 @@
+"""Operators in the database: making, changing and listing them.
+
+Rules: each change is one transaction, or part of the caller's. An owner who is active is always left: whoever
+disables or demotes one holds the lock on all of them. Names are compared without regard to case. A password
+that was made here is given once and kept as a hash. The moment is handed in.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
+from psycopg.rows import class_row
+
+from merchant_wallet.db import Queries
+from merchant_wallet.operators.passwords import (
+    PasswordRefused,
+    check_password,
+    generate_password,
+    hash_aside,
+    verify_aside,
+)
+from merchant_wallet.operators.roles import Operator, Role
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("operators.sql"))
+NAME_FORM: Final = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+MAX_PAGE: Final = 500
+ACTIVE: Final = "active"
+DISABLED: Final = "disabled"
+LANGUAGES: Final = (None, "en", "zh-CN")
+THEMES: Final = (None, "light", "dark")
+NOT_PRESENT: Final = "The present password is another one."
+
+
+class OperatorUnknown(LookupError):
+    """There is no such operator; the text is a sentence."""
+
+
+class OperatorRefused(ValueError):
+    """What was asked of an operator's record is refused; the text is a sentence that says why."""
+
+
+class NewOperator(msgspec.Struct, frozen=True):
+    """An operator just made or reset, and the password to hand over: it is shown this once.
+
+    `must_enrol`: the first sign-in goes on to setting up the second factor.
+    """
+
+    operator: Operator
+    password: str
+    must_enrol: bool = True
+
+    def __repr__(self) -> str:
+        return f"NewOperator({self.operator!r})"
+
+
+async def create(
+    conn: Connection,
+    name: str,
+    role: str,
+    *,
+    password: str | None = None,
+    merchant_id: int | None = None,
+    at_ms: int,
+) -> NewOperator:
+    """Make an operator; without a password one is generated.
+
+    Raises OperatorRefused for a name that is taken or no name, a role that is none or lacks its merchant;
+    PasswordRefused.
+    """
+    if NAME_FORM.fullmatch(name) is None:
+        raise OperatorRefused("NAME: an operator's name has 1 to 64 letters, digits, dots, - _ or @.")
+    _check_role(role, merchant_id)
+    chosen, password_hash = await _choose_password(name, password)
+    values = {
+        "name": name,
+        "role": role,
+        "merchant_id": merchant_id,
+        "password_hash": password_hash,
+        "created_ms": at_ms,
+    }
+    try:
+        async with conn.transaction():
+            row = await (await conn.execute(QUERIES["insert_operator"].text, values)).fetchone()
+            assert row is not None, "an insert that returns"
+            return NewOperator(await show_by_id(conn, row[0]), chosen)
+    except UniqueViolation:
+        raise OperatorRefused(f"NAME: there is an operator {name} already.") from None
+    except ForeignKeyViolation:
+        raise OperatorRefused(f"MERCHANT: there is no merchant {merchant_id}.") from None
+
+
+async def list_operators(conn: Connection, *, after_name: str = "", limit: int = 100) -> list[Operator]:
+    """At most `limit` (1 to 500) operators after a name, by name. Raises ValueError."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"A page has 1 to {MAX_PAGE} operators.")
+    return await _read(conn, "list_operators", {"after_name": after_name.lower(), "limit": limit})
+
+
+async def show(conn: Connection, name: str) -> Operator:
+    """One operator by name. Raises OperatorUnknown."""
+    found = await find(conn, name)
+    if found is None:
+        raise OperatorUnknown(f"There is no operator {name!r}.")
+    return found
+
+
+async def find(conn: Connection, name: str) -> Operator | None:
+    """One operator by name, None when there is none."""
+    if NAME_FORM.fullmatch(name) is None:
+        return None
+    found = await _read(conn, "read_by_name", {"name": name.lower()})
+    return found[0] if found else None
+
+
+async def show_by_id(conn: Connection, operator_id: int) -> Operator:
+    """One operator. Raises OperatorUnknown."""
+    return await _read_one(conn, "read_by_id", operator_id)
+
+
+async def change_password(
+    conn: Connection, operator_id: int, old: str, new: str, *, kept_session: str | None = None
+) -> None:
+    """Change an operator's own password; all sessions end but `kept_session`, the id of this one.
+
+    Raises OperatorRefused when `old` is not the present one, or no longer once the new one is to be written;
+    PasswordRefused. Who counts the attempts is the
+    caller: see `attempts`.
+    """
+    operator = await show_by_id(conn, operator_id)
+    row = await (await conn.execute(QUERIES["read_password"].text, {"operator_id": operator_id})).fetchone()
+    if row is None or not await verify_aside(row[0], old):
+        raise OperatorRefused(NOT_PRESENT)
+    if old == new:
+        raise PasswordRefused("The new password is the present one; choose another one.")
+    _, password_hash = await _choose_password(operator.name, new)
+    kept_hash = None if kept_session is None else bytes.fromhex(kept_session)
+    values = {"operator_id": operator_id, "password_hash": password_hash, "seen_hash": row[0]}
+    async with conn.transaction():
+        if (await conn.execute(QUERIES["replace_password"].text, values)).rowcount != 1:
+            # A reset came in between, and it stands.
+            raise OperatorRefused(NOT_PRESENT)
+        await _run(conn, "end_sessions", operator_id, kept_hash=kept_hash)
+
+
+async def reset(conn: Connection, operator_id: int, *, password: str | None = None) -> NewOperator:
+    """Give an operator a new password and have the second factor enrolled anew; ends all sessions.
+
+    Ends the wait after failed attempts at the name too, which may have been anybody's. Raises
+    OperatorUnknown, PasswordRefused.
+    """
+    operator = await show_by_id(conn, operator_id)
+    chosen, password_hash = await _choose_password(operator.name, password)
+    async with conn.transaction():
+        await _run(conn, "write_password", operator_id, password_hash=password_hash)
+        await _run(conn, "forget_totp", operator_id)
+        await _run(conn, "forget_codes", operator_id)
+        await _run(conn, "forget_failures_of", operator_id)
+        await _run(conn, "end_sessions", operator_id, kept_hash=None)
+        return NewOperator(await show_by_id(conn, operator_id), chosen)
+
+
+async def disable(conn: Connection, operator_id: int) -> Operator:
+    """Let an operator in no more, and end all sessions. Raises OperatorUnknown, OperatorRefused."""
+    async with conn.transaction():
+        await _insist_on_another_owner(conn, operator_id, "disabled")
+        await _read_one(conn, "lock_by_id", operator_id)
+        await _run(conn, "write_status", operator_id, status=DISABLED)
+        await _run(conn, "end_sessions", operator_id, kept_hash=None)
+        return await show_by_id(conn, operator_id)
+
+
+async def enable(conn: Connection, operator_id: int) -> Operator:
+    """Let an operator in again. Raises OperatorUnknown."""
+    async with conn.transaction():
+        await _read_one(conn, "lock_by_id", operator_id)
+        await _run(conn, "write_status", operator_id, status=ACTIVE)
+        return await show_by_id(conn, operator_id)
+
+
+async def set_role(conn: Connection, operator_id: int, role: str, merchant_id: int | None = None) -> Operator:
+    """Give an operator another role, from the next request on. Raises OperatorUnknown, OperatorRefused."""
+    _check_role(role, merchant_id)
+    try:
+        async with conn.transaction():
+            if role != Role.OWNER:
+                await _insist_on_another_owner(conn, operator_id, "given another role")
+            await _read_one(conn, "lock_by_id", operator_id)
+            await _run(conn, "write_role", operator_id, role=role, merchant_id=merchant_id)
+            return await show_by_id(conn, operator_id)
+    except ForeignKeyViolation:
+        raise OperatorRefused(f"MERCHANT: there is no merchant {merchant_id}.") from None
+
+
+async def set_tastes(conn: Connection, operator_id: int, *, language: str | None, theme: str | None) -> None:
+    """Keep the pages' language and theme; None is what the browser says. Raises OperatorRefused."""
+    if language not in LANGUAGES or theme not in THEMES:
+        raise OperatorRefused("The language is en or zh-CN, the theme light or dark.")
+    await _run(conn, "write_tastes", operator_id, language=language, theme=theme)
+
+
+async def _insist_on_another_owner(conn: Connection, operator_id: int, what: str) -> None:
+    rows = await (await conn.execute(QUERIES["lock_owners"].text)).fetchall()
+    if [row[0] for row in rows] == [operator_id]:
+        raise OperatorRefused(f"The last active owner can't be {what}: make another owner first.")
+
+
+async def _choose_password(name: str, password: str | None) -> tuple[str, str]:
+    if password is not None:
+        check_password(password, name)
+    chosen = password or generate_password()
+    return chosen, await hash_aside(chosen)
+
+
+def _check_role(role: str, merchant_id: int | None) -> None:
+    if role not in set(Role):
+        raise OperatorRefused(f"ROLE: a role is one of {', '.join(Role)}.")
+    if (role == Role.MERCHANT) != (merchant_id is not None):
+        raise OperatorRefused("ROLE: the role merchant names its merchant, and no other role does.")
+
+
+async def _run(conn: Connection, name: str, operator_id: int, **values: object) -> None:
+    await conn.execute(QUERIES[name].text, {"operator_id": operator_id, **values})
+
+
+async def _read_one(conn: Connection, name: str, operator_id: int) -> Operator:
+    found = await _read(conn, name, {"operator_id": operator_id})
+    if not found:
+        raise OperatorUnknown(f"There is no operator with the number {operator_id}.")
+    return found[0]
+
+
+async def _read(conn: Connection, name: str, values: Mapping[str, object]) -> list[Operator]:
+    async with conn.cursor(row_factory=class_row(Operator)) as cursor:
+        await cursor.execute(QUERIES[name].text, values)
+        return await cursor.fetchall()

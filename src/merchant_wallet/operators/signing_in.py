@@ -1,0 +1,198 @@
+"""Signing in: the password, then the second factor, which the first sign-in sets up.
+
+Rules: an answer is a value. A name that nobody has, a disabled operator and a wrong password look the same
+and take the same time. Every attempt of either factor is counted before it is looked at, see `attempts`; a
+code of the second factor and a recovery code count once. Connections commit by themselves here: an attempt
+stays counted whatever becomes of the rest. The moment is handed in.
+"""
+
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.operators import attempts, totp
+from merchant_wallet.operators.passwords import MAX_LENGTH, verify_aside
+from merchant_wallet.operators.records import ACTIVE, QUERIES, Connection, OperatorRefused, find, show_by_id
+from merchant_wallet.operators.roles import Operator
+
+NO_STEP: Final = -1
+NOBODY: Final = 0
+
+
+class Wrong(msgspec.Struct, frozen=True):
+    """Not let on; nothing says which part was wrong."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Too many attempts: it was not looked at; come again in so many seconds."""
+
+    wait_s: int
+
+
+class NeedsTotp(msgspec.Struct, frozen=True):
+    """The password was right; the second factor comes next."""
+
+    operator: Operator
+
+
+class MustEnrol(msgspec.Struct, frozen=True):
+    """The password was right; the second factor is to be set up next."""
+
+    operator: Operator
+
+
+class Passed(msgspec.Struct, frozen=True):
+    """Both factors were right. `recovery_codes` are those of a factor just set up, shown this once."""
+
+    operator: Operator
+    recovery_codes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Passed({self.operator!r})"
+
+
+class Enrolment(msgspec.Struct, frozen=True):
+    """A second factor to be put into an authenticator: its secret as base32, and the same as a URI."""
+
+    secret: str
+    uri: str
+
+    def __repr__(self) -> str:
+        return "Enrolment()"
+
+
+SignIn = Wrong | Wait | NeedsTotp | MustEnrol
+Second = Wrong | Wait | Passed
+
+
+async def sign_in(conn: Connection, name: str, password: str, *, source: str, at_ms: int) -> SignIn:
+    """Judge a name and a password. The caller opens a session with `totp_passed=False` and goes on."""
+    attempt = attempts.name_attempt(name, source)
+    if wait_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(wait_ms)
+    operator = await find(conn, name)
+    # Nobody's is looked for too, so that a name that exists costs no question more than one that doesn't.
+    kept = await _read_password(conn, NOBODY if operator is None else operator.operator_id)
+    # A longer one can't be right, and hashing it would be work for whoever likes to make some.
+    is_right = await verify_aside(kept, password[: MAX_LENGTH + 1])
+    if operator is None or not is_right or operator.status != ACTIVE:
+        return Wrong()
+    if await _read_password(conn, operator.operator_id) != kept:
+        # Replaced while this one waited to be hashed: whoever reset it means the old one to end now.
+        return Wrong()
+    await attempts.forgive(conn, attempt)
+    return NeedsTotp(operator) if operator.enrolled else MustEnrol(operator)
+
+
+async def begin_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *, issuer: str) -> Enrolment:
+    """Make a second factor for an operator who has shown the password; it counts once a code of it was shown.
+
+    Asked again before that, it is another one. Raises OperatorRefused when one counts already.
+    """
+    operator = await show_by_id(conn, operator_id)
+    secret = totp.generate_secret()
+    sealed = keyring.seal_at(secret, _place(operator_id))
+    values = {"operator_id": operator_id, "sealed": sealed}
+    if await (await conn.execute(QUERIES["propose_totp"].text, values)).fetchone() is None:
+        raise OperatorRefused("There is a second factor already; an owner can have it set up anew.")
+    return Enrolment(secret, totp.make_uri(secret, operator.name, issuer))
+
+
+async def show_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *, issuer: str) -> Enrolment:
+    """The second factor that is being set up, as it was made: for a page that is loaded again.
+
+    Raises OperatorRefused when there is none or it counts already.
+    """
+    operator = await show_by_id(conn, operator_id)
+    row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
+    if row is None or row[0] is None or row[1] is not None:
+        raise OperatorRefused("No second factor is being set up.")
+    secret = keyring.open_at(bytes(row[0]), _place(operator_id))
+    return Enrolment(secret, totp.make_uri(secret, operator.name, issuer))
+
+
+async def confirm_totp(
+    conn: Connection, keyring: Keyring, operator_id: int, code: str, *, source: str, at_ms: int
+) -> Second:
+    """Judge a code of the second factor; the first right one after an enrolment makes it count.
+
+    Raises OperatorRefused when no factor was begun, WrongMasterKey.
+    """
+    operator = await show_by_id(conn, operator_id)
+    attempt = attempts.name_attempt(operator.name, source)
+    if wait_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(wait_ms)
+    async with conn.transaction():
+        row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
+        if row is None or row[0] is None:
+            raise OperatorRefused("No second factor was set up yet.")
+        sealed, confirmed_ms, last_step = row
+        secret = keyring.open_at(bytes(sealed), _place(operator_id))
+        step = totp.find_step(secret, code, at_ms, NO_STEP if last_step is None else last_step)
+        if step is None or operator.status != ACTIVE:
+            return Wrong()
+        await conn.execute(
+            QUERIES["take_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
+        )
+        codes = await _give_codes(conn, operator_id) if confirmed_ms is None else ()
+    await attempts.forget(conn, attempt)
+    return Passed(await show_by_id(conn, operator_id), codes)
+
+
+async def use_recovery_code(
+    conn: Connection, operator_id: int, code: str, *, source: str, at_ms: int
+) -> Second:
+    """Judge a recovery code in the second factor's place; a right one is used up."""
+    operator = await show_by_id(conn, operator_id)
+    attempt = attempts.name_attempt(operator.name, source)
+    if wait_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(wait_ms)
+    values = {
+        "operator_id": operator_id,
+        "code_hash": totp.hash_recovery_code(operator_id, code),
+        "at_ms": at_ms,
+    }
+    if operator.status != ACTIVE or not operator.enrolled:
+        return Wrong()
+    if await (await conn.execute(QUERIES["use_code"].text, values)).fetchone() is None:
+        return Wrong()
+    await attempts.forget(conn, attempt)
+    return Passed(operator)
+
+
+async def renew_recovery_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
+    """Ten new recovery codes, shown this once; the old ones count no more. Raises OperatorRefused."""
+    if not (await show_by_id(conn, operator_id)).enrolled:
+        raise OperatorRefused("Recovery codes come with a second factor, and none was set up yet.")
+    async with conn.transaction():
+        # Of two at once, the second must see what the first has made, to take it away.
+        await conn.execute(QUERIES["lock_by_id"].text, {"operator_id": operator_id})
+        return await _give_codes(conn, operator_id)
+
+
+async def count_recovery_codes(conn: Connection, operator_id: int) -> int:
+    """How many recovery codes are left."""
+    row = await (await conn.execute(QUERIES["count_codes"].text, {"operator_id": operator_id})).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def _give_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
+    codes = tuple(totp.generate_recovery_codes())
+    await conn.execute(QUERIES["forget_codes"].text, {"operator_id": operator_id})
+    hashes = [totp.hash_recovery_code(operator_id, code) for code in codes]
+    await conn.execute(QUERIES["insert_codes"].text, {"operator_id": operator_id, "hashes": hashes})
+    return codes
+
+
+async def _read_password(conn: Connection, operator_id: int) -> str | None:
+    row = await (await conn.execute(QUERIES["read_password"].text, {"operator_id": operator_id})).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _wait(wait_ms: int) -> Wait:
+    return Wait(-(-wait_ms // 1000))
+
+
+def _place(operator_id: int) -> str:
+    return f"operator;{operator_id};totp"

@@ -1,0 +1,82 @@
+"""Passwords: which are refused and why, how they are kept, and that comparing costs the same for anybody."""
+
+import pytest
+from argon2 import extract_parameters
+from argon2.exceptions import VerifyMismatchError
+
+from merchant_wallet.operators import passwords
+from merchant_wallet.operators.passwords import (
+    PasswordRefused,
+    check_password,
+    generate_password,
+    hash_password,
+    verify_password,
+)
+
+GOOD = "seven otters sing"
+
+
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [
+        ("short-pass1", "at least 12"),
+        ("", "at least 12"),
+        ("x" * 201, "at most 200"),
+        ("my-Ann-likes-tea", "operator's name"),
+        ("abababababab", "different characters"),
+        ("aaaaaaaaaaaaaaaa", "different characters"),
+        ("password1234", "tried first"),
+        ("Password2026!", "tried first"),
+        ("qwertyqwerty1", "tried first"),
+        ("admin12345678", "tried first"),
+        ("letmein-letmein", "tried first"),
+        ("1234567890123456", "tried first"),
+    ],
+)
+def test_a_password_that_is_not_good_enough_is_refused_with_the_reason(password: str, why: str) -> None:
+    with pytest.raises(PasswordRefused, match=why):
+        check_password(password, "ann")
+
+
+@pytest.mark.parametrize(
+    "password", [GOOD, "correct horse battery", "密码是一句很长很长的话啊", "Tr0ub4dor&3-xy"]
+)
+def test_a_good_one_is_taken(password: str) -> None:
+    check_password(password, "ann")
+
+
+def test_a_name_of_two_letters_may_stand_in_a_password() -> None:
+    check_password(GOOD, "si")
+    check_password(GOOD, "")
+
+
+def test_generated_ones_are_good_and_differ() -> None:
+    made = {generate_password() for _ in range(50)}
+    assert len(made) == 50
+    assert {len(password) for password in made} == {20}
+    for password in made:
+        check_password(password, "ann")
+
+
+def test_a_password_is_kept_as_argon2id_with_a_salt_of_its_own() -> None:
+    kept, again = hash_password(GOOD), hash_password(GOOD)
+    assert kept != again
+    assert GOOD not in kept
+    found = extract_parameters(kept)
+    assert (found.type.name, found.memory_cost, found.time_cost, found.parallelism) == ("ID", 19_456, 2, 1)
+
+
+def test_only_the_same_password_is_right_however_the_keyboard_composes_it() -> None:
+    kept = hash_password("caffè latte grande")
+    assert verify_password(kept, "caffè latte grande")
+    assert not verify_password(kept, "caffe latte grande")
+    assert not verify_password(kept, "")
+    assert not verify_password("no hash at all", GOOD)
+
+
+def test_nobodys_password_costs_a_whole_hash_and_is_never_right() -> None:
+    assert not verify_password(None, GOOD)
+    # Not a malformed one, which would be refused at once.
+    with pytest.raises(VerifyMismatchError):
+        passwords._HASHER.verify(passwords._NOBODYS, GOOD)
+    assert extract_parameters(passwords._NOBODYS) == extract_parameters(hash_password(GOOD))

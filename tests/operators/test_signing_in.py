@@ -1,0 +1,333 @@
+"""Signing in with two factors: each step, the waits after failures, and that nothing counts twice."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+
+import pytest
+from tests.operators.test_records import wait_until_blocked
+
+from merchant_wallet.app import Base
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.db import connect
+from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
+from merchant_wallet.operators import attempts, passwords, records, signing_in, totp
+from merchant_wallet.operators.records import Connection, OperatorRefused
+from merchant_wallet.operators.signing_in import MustEnrol, NeedsTotp, Passed, Second, SignIn, Wait, Wrong
+from merchant_wallet.settings import Settings
+from merchant_wallet.worker import make_duties
+
+pytestmark = pytest.mark.anyio
+
+NOW_MS = 1_763_712_000_000
+GOOD = "seven otters sing"
+HOME, AWAY = "192.0.2.1", "198.51.100.7"
+
+
+@dataclass
+class Desk:
+    """Ann, an owner with a second factor; and her authenticator."""
+
+    conn: Connection
+    keyring: Keyring
+    ann: int
+    secret: str
+    codes: tuple[str, ...]
+
+    async def sign_in(
+        self, password: str = GOOD, *, name: str = "ann", source: str = HOME, at_ms: int = NOW_MS
+    ) -> SignIn:
+        return await signing_in.sign_in(self.conn, name, password, source=source, at_ms=at_ms)
+
+    def code(self, at_ms: int) -> str:
+        return totp.make_code(self.secret, at_ms // totp.STEP_MS)
+
+    async def confirm(self, code: str, *, source: str = HOME, at_ms: int = NOW_MS) -> Second:
+        return await signing_in.confirm_totp(
+            self.conn, self.keyring, self.ann, code, source=source, at_ms=at_ms
+        )
+
+    async def recover(self, code: str, *, at_ms: int = NOW_MS) -> Second:
+        return await signing_in.use_recovery_code(self.conn, self.ann, code, source=HOME, at_ms=at_ms)
+
+
+EARLIER_MS = NOW_MS - 3_600_000
+
+
+@pytest.fixture
+async def desk(conn: Connection, keyring: Keyring) -> Desk:
+    made = await records.create(conn, "ann", "owner", password=GOOD, at_ms=EARLIER_MS)
+    ann = made.operator.operator_id
+    enrolment = await signing_in.begin_enrolment(conn, keyring, ann, issuer="Wallet")
+    desk = Desk(conn, keyring, ann, enrolment.secret, ())
+    passed = await desk.confirm(desk.code(EARLIER_MS), at_ms=EARLIER_MS)
+    assert isinstance(passed, Passed)
+    desk.codes = passed.recovery_codes
+    return desk
+
+
+async def test_password_then_code(desk: Desk) -> None:
+    first = await desk.sign_in()
+    assert isinstance(first, NeedsTotp)
+    assert first.operator.operator_id == desk.ann
+    second = await desk.confirm(desk.code(NOW_MS))
+    assert isinstance(second, Passed)
+    assert (second.operator.name, second.recovery_codes) == ("ann", ())
+
+
+async def test_the_name_may_be_typed_in_any_case(desk: Desk) -> None:
+    assert isinstance(await desk.sign_in(name="ANN"), NeedsTotp)
+
+
+@pytest.mark.parametrize("name", ["ann", "nobody", "", "a\0b", "x" * 5000, "\udcff"])
+@pytest.mark.parametrize("password", ["wrong", "", "a\0b", "\udcff", "x" * 100_000])
+async def test_what_is_wrong_looks_the_same_for_any_name(desk: Desk, name: str, password: str) -> None:
+    assert await desk.sign_in(password, name=name) == Wrong()
+
+
+async def test_the_first_sign_in_sets_the_second_factor_up(conn: Connection, keyring: Keyring) -> None:
+    made = await records.create(conn, "bob", "operator", password=GOOD, at_ms=NOW_MS)
+    bob = made.operator.operator_id
+    first = await signing_in.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS)
+    assert isinstance(first, MustEnrol)
+
+    async def confirm(code: str) -> Second:
+        return await signing_in.confirm_totp(conn, keyring, bob, code, source=HOME, at_ms=NOW_MS)
+
+    with pytest.raises(OperatorRefused, match="No second factor"):
+        await confirm("123456")
+    with pytest.raises(OperatorRefused, match="No second factor"):
+        await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet")
+    left = await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+    taken = await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+    assert left.secret != taken.secret
+    assert taken.secret not in repr(taken)
+    assert await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet") == taken
+    assert await confirm(totp.make_code(left.secret, NOW_MS // totp.STEP_MS)) == Wrong()
+    assert isinstance(await signing_in.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS), MustEnrol)
+    passed = await confirm(totp.make_code(taken.secret, NOW_MS // totp.STEP_MS))
+    assert isinstance(passed, Passed)
+    assert (len(passed.recovery_codes), passed.operator.enrolled) == (10, True)
+    assert passed.recovery_codes[0] not in repr(passed)
+    with pytest.raises(OperatorRefused, match="already"):
+        await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+    with pytest.raises(OperatorRefused):
+        await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet")
+
+
+async def test_the_second_factor_is_sealed_under_the_master_key_and_bound_to_its_operator(
+    desk: Desk,
+) -> None:
+    row = await (await desk.conn.execute("select totp_sealed, operator::text from operator")).fetchone()
+    assert row is not None
+    assert desk.secret not in row[1]
+    desk.keyring = Keyring(bytes(32))
+    with pytest.raises(WrongMasterKey):
+        await desk.confirm("123456")
+    keyring = Keyring(bytes(range(32)))
+    assert keyring.open_at(row[0], f"operator;{desk.ann};totp") == desk.secret
+    with pytest.raises(WrongMasterKey):
+        keyring.open_at(row[0], f"operator;{desk.ann + 1};totp")
+
+
+async def test_a_code_is_taken_once(desk: Desk) -> None:
+    assert isinstance(await desk.confirm(desk.code(NOW_MS)), Passed)
+    assert await desk.confirm(desk.code(NOW_MS)) == Wrong()
+    assert await desk.confirm(desk.code(NOW_MS - totp.STEP_MS)) == Wrong()
+    assert isinstance(await desk.confirm(desk.code(NOW_MS + totp.STEP_MS)), Passed)
+
+
+async def test_of_two_who_show_the_same_code_at_once_one_is_let_in(desk: Desk, database_url: str) -> None:
+    async def confirm() -> bool:
+        async with await connect(database_url) as own:
+            answer = await signing_in.confirm_totp(
+                own, desk.keyring, desk.ann, desk.code(NOW_MS), source=HOME, at_ms=NOW_MS
+            )
+            return isinstance(answer, Passed)
+
+    assert sum(await asyncio.gather(*[confirm() for _ in range(4)])) == 1
+
+
+async def test_a_recovery_code_stands_in_once(desk: Desk) -> None:
+    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 10
+    assert isinstance(await desk.recover(desk.codes[3].upper().replace("-", " ")), Passed)
+    assert await desk.recover(desk.codes[3]) == Wrong()
+    assert await desk.recover("aaaa-bbbb-cccc-dddd") == Wrong()
+    assert isinstance(await desk.recover(desk.codes[4]), Passed)
+    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 8
+
+
+async def test_renewed_recovery_codes_replace_the_old_ones(desk: Desk) -> None:
+    renewed = await signing_in.renew_recovery_codes(desk.conn, desk.ann)
+    assert len(set(renewed) | set(desk.codes)) == 20
+    assert await desk.recover(desk.codes[0]) == Wrong()
+    assert isinstance(await desk.recover(renewed[0]), Passed)
+
+
+async def test_of_codes_that_are_renewed_twice_at_once_the_last_ten_count(
+    desk: Desk, database_url: str
+) -> None:
+    async with await connect(database_url) as other:
+        async with other.transaction():
+            first = await signing_in.renew_recovery_codes(other, desk.ann)
+            renewing = asyncio.create_task(signing_in.renew_recovery_codes(desk.conn, desk.ann))
+            await wait_until_blocked(other, desk.conn.info.backend_pid, renewing)
+        last = await renewing
+    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 10
+    assert await desk.recover(first[0]) == Wrong()
+    assert isinstance(await desk.recover(last[0]), Passed)
+
+
+async def test_a_password_that_is_replaced_while_it_is_judged_lets_nobody_on(
+    desk: Desk, database_url: str
+) -> None:
+    may_go_on = threading.Event()
+    # All that hash are busy, so that the attempt waits between reading the hash and comparing with it.
+    busy = [passwords._THREADS.submit(may_go_on.wait) for _ in range(2)]
+    try:
+        attempt = asyncio.create_task(desk.sign_in())
+        while True:
+            if passwords._THREADS._work_queue.qsize():
+                break
+            await asyncio.sleep(0.005)
+        async with await connect(database_url) as other:
+            replaced = passwords.hash_password("nine herons wade by")
+            await other.execute("update operator set password_hash = %s", [replaced])
+    finally:
+        may_go_on.set()
+    assert await attempt == Wrong()
+    assert all(future.result() for future in busy)
+
+
+async def test_a_disabled_operator_gets_through_neither_factor(desk: Desk) -> None:
+    await records.create(desk.conn, "bob", "owner", password=GOOD, at_ms=NOW_MS)
+    await records.disable(desk.conn, desk.ann)
+    assert await desk.sign_in() == Wrong()
+    assert await desk.confirm(desk.code(NOW_MS)) == Wrong()
+    assert await desk.recover(desk.codes[0]) == Wrong()
+    await records.enable(desk.conn, desk.ann)
+    assert isinstance(await desk.confirm(desk.code(NOW_MS)), Passed)
+
+
+async def fail(desk: Desk, times: int, *, name: str = "ann") -> None:
+    for _ in range(times):
+        assert await desk.sign_in("wrong", name=name) == Wrong()
+
+
+async def test_after_five_failures_the_wait_doubles_and_holds_for_the_right_password_too(desk: Desk) -> None:
+    await fail(desk, 5)
+    at_ms, waits = NOW_MS, []
+    for _ in range(12):
+        assert await desk.sign_in("wrong", at_ms=at_ms) == Wrong()
+        answer = await desk.sign_in(at_ms=at_ms)
+        assert isinstance(answer, Wait)
+        waits.append(answer.wait_s)
+        assert await desk.sign_in(at_ms=at_ms + answer.wait_s * 1000 - 1) == Wait(1)
+        at_ms += answer.wait_s * 1000
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+    assert isinstance(await desk.sign_in(at_ms=at_ms), NeedsTotp)
+
+
+async def test_the_wait_is_the_same_for_a_name_that_nobody_has(desk: Desk) -> None:
+    await fail(desk, 6, name="nobody")
+    assert await desk.sign_in(name="Nobody", source=AWAY) == Wait(1)
+    assert isinstance(await desk.sign_in(source=AWAY), NeedsTotp)
+
+
+async def test_both_factors_clear_the_names_failures_and_the_password_alone_does_not(desk: Desk) -> None:
+    await fail(desk, 5)
+    assert isinstance(await desk.sign_in(), NeedsTotp)
+    assert await desk.confirm("000000") == Wrong()
+    assert await desk.confirm(desk.code(NOW_MS)) == Wait(1)
+    later_ms = NOW_MS + 1000
+    assert isinstance(await desk.confirm(desk.code(later_ms), at_ms=later_ms), Passed)
+    await fail(desk, 5)
+    assert isinstance(await desk.sign_in(), NeedsTotp)
+
+
+async def test_who_knows_the_password_gets_no_more_tries_at_the_code_by_signing_in_again(
+    desk: Desk,
+) -> None:
+    tries, at_ms = 0, NOW_MS
+    for _ in range(40):
+        if isinstance(await desk.sign_in(at_ms=at_ms), Wait):
+            break
+        if await desk.confirm("000000", at_ms=at_ms) == Wrong():
+            tries += 1
+    assert tries == 6
+
+
+async def test_recovery_codes_are_counted_with_the_rest(desk: Desk) -> None:
+    for _ in range(6):
+        assert await desk.recover("aaaa-bbbb-cccc-dddd") == Wrong()
+    assert await desk.recover(desk.codes[0]) == Wait(1)
+    assert await desk.sign_in() == Wait(1)
+
+
+async def test_many_at_once_get_no_more_tries_than_one_after_the_other(desk: Desk, database_url: str) -> None:
+    async def attempt() -> SignIn:
+        async with await connect(database_url) as own:
+            return await signing_in.sign_in(own, "ann", "wrong", source=HOME, at_ms=NOW_MS)
+
+    answers = await asyncio.gather(*[attempt() for _ in range(20)])
+    assert answers.count(Wrong()) == 6
+    assert answers.count(Wait(1)) == 14
+
+
+async def test_an_address_that_tries_many_names_waits_and_others_do_not(desk: Desk) -> None:
+    for number in range(21):
+        assert await desk.sign_in("wrong", name=f"n{number}", source=AWAY) == Wrong()
+    assert await desk.sign_in(source=AWAY) == Wait(1)
+    assert isinstance(await desk.sign_in(source=HOME), NeedsTotp)
+
+
+async def test_an_office_that_signs_in_all_day_from_one_address_never_waits(desk: Desk) -> None:
+    at_ms = NOW_MS
+    for _ in range(30):
+        assert isinstance(await desk.sign_in(at_ms=at_ms), NeedsTotp)
+        assert isinstance(await desk.confirm(desk.code(at_ms), at_ms=at_ms), Passed)
+        at_ms += totp.STEP_MS
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("unknown", "unknown", True),
+    ],
+)
+def test_an_ipv6_address_counts_as_its_subscriber(one: str, other: str, same: bool) -> None:
+    first, second = attempts.name_attempt("ann", one), attempts.name_attempt("ann", other)
+    assert (first.source_key == second.source_key) == same
+
+
+async def test_failures_are_forgotten_after_a_day_and_their_rows_are_dropped(desk: Desk) -> None:
+    await fail(desk, 6)
+    later_ms = NOW_MS + attempts.BY_NAME.memory_ms
+    assert await desk.sign_in("wrong", at_ms=later_ms - 1) == Wrong()
+    assert await desk.sign_in("wrong", at_ms=later_ms - 1) == Wait(2)
+    last_ms = later_ms - 1 + attempts.BY_NAME.memory_ms
+    for _ in range(5):
+        assert await desk.sign_in("wrong", at_ms=last_ms) == Wrong()
+    await attempts.drop_forgotten(desk.conn, last_ms)
+    assert await count_rows(desk) == 2
+    await attempts.drop_forgotten(desk.conn, last_ms + attempts.BY_NAME.memory_ms)
+    assert await count_rows(desk) == 0
+
+
+async def test_failures_are_dropped_by_the_workers_also_where_nobody_signs_in(
+    desk: Desk, database_url: str
+) -> None:
+    await fail(desk, 3)
+    drop = make_duties(Base(Settings(), database_url, desk.keyring), Writer(database_url))["failed sign-ins"]
+    await drop(desk.conn, NOW_MS + attempts.BY_NAME.memory_ms)
+    assert await count_rows(desk) == 0
+
+
+async def count_rows(desk: Desk) -> int:
+    row = await (await desk.conn.execute("select count(*) from operator_failure")).fetchone()
+    assert row is not None
+    return int(row[0])
