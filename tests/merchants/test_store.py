@@ -62,12 +62,14 @@ async def test_a_new_merchant_has_the_defaults_that_the_interface_promises(conn:
         "withdraw-fee-rate": "0",
         "withdraw-fee-min": "0",
         "approval-limit": "1000",
+        "second-approval-limit": "100000",
         "daily-limit": "none",
         "allowed-addresses": "none",
         "auto-register": "on",
         "require-pin": "off",
         "rate-limit": "none",
         "deposit-notify-url": "none",
+        "frame-origins": "none",
     }
     assert (merchant.status, merchant.settings_version, merchant.created_ms) == ("active", 1, NOW_MS)
     assert merchant.secrets == (new.app_secret,)
@@ -177,12 +179,14 @@ async def test_every_setting_can_be_changed_and_read_back(conn: store.Connection
         "withdraw-fee-rate": "0.02",
         "withdraw-fee-min": "1.5",
         "approval-limit": "10",
+        "second-approval-limit": "15",
         "daily-limit": "20",
         "allowed-addresses": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
         "auto-register": "off",
         "require-pin": "on",
         "rate-limit": "7",
         "deposit-notify-url": "https://shop.example/deposits",
+        "frame-origins": "http://localhost:5173 https://shop.example",
     }
     await store.change_settings(conn, KEYRING, merchant_id, texts)
     assert show_settings(await load(conn, merchant_id)) == texts

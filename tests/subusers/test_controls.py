@@ -1,87 +1,33 @@
 """Sub-users' controls and the list of sub-users, in a real database."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
+from tests.subusers.books import (
+    NOW_MS,
+    OTHER,
+    SHOP,
+    add_sub_user,
+    evm_of,
+    tron_of,
+    wait_until_blocked,
+)
 
 from merchant_wallet.chains.addresses import to_eip55, to_tron
 from merchant_wallet.db import connect
 from merchant_wallet.subusers.controls import (
     Connection,
+    PinMissing,
     SubUserUnknown,
     list_sub_users,
     set_controls,
+    set_controls_by_user,
     show,
+    show_user,
 )
+from merchant_wallet.subusers.pins import set_first
 
 pytestmark = pytest.mark.anyio
-
-NOW_MS = 1_763_712_000_000
-SHOP, OTHER = 1001, 1002
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def conn(database_url: str) -> AsyncIterator[Connection]:
-    async with await connect(database_url) as connection:
-        for merchant_id in (SHOP, OTHER):
-            await open_book(connection, merchant_id)
-        yield connection
-
-
-async def open_book(conn: Connection, merchant_id: int) -> None:
-    values = {"m": merchant_id, "key": f"mk_{merchant_id}", "hash": bytes(32), "range": merchant_id - 1000}
-    await conn.execute(
-        "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
-        " values (%(m)s, 'Shop', %(key)s, 'KFB', 0)",
-        values,
-    )
-    await conn.execute(
-        "insert into book (merchant_id, id_range, head_hash, last_ms) values (%(m)s, %(range)s, %(hash)s, 0)",
-        values,
-    )
-
-
-async def add_sub_user(conn: Connection, ext_user_id: str, user_id: int, merchant_id: int = SHOP) -> None:
-    """A sub-user with 5 KFB whose addresses are its id, once plain and once with a bit set."""
-    values = {
-        "m": merchant_id,
-        "id": user_id,
-        "ext": ext_user_id,
-        "evm": evm_of(user_id),
-        "tron": tron_of(user_id),
-        "now": NOW_MS,
-    }
-    await conn.execute(
-        "insert into account (merchant_id, account_id, kind, currency, balance, day, day_debited)"
-        " values (%(m)s, %(id)s, 'subuser', 'KFB', 5000000, 20413, 70)",
-        values,
-    )
-    await conn.execute(
-        "insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index, evm_address,"
-        " tron_address, created_ms)"
-        " values (%(m)s, %(id)s, %(ext)s, %(ext)s, %(id)s, %(evm)s, %(tron)s, %(now)s)",
-        values,
-    )
-    await conn.execute(
-        "insert into wallet_address (merchant_id, address, user_id)"
-        " values (%(m)s, %(evm)s, %(id)s), (%(m)s, %(tron)s, %(id)s)",
-        values,
-    )
-
-
-def evm_of(user_id: int) -> bytes:
-    return user_id.to_bytes(20, "big")
-
-
-def tron_of(user_id: int) -> bytes:
-    return b"\x01" + user_id.to_bytes(19, "big")
 
 
 async def found(conn: Connection, search: str | None, **page: int) -> list[str]:
@@ -138,16 +84,6 @@ async def test_a_change_waits_for_a_batch_that_holds_the_books_lock(
         assert (await show(batch, SHOP, "alice")).paused is True
 
 
-async def wait_until_blocked(conn: Connection, pid: int, change: asyncio.Task[Any]) -> None:
-    """Until the connection with this pid, which makes the change, waits for a lock."""
-    while not change.done():
-        row = await (await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])).fetchone()
-        if row is not None and row[0]:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the change did not wait")
-
-
 @pytest.mark.parametrize("limit_units", [-1, 2**62 + 1])
 async def test_a_limit_that_is_no_amount_is_refused(conn: Connection, limit_units: int) -> None:
     await add_sub_user(conn, "alice", 101)
@@ -164,6 +100,35 @@ async def test_another_merchants_sub_user_is_unknown(conn: Connection) -> None:
         await show(conn, OTHER, "alice")
     with pytest.raises(SubUserUnknown, match="There is no merchant 999"):
         await set_controls(conn, 999, "alice", paused=True)
+    assert (await show(conn, SHOP, "alice")).paused is False
+
+
+async def test_a_sub_user_with_a_pin_limits_debits_at_its_own_word(conn: Connection) -> None:
+    await add_sub_user(conn, "alice", 101)
+    await add_sub_user(conn, "bob", 102)
+    await set_first(conn, SHOP, 101, "194728", NOW_MS)
+    line = await set_controls_by_user(conn, SHOP, 101, paused=True, limit_day_units=9)
+    assert (line.paused, line.limit_debit_units, line.limit_day_units) == (True, None, 9)
+    assert line == await show(conn, SHOP, "alice") == await show_user(conn, SHOP, 101)
+    assert (await show(conn, SHOP, "bob")).paused is False
+
+
+async def test_without_a_pin_a_sub_user_changes_nothing(conn: Connection) -> None:
+    await add_sub_user(conn, "alice", 101)
+    with pytest.raises(PinMissing, match=r"^Set a PIN first\.$"):
+        await set_controls_by_user(conn, SHOP, 101, paused=True)
+    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await set_controls(conn, SHOP, "alice", paused=True)).paused is True
+
+
+async def test_a_sub_user_changes_nothing_of_another_merchants(conn: Connection) -> None:
+    await add_sub_user(conn, "alice", 101)
+    await set_first(conn, SHOP, 101, "194728", NOW_MS)
+    for merchant_id, said in ((OTHER, "Merchant 1002 has no sub-user"), (999, "no merchant 999")):
+        with pytest.raises(SubUserUnknown, match=said):
+            await set_controls_by_user(conn, merchant_id, 101, paused=True)
+    with pytest.raises(ValueError, match="A limit is between"):
+        await set_controls_by_user(conn, SHOP, 101, paused=True, limit_debit_units=-1)
     assert (await show(conn, SHOP, "alice")).paused is False
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from merchant_wallet.chains.addresses import derive_account, derive_account_xpub
 from merchant_wallet.subusers.wallets import (
     LINK_LIFETIME_MS,
+    LinkExpired,
     derive_wallets,
     make_link_token,
     read_link_token,
@@ -55,7 +56,7 @@ def test_a_link_names_its_sub_user_until_its_time_is_over(
     token = make_link_token(KEY, merchant_id, user_id, now_ms)
     assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id)
     assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id)
-    with pytest.raises(ValueError, match="expired"):
+    with pytest.raises(LinkExpired, match="expired"):
         read_link_token(KEY, token, now_ms + LINK_LIFETIME_MS)
 
 

@@ -5,8 +5,9 @@
 -- Found by id, or by app key when the id is null.
 select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_method, m.networks, m.disabled_operations,
        m.transfer_fee_rate_e8, m.withdraw_fee_rate_e8, m.withdraw_fee_min_units, m.approval_limit_units,
+       m.second_approval_limit_units,
        m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit,
-       m.deposit_notify_url, m.account_xpubs,
+       m.deposit_notify_url, m.frame_origins, m.account_xpubs,
        m.created_ms, b.settings_version, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
   from merchant m
   join book b on b.merchant_id = m.merchant_id
@@ -84,10 +85,11 @@ update merchant
        networks = %(networks)s::text[], disabled_operations = %(disabled_operations)s::text[],
        transfer_fee_rate_e8 = %(transfer_fee_rate_e8)s::bigint, withdraw_fee_rate_e8 = %(withdraw_fee_rate_e8)s::bigint,
        withdraw_fee_min_units = %(withdraw_fee_min_units)s::bigint,
-       approval_limit_units = %(approval_limit_units)s::bigint, daily_limit_units = %(daily_limit_units)s::bigint,
+       approval_limit_units = %(approval_limit_units)s::bigint,
+       second_approval_limit_units = %(second_approval_limit_units)s::bigint, daily_limit_units = %(daily_limit_units)s::bigint,
        allowed_addresses = %(allowed_addresses)s::text[], auto_register = %(auto_register)s::boolean,
        require_pin = %(require_pin)s::boolean, rate_limit = %(rate_limit)s::int,
-       deposit_notify_url = %(deposit_notify_url)s::text
+       deposit_notify_url = %(deposit_notify_url)s::text, frame_origins = %(frame_origins)s::text[]
  where merchant_id = %(merchant_id)s::bigint;
 
 -- name: write_status

@@ -6,6 +6,7 @@ column's value, and how the present value is shown, so that what is shown can be
 """
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
 from merchant_wallet.chains.addresses import parse_wallet_address
 from merchant_wallet.codes import Refused
 from merchant_wallet.money import KFB, RATE_SCALE, USDT, format_rate, format_units, parse_rate, parse_units
@@ -42,6 +44,13 @@ _NONE: Final = "none"
 _MAX_NAME: Final = 128
 _MAX_URL: Final = 100
 _MAX_RATE_LIMIT: Final = 1_000_000
+_MAX_PORT: Final = 65_535
+_USUAL_PORTS: Final = {"https": 443, "http": 80}
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_LABEL: Final = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_ORIGIN: Final = re.compile(
+    rf"(https?)://({_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]{{2,45}}\])(?::([0-9]{{1,5}}))?"
+)
 
 
 class SettingRefused(ValueError):
@@ -53,7 +62,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
 
     `secrets` are the live ones, newest first. `networks` and `allowed_addresses` mean "any" when empty.
     `daily_limit_units` None is no limit, `rate_limit` (requests a second) None is the platform's and 0 none,
-    `deposit_notify_url` None is no word of deposits.
+    `deposit_notify_url` None is no word of deposits. Only pages of `frame_origins` may frame the wallet page.
     `settings_version` is the version of these very values: the book refuses to act on an older one.
     """
 
@@ -80,6 +89,8 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     settings_version: int
     created_ms: int
     deposit_notify_url: str | None = None
+    frame_origins: tuple[str, ...] = ()
+    second_approval_limit_units: int = SECOND_LIMIT_UNITS
 
     def __repr__(self) -> str:
         return f"Merchant({self.merchant_id}, {self.name!r}, {self.app_key!r}, {self.status})"
@@ -201,6 +212,21 @@ def _parse_url(text: str) -> str | None:
     return text
 
 
+def _parse_origin(text: str) -> str:
+    """An origin in the form in which browsers send it: it goes into a header, so nothing else gets in."""
+    form = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
+    if form is None:
+        raise ValueError(f"{text[:_MAX_URL]!r} is not")
+    scheme, host, port = form.groups()
+    if port is not None and not 1 <= int(port) <= _MAX_PORT:
+        raise ValueError(f"{text[:_MAX_URL]!r} has no such port")
+    # On this machine it is the sandbox's affair, which whoever takes the text knows; elsewhere never.
+    if scheme == "http" and host not in _LOCAL_HOSTS:
+        raise ValueError(f"{text[:_MAX_URL]!r} begins with http:// and is not on this machine")
+    is_usual = port is None or int(port) == _USUAL_PORTS[scheme]
+    return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{int(port)}"
+
+
 def _or_none(parse: Callable[[str], int]) -> Callable[[str], int | None]:
     return lambda text: None if text.lower() == _NONE else parse(text)
 
@@ -243,6 +269,9 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "withdraw-fee-rate": Setting("withdraw_fee_rate_e8", _parse_fee_rate, format_rate, _FEE_RATE_RULE),
         "withdraw-fee-min": Setting("withdraw_fee_min_units", parse_units, format_units, _AMOUNT_RULE),
         "approval-limit": Setting("approval_limit_units", parse_units, format_units, _AMOUNT_RULE),
+        "second-approval-limit": Setting(
+            "second_approval_limit_units", parse_units, format_units, _AMOUNT_RULE
+        ),
         "daily-limit": Setting(
             "daily_limit_units",
             _or_none(parse_units),
@@ -268,6 +297,12 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             _parse_url,
             lambda url: _NONE if url is None else str(url),
             f"a URL of at most {_MAX_URL} characters, or {_NONE}",
+        ),
+        "frame-origins": Setting(
+            "frame_origins",
+            _parse_list(_parse_origin),
+            _show_list,
+            f"origins such as https://shop.example (http:// for localhost, in the sandbox), or {_NONE}",
         ),
     }
 )

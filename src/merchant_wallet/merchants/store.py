@@ -338,6 +338,7 @@ def _to_merchant(row: DictRow, keyring: Keyring) -> Merchant:
         "networks": tuple(ip_network(text) for text in row["networks"]),
         "disabled_operations": frozenset(row["disabled_operations"]),
         "allowed_addresses": frozenset(row["allowed_addresses"]),
+        "frame_origins": tuple(row["frame_origins"]),
     }
     plain = {name: row[name] for name in Merchant.__struct_fields__ if name not in made}
     return Merchant(**plain, **made)

@@ -1,4 +1,5 @@
-"""Sub-users: their wallets' addresses and links, and what they let the merchant debit.
+"""Sub-users: wallets' addresses and links, what they let the merchant debit, what the wallet page stands on.
 
-Rules: `wallets` is pure; `controls` is the only one with SQL. Balances and opening a wallet are the book's.
+Rules: `wallets` and `pin_rules` are pure. `controls`, `pins`, `sessions`, `profile` and `activity` have SQL.
+Nothing here moves money: balances and opening a wallet are the book's.
 """

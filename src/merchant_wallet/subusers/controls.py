@@ -1,4 +1,4 @@
-"""What a sub-user lets the merchant debit, and how operators find a sub-user.
+"""What a sub-user lets the merchant debit, and how a sub-user is found.
 
 Rules: a change is made under the book's lock, so that it holds from the next debit on. A limit that is None
 is no limit; an argument that is not given changes nothing. Amounts are whole units of 10**-6.
@@ -21,6 +21,7 @@ Connection = AsyncConnection[Any]
 
 QUERIES = Queries(Path(__file__).with_name("subusers.sql"))
 MAX_PAGE: Final = 500
+NO_PIN: Final = "Set a PIN first."
 
 
 class Unchanged(Enum):
@@ -36,8 +37,18 @@ class SubUserUnknown(LookupError):
     """The merchant has no such sub-user, or there is no such merchant; the text is a sentence."""
 
 
+class PinMissing(Exception):
+    """The sub-user has no PIN, without which it changes nothing; the text is a sentence for the page."""
+
+    def __init__(self) -> None:
+        super().__init__(NO_PIN)
+
+
 class SubUserLine(msgspec.Struct, frozen=True):
-    """A sub-user with wallet and controls; `day_debited_units` counts UTC day `day`, days since the epoch."""
+    """A sub-user with wallet and controls; `day_debited_units` counts UTC day `day`, days since the epoch.
+
+    Of a PIN it tells since when there is this one, and until when it is locked, a moment that may be past.
+    """
 
     user_id: int
     ext_user_id: str
@@ -50,6 +61,8 @@ class SubUserLine(msgspec.Struct, frozen=True):
     limit_debit_units: int | None
     limit_day_units: int | None
     has_pin: bool
+    pin_set_ms: int | None
+    pin_locked_until_ms: int
     day: int
     day_debited_units: int
     created_ms: int
@@ -68,21 +81,42 @@ async def set_controls(
 
     Raises SubUserUnknown, and ValueError for a limit that is no amount.
     """
-    values = {
-        "merchant_id": merchant_id,
-        "ext_user_id": ext_user_id,
-        "paused": paused,
-        "sets_debit": limit_debit_units is not UNCHANGED,
-        "limit_debit_units": _check_limit(limit_debit_units),
-        "sets_day": limit_day_units is not UNCHANGED,
-        "limit_day_units": _check_limit(limit_day_units),
-    }
+    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
-        locked = await conn.execute(QUERIES["lock_book"].text, {"merchant_id": merchant_id})
-        if await locked.fetchone() is None:
-            raise SubUserUnknown(f"There is no merchant {merchant_id}.")
-        await conn.execute(QUERIES["write_controls"].text, values)
+        await lock_book(conn, merchant_id)
+        line = await show(conn, merchant_id, ext_user_id)
+        await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": line.user_id})
         return await show(conn, merchant_id, ext_user_id)
+
+
+async def set_controls_by_user(
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    *,
+    paused: bool | None = None,
+    limit_debit_units: int | Unchanged | None = UNCHANGED,
+    limit_day_units: int | Unchanged | None = UNCHANGED,
+) -> SubUserLine:
+    """The same at the sub-user's own word, for the wallet page, which has asked for the PIN before.
+
+    Asking is a commit of its own (`pins.check`), so it isn't done here. Raises PinMissing where no PIN is
+    set, SubUserUnknown, and ValueError for a limit that is no amount.
+    """
+    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        if not (await show_user(conn, merchant_id, user_id)).has_pin:
+            raise PinMissing
+        await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": user_id})
+        return await show_user(conn, merchant_id, user_id)
+
+
+async def lock_book(conn: Connection, merchant_id: int) -> None:
+    """Take the book's lock until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
+    locked = await conn.execute(QUERIES["lock_book"].text, {"merchant_id": merchant_id})
+    if await locked.fetchone() is None:
+        raise SubUserUnknown(f"There is no merchant {merchant_id}.")
 
 
 async def show(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserLine:
@@ -90,6 +124,14 @@ async def show(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserL
     found = await _read(conn, "read_sub_user", {"merchant_id": merchant_id, "ext_user_id": ext_user_id})
     if not found:
         raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user {ext_user_id!r}.")
+    return found[0]
+
+
+async def show_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine:
+    """One sub-user by the platform's id for it. Raises SubUserUnknown."""
+    found = await _read(conn, "read_user", {"merchant_id": merchant_id, "user_id": user_id})
+    if not found:
+        raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
     return found[0]
 
 
@@ -111,6 +153,22 @@ async def list_sub_users(
         return []
     values |= {"search": search, "user_id": _as_user_id(search), "address": _as_address(search)}
     return await _read(conn, "search_sub_users", values)
+
+
+def _controls(
+    merchant_id: int,
+    paused: bool | None,
+    limit_debit_units: int | Unchanged | None,
+    limit_day_units: int | Unchanged | None,
+) -> dict[str, Any]:
+    return {
+        "merchant_id": merchant_id,
+        "paused": paused,
+        "sets_debit": limit_debit_units is not UNCHANGED,
+        "limit_debit_units": _check_limit(limit_debit_units),
+        "sets_day": limit_day_units is not UNCHANGED,
+        "limit_day_units": _check_limit(limit_day_units),
+    }
 
 
 def _check_limit(limit_units: int | Unchanged | None) -> int | None:

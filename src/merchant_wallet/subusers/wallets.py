@@ -14,6 +14,8 @@ from typing import Final
 
 from merchant_wallet.chains.addresses import ERC20, TRC20, address_of_child
 
+LINK_KEY: Final = "wallet link"
+"""What the key of link tokens is derived for."""
 LINK_LIFETIME_MS: Final = 15 * 60 * 1000
 
 _FORM: Final = 1
@@ -21,6 +23,10 @@ _FORM: Final = 1
 _CONTENT: Final = struct.Struct(">BQQQ")
 _MAC_BYTES: Final = 32
 _TOKEN_LENGTH: Final = -(-(_CONTENT.size + _MAC_BYTES) * 4 // 3)
+
+
+class LinkExpired(ValueError):
+    """A link that was ours, and whose time is over; the text is a sentence for the page."""
 
 
 def derive_wallets(account_xpubs: Mapping[str, str], index: int) -> tuple[bytes, bytes]:
@@ -43,7 +49,7 @@ def make_link_token(key: bytes, merchant_id: int, user_id: int, now_ms: int) -> 
 def read_link_token(key: bytes, token: str, now_ms: int) -> tuple[int, int]:
     """The merchant id and user id of a token made with this key.
 
-    Raises ValueError with a sentence for the page: it is not ours, or its time is over.
+    Raises ValueError with a sentence for the page: it is not ours, or, as LinkExpired, its time is over.
     """
     raw = _decode(token)
     content, mac = raw[: _CONTENT.size], raw[_CONTENT.size :]
@@ -53,7 +59,7 @@ def read_link_token(key: bytes, token: str, now_ms: int) -> tuple[int, int]:
     if form != _FORM:
         raise ValueError("This link is not valid.")
     if now_ms >= until_ms:
-        raise ValueError("This link has expired; ask for a new one.")
+        raise LinkExpired("This link has expired; ask for a new one.")
     return merchant_id, user_id
 
 

@@ -1,0 +1,11 @@
+-- What a sub-user says of itself. `profile.py` runs these.
+
+-- name: write_username
+-- The name that the merchant sees too.
+update sub_user set username = %(value)s::text
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
+
+-- name: write_language
+-- The language of the page.
+update sub_user set language = %(value)s::text
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
