@@ -22,6 +22,7 @@ from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.writer import Fault, Unavailable, Writer
 from merchant_wallet.codes import (
+    APP_KEY_UNKNOWN,
     BODY_MALFORMED,
     CODES,
     INTERNAL_FAULT,
@@ -44,6 +45,7 @@ from merchant_wallet.merchants.directory import Directory, DirectoryAway
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operation import Operation, Terms
 from merchant_wallet.pace import Pace
+from merchant_wallet.refusals.notebook import Notebook
 from merchant_wallet.signing import sign_response
 from merchant_wallet.tally import Tally
 from merchant_wallet.wire import (
@@ -107,6 +109,7 @@ class Joints:
         terms: Terms,
         access_log: AccessLog,
         trusted_proxies: tuple[Network, ...] = (),
+        notebook: Notebook | None = None,
     ) -> None:
         self.gate = gate
         self.directory = directory
@@ -114,6 +117,7 @@ class Joints:
         self.terms = terms
         self.access_log = access_log
         self.trusted_proxies = trusted_proxies
+        self.notebook = notebook
         self.request_ids = RequestIds()
         self.counter = Counter()
         self.tally = Tally()
@@ -308,6 +312,9 @@ class Endpoint:
         """Answer a request that `error` ended."""
         if isinstance(error, Refused):
             refusal = self._joints.gate.note(error.refusal, call.source)
+            notebook = self._joints.notebook
+            if notebook is not None and call.app_key and error.refusal.code != APP_KEY_UNKNOWN:
+                notebook.note(self._operation.path, refusal, call)
         elif isinstance(error, Unavailable | DirectoryAway):
             log.warning("not available", request_id=call.request_id, reason=str(error))
             refusal = BUSY

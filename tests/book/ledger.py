@@ -15,6 +15,7 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.book.rules.operators import tell_adjusted
 from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
@@ -22,6 +23,7 @@ from merchant_wallet.book.state import (
     Deposit,
     Draft,
     Entry,
+    KnownAdjustment,
     KnownTransfer,
     Rate,
     Step,
@@ -187,7 +189,8 @@ class Ledger:
         self.callbacks += changes.callbacks
         told = [(callback.order_id, callback.status) for callback in self.callbacks]
         assert len(set(told)) == len(told)
-        self.approved_by |= changes.approvals
+        by = {order_id: order.approved_by for order_id, order in self.withdrawals.items()}
+        self.approved_by = {order_id: actor for order_id, actor in by.items() if actor is not None}
 
     def _write_credits(self, draft: Draft) -> None:
         for key in draft.changes.credited:
@@ -209,6 +212,12 @@ def _know(draft: Draft, entry: Entry) -> None:
     if entry.kind == "exchange":
         got = rest[0].currency
         draft.known_exchanges[name] = Exchanged(entry.entry_id, first.currency, got, amount, second, rate_e8)
+        return
+    if entry.kind == "adjust":
+        known = KnownAdjustment(
+            tell_adjusted(entry.entry_id, first), first.source_id, first.target_id, entry.facts
+        )
+        draft.known_adjustments[name] = known
         return
     done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)
     user_id = first.source_id if entry.kind == "user_to_merchant" else first.target_id

@@ -190,12 +190,9 @@ class Scribe:
         for step in changes.steps:
             self.insert("withdrawal_step", **msgspec.structs.asdict(step))
         for order_id in changes.created:
-            self.insert("withdrawal", **_order_row(orders[order_id], changes.approvals))
+            self.insert("withdrawal", **_order_row(orders[order_id]))
         for order_id in changes.moved:
-            row = _order_row(orders[order_id], changes.approvals)
-            if row["approved_by"] is None:
-                del row["approved_by"]
-            self.update("withdrawal", "order_id", **row)
+            self.update("withdrawal", "order_id", **_order_row(orders[order_id]))
         for callback in changes.callbacks:
             self.insert("callback", **msgspec.structs.asdict(callback))
 
@@ -276,7 +273,13 @@ class Scribe:
         assert isinstance(outcome, Exchanged)
         return outcome
 
-    def withdraw(self, mc_order_id: str, amount_units: int, approval_limit_units: int = 10**12) -> int:
+    def withdraw(
+        self,
+        mc_order_id: str,
+        amount_units: int,
+        approval_limit_units: int = 10**12,
+        second_limit_units: int = commands.SECOND_LIMIT_UNITS,
+    ) -> int:
         """Open an order and give its id."""
         outcome = self.ask(
             commands.CreateWithdrawal(
@@ -291,6 +294,7 @@ class Scribe:
                 None,
                 True,
                 DAY_MS,
+                second_limit_units,
             )
         )
         assert isinstance(outcome, Withdrawal)
@@ -341,10 +345,10 @@ def entry_values(entry: Entry) -> tuple[int, str, str | None, int, int, str]:
     return entry.entry_id, entry.kind, entry.mc_order_id, entry.at_ms, entry.rate_e8, entry.facts
 
 
-def _order_row(order: Withdrawal, approvals: dict[int, str]) -> dict[str, Any]:
+def _order_row(order: Withdrawal) -> dict[str, Any]:
     row = msgspec.structs.asdict(order)
     row["amount"], row["fee"] = row.pop("amount_units"), row.pop("fee_units")
-    return row | {"approved_by": approvals.get(order.order_id)}
+    return row
 
 
 def write_history(scribe: Scribe) -> dict[str, int]:
@@ -361,7 +365,8 @@ def write_history(scribe: Scribe) -> dict[str, int]:
     named["cancelled"] = scribe.withdraw("w2", 300 * COIN)
     named["failed"] = scribe.withdraw("w3", 400 * COIN)
     named["expired"] = scribe.withdraw("w4", 50 * COIN, approval_limit_units=0)
-    named["running"] = scribe.withdraw("w5", 60 * COIN)
+    named["running"] = scribe.withdraw("w5", 60 * COIN, second_limit_units=59 * COIN)
+    scribe.move(*(commands.Approve(named["running"], actor) for actor in ("cli:ann", "operator:bob")))
     scribe.move(commands.TakeUp(named["paid"]), commands.Settle(named["paid"], "0xfeed"))
     named["settle"] = scribe.entry_ids()[-1]
     scribe.move(commands.Cancel(named["cancelled"], "ann"))
@@ -378,7 +383,7 @@ def write_history(scribe: Scribe) -> dict[str, int]:
     scribe.own(OWN)
     named["own deposit"] = scribe.deposit(None, 40 * COIN, told=True)
     named["deposit"] = scribe.deposit(anna, 3 * COIN)
-    adjusted = scribe.ask(commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna"))
+    adjusted = scribe.ask(commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna", "proposal-1", "bob"))
     assert isinstance(adjusted, Adjusted)
     named["adjust"] = adjusted.entry_id
     taken = scribe.ask(commands.WithdrawFees(KFB, None, "monthly", "ann"))

@@ -1,19 +1,45 @@
 """Every way of tampering with a book, and the fault that must be named for it."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import msgspec
 import pytest
-from tests.book.scribe import COIN, Scribe, on
+from tests.book.kept import KeptBook
+from tests.book.scribe import COIN, Scribe, on, write_history
+from tests.conftest import TEMPLATE, SharedPostgres
 
 from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.faults import RULES, Fault
 from merchant_wallet.book.outcomes import Credited
-from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.verify import BookReport, verify_book
+
+
+@pytest.fixture(scope="module")
+def one_book(postgres: SharedPostgres) -> Iterator[KeptBook]:
+    """A book in which everything has happened; it is sound again when all have tampered with it."""
+    with postgres.database(TEMPLATE) as url:
+        scribe = Scribe(url)
+        try:
+            yield KeptBook(scribe, write_history(scribe))
+            assert verify(scribe).ok
+        finally:
+            scribe.close()
+
+
+@pytest.fixture
+def book(one_book: KeptBook) -> Iterator[KeptBook]:
+    """The same book for each test, with every row as the history left it."""
+    yield one_book
+    one_book.restore()
+
+
+def verify(scribe: Scribe) -> BookReport:
+    return on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id))
 
 
 def find_fault(scribe: Scribe) -> Fault:
-    fault = on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id)).fault
+    fault = verify(scribe).fault
     assert fault is not None
     return fault
 
@@ -52,6 +78,14 @@ TAMPERINGS = [
     ("update withdrawal set status = 1, step_no = 1 where order_id = {}", "waiting", "step"),
     ("update withdrawal set finished_ms = null where order_id = {}", "cancelled", "step"),
     ("update withdrawal set approved_ms = null where order_id = {}", "running", "step"),
+    ("update withdrawal set approved_by = null where order_id = {}", "paid", "approval"),
+    ("update withdrawal set approved_by = 'eve' where order_id = {}", "waiting", "approval"),
+    ("update withdrawal set first_approved_by = 'eve' where order_id = {}", "paid", "approval"),
+    ("update withdrawal set first_approved_by = null where order_id = {}", "running", "approval"),
+    ("update withdrawal set first_approved_by = 'cli:Bob' where order_id = {}", "running", "approval"),
+    ("update withdrawal set approved_by = 'limit' where order_id = {}", "running", "approval"),
+    ("update withdrawal set second_limit_units = null where order_id = {}", "waiting", "order"),
+    ("update withdrawal set second_limit_units = amount where order_id = {}", "running", "order"),
     ("delete from withdrawal_step where order_id = {} and step_no = 1", "failed", "step"),
     ("delete from withdrawal_step where order_id = {}", "waiting", "step"),
     ("update withdrawal_step set at_ms = 0 where order_id = {} and step_no = 0", "paid", "step"),
@@ -87,13 +121,11 @@ TAMPERINGS = [
 
 
 @pytest.mark.parametrize(("statement", "name", "rule"), TAMPERINGS)
-def test_a_row_that_was_tampered_with_is_named(
-    scribe: Scribe, named: dict[str, int], statement: str, name: str, rule: str
-) -> None:
-    scribe.tamper(statement.format(named[name]))
-    fault = find_fault(scribe)
+def test_a_row_that_was_tampered_with_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
+    book.scribe.tamper(statement.format(book.named[name]))
+    fault = find_fault(book.scribe)
     assert fault.rule == rule, fault
-    place = named["settle"] if rule == "release" else named[name]
+    place = book.named["settle"] if rule == "release" else book.named[name]
     assert place in (fault.entry_id, fault.order_id), fault
 
 
@@ -152,11 +184,9 @@ BOOK_TAMPERINGS = [
 
 
 @pytest.mark.parametrize(("statement", "rule"), BOOK_TAMPERINGS)
-def test_a_book_that_was_tampered_with_is_named(
-    scribe: Scribe, named: dict[str, int], statement: str, rule: str
-) -> None:
-    scribe.tamper(statement)
-    fault = find_fault(scribe)
+def test_a_book_that_was_tampered_with_is_named(book: KeptBook, statement: str, rule: str) -> None:
+    book.scribe.tamper(statement)
+    fault = find_fault(book.scribe)
     assert fault.rule == rule, fault
 
 
@@ -191,16 +221,15 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize(("statement", "name", "rule"), FORGERIES)
-def test_an_entry_forged_with_its_hash_is_named(
-    scribe: Scribe, named: dict[str, int], statement: str, name: str, rule: str
-) -> None:
-    scribe.tamper(statement.format(named[name]))
-    scribe.rechain()
-    fault = find_fault(scribe)
-    assert (fault.rule, fault.entry_id) == (rule, named[name]), fault
+def test_an_entry_forged_with_its_hash_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
+    book.scribe.tamper(statement.format(book.named[name]))
+    book.scribe.rechain()
+    fault = find_fault(book.scribe)
+    assert (fault.rule, fault.entry_id) == (rule, book.named[name]), fault
 
 
-def test_a_hold_that_is_released_twice_is_named(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:
+    scribe, named = book.scribe, book.named
     scribe.tamper(
         "update entry set facts = (select facts from entry where entry_id = %s) where entry_id = %s",
         (named["cancel"], named["refund"]),
@@ -223,7 +252,8 @@ def test_an_order_that_ended_without_its_entry_is_named(scribe: Scribe) -> None:
     assert (fault.rule, fault.order_id) == ("release", order_id)
 
 
-def test_a_second_fault_does_not_hide_the_first(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_second_fault_does_not_hide_the_first(book: KeptBook) -> None:
+    scribe, named = book.scribe, book.named
     for name in ("debit", "exchange", "adjust"):
         scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
     fault = find_fault(scribe)
@@ -242,3 +272,15 @@ def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
     assert isinstance(outcome, Credited)
     fault = find_fault(scribe)
     assert (fault.rule, fault.entry_id) == ("deposit", named["deposit"])
+
+
+def test_what_one_test_tampers_with_the_next_does_not_find(book: KeptBook) -> None:
+    for table in ("posting", "callback", "sub_user", "deposit", "book"):
+        book.scribe.tamper(f"delete from {table}")
+    book.scribe.tamper("update entry set hash = sha256(hash)")
+    book.scribe.tamper("insert into withdrawal_step values (1001, 5, 0, default, null, 0, 1, 'x')")
+    assert not verify(book.scribe).ok
+    book.restore()
+    report = verify(book.scribe)
+    assert report.ok, report.fault
+    assert report.entries == book.scribe.draft.entry_count

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.journeys.conftest import Platform, Shop, wait_until
 
-from merchant_wallet.app import WALLET_LINK_KEY
-from merchant_wallet.subusers.wallets import read_link_token
+from merchant_wallet.subusers.wallets import LINK_KEY, read_link_token
 
 LOOKUP = "getMerchantCustomer"
 SETTINGS = {"public_url": "https://wallet.example.com/base"}
@@ -79,7 +78,7 @@ def test_the_link_opens_this_users_wallet_for_15_minutes(shop: Shop, platform: P
     assert (parts.scheme, parts.netloc, parts.query) == ("https", "wallet.example.com", "")
     head, _, token = parts.path.rpartition("/")
     assert head == "/base/w"
-    key = platform.base.keyring.derive(WALLET_LINK_KEY)
+    key = platform.base.keyring.derive(LINK_KEY)
     owner = (shop.merchant_id, int(answer["userId"]))
     assert read_link_token(key, token, before_ms) == owner
     assert read_link_token(key, token, before_ms + LINK_LIFETIME_MS - 1) == owner

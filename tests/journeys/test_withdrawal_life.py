@@ -109,6 +109,20 @@ def test_an_order_above_the_limit_waits_for_approval(careful: Shop) -> None:
     assert (steps(careful, order), callbacks(careful, order)) == ([0, 1, 2], [2])
 
 
+def test_an_order_above_the_second_limit_is_paid_once_two_people_have_approved_it(careful: Shop) -> None:
+    careful.change(second_approval_limit="100")
+    order = careful.client.do(CREATE, **withdrawal("1", "100.01"))
+    order_id = int(order["orderId"])
+    assert isinstance(careful.ask_book(Approve(order_id, "operator:ann")), Withdrawal)
+    assert isinstance(careful.ask_book(Approve(order_id, "cli:ann")), Refusal)
+    small = careful.client.do(CREATE, **withdrawal("2", "2"))
+    wait_for(careful, small, "2")
+    assert query(careful, order)["txnStatus"] == "0"
+    assert isinstance(careful.ask_book(Approve(order_id, "operator:bob")), Withdrawal)
+    wait_for(careful, order, "2")
+    assert (steps(careful, order), callbacks(careful, order)) == ([0, 1, 2], [2])
+
+
 def test_a_cancelled_orders_amount_comes_back(careful: Shop) -> None:
     order = careful.client.do(CREATE, **withdrawal("1", "100"))
     assert (careful.balances()[0], account(careful, "hold")) == ("900", 100_000_000)

@@ -28,6 +28,8 @@ ORDER = Withdrawal(
     finished_ms=None,
     notified_ms=None,
     tx_hash=None,
+    second_limit_units=100_000_000_000,
+    approved_by="limit",
 )
 
 
@@ -64,6 +66,9 @@ def test_an_order_that_the_journal_confirms_has_no_fault() -> None:
         {"notify_url": "https://example.com/m"},
         {"deadline_ms": 3},
         {"created_ms": 2},
+        {"second_limit_units": None},
+        {"second_limit_units": 100_000_000_001},
+        {"approved_by": None},
     ],
 )
 def test_an_order_that_was_changed_in_any_way_has_a_fault(change: dict[str, object]) -> None:

@@ -37,25 +37,25 @@ select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_a
  cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
 -- name: find_orders
--- Transfers and exchanges that an order id of the batch names already; mostly none.
-select e.entry_id, e.kind, e.mc_order_id, e.rate_e8
+-- Transfers, exchanges and named adjustments that an order id of the batch names already; mostly none.
+select e.entry_id, e.kind, e.mc_order_id, e.rate_e8, e.facts
   from unnest($2::text[]) u
  cross join lateral (
        select * from entry where merchant_id = $1::bigint and mc_order_id = u and kind = any($3::text[]) limit 10) e;
 
 -- name: read_postings
 -- The money of those that were found.
-select entry_id, source_id, target_id, currency, amount from posting
+select entry_id, source_id, target_id, currency, amount, source_balance, target_balance from posting
  where merchant_id = $1::bigint and entry_id = any($2::bigint[]) order by entry_id, posting_no;
 
 -- name: read_withdrawals
 -- Orders by their own ids or by the merchant's.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
-       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by
   from withdrawal where merchant_id = $1::bigint and order_id = any($2::bigint[])
 union
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
-       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
 -- name: read_deposits
@@ -134,22 +134,24 @@ select $1::bigint, u.*
 -- name: insert_withdrawals
 -- New orders.
 insert into withdrawal (merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
-                        approved_ms, approved_by, deadline_ms, created_ms, finished_ms, tx_hash)
+                        approved_ms, approved_by, deadline_ms, created_ms, finished_ms, tx_hash, second_limit_units)
 select $1::bigint, u.*
   from unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::smallint[],
-              $11::smallint[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[]) u;
+              $11::smallint[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[],
+              $18::bigint[]) u;
 
 -- name: update_withdrawals
 -- One conditional update per order: only from the step that the batch saw, or the batch fails as above.
 with changed as (
     update withdrawal w
-       set status = u.status, step_no = u.step_no, approved_ms = u.approved_ms,
-           approved_by = coalesce(u.approved_by, w.approved_by), finished_ms = u.finished_ms, tx_hash = u.tx_hash
-      from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[])
-           u (order_id, status, step_no, seen_step_no, approved_ms, approved_by, finished_ms, tx_hash)
+       set status = u.status, step_no = u.step_no, approved_ms = u.approved_ms, approved_by = u.approved_by,
+           first_approved_by = u.first_approved_by, finished_ms = u.finished_ms, tx_hash = u.tx_hash
+      from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[],
+                  $10::text[])
+           u (order_id, status, step_no, seen_step_no, approved_ms, approved_by, first_approved_by, finished_ms, tx_hash)
      where w.merchant_id = $1::bigint and w.order_id = u.order_id and w.step_no = u.seen_step_no
     returning 1)
-select 1 / (count(*) = $10::bigint)::int from changed;
+select 1 / (count(*) = $11::bigint)::int from changed;
 
 -- name: insert_credits
 -- What deposits were credited with; a second credit of one is refused by the key.

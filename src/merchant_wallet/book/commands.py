@@ -5,7 +5,12 @@ What a merchant's settings say is already in the command; the submission names t
 book refuses to act on an older one.
 """
 
+from typing import Final
+
 import msgspec
+
+SECOND_LIMIT_UNITS: Final = 100_000_000_000
+"""Above this, 100000 USDT, two people must approve a withdrawal; a merchant's setting may say otherwise."""
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +49,11 @@ class Exchange(Command, frozen=True, gc=False):
 
 
 class CreateWithdrawal(Command, frozen=True, gc=False):
-    """Hold an amount for a payout on a chain (interface 4.3). `allowed` is the allow-list's word."""
+    """Hold an amount for a payout on a chain (interface 4.3). `allowed` is the allow-list's word.
+
+    An amount above `approval_limit_units` waits for one person's approval, one above `second_limit_units` for
+    two people's, whatever the other limit is.
+    """
 
     mc_order_id: str
     amount_units: int
@@ -57,6 +66,7 @@ class CreateWithdrawal(Command, frozen=True, gc=False):
     daily_limit_units: int | None
     allowed: bool
     deadline_after_ms: int
+    second_limit_units: int = SECOND_LIMIT_UNITS
 
 
 class QuoteWithdrawal(Command, frozen=True, gc=False):
@@ -95,7 +105,7 @@ class Register(Command, frozen=True, gc=False):
 
 
 class Approve(Command, frozen=True, gc=False):
-    """An operator's yes to an order above the approval limit."""
+    """One person's yes to an order above a limit. `actor` names the person, such as `operator:ann`."""
 
     order_id: int
     actor: str
@@ -144,7 +154,9 @@ class Adjust(Command, frozen=True, gc=False):
     """An operator's own entry: a positive amount credits, a negative one debits, against the adjustment
     account.
 
-    With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance.
+    With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance. What bears the
+    same `name` moves once: asked again, it is answered with the first outcome. `proposed_by`, where somebody
+    proposed it first, is another person than `actor`.
     """
 
     currency: str
@@ -152,6 +164,8 @@ class Adjust(Command, frozen=True, gc=False):
     reason: str
     actor: str
     ext_user_id: str | None
+    name: str | None = None
+    proposed_by: str | None = None
 
 
 class WithdrawFees(Command, frozen=True, gc=False):

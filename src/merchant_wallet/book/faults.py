@@ -23,6 +23,7 @@ RULES: Final = {
     "order": "a withdrawal order is what the journal says of it",
     "release": "an order's hold is released once, in the way its status says",
     "step": "an order's steps are legal, consecutive and end at its status",
+    "approval": "as many different people approved an order as its limits ask for",
     "callback": "each status that a merchant is told of has its callback",
     "sub-user": "a sub-user is what the entry of its registration says",
     "deposit": "a deposit is credited once, by its entry, to whom its address belongs",

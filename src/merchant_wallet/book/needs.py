@@ -19,6 +19,7 @@ from merchant_wallet.book.chart import (
     MERCHANT_USDT_ID,
 )
 from merchant_wallet.book.rules.exchange import EXCHANGE
+from merchant_wallet.book.rules.operators import ADJUST
 from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCHANT
 
 
@@ -93,6 +94,9 @@ def _settle(needs: Needs, command: c.Settle) -> None:
 
 
 def _adjust(needs: Needs, command: c.Adjust) -> None:
+    if command.name is not None:
+        needs.order_ids_known.add(command.name)
+        needs.order_kinds.add(ADJUST)
     needs.accounts.update((MERCHANT_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
     if command.ext_user_id is not None:
         needs.ext_user_ids.add(command.ext_user_id)

@@ -13,6 +13,7 @@ import msgspec
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.faults import find
 from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.approvals import find_approval_fault
 from merchant_wallet.book.rules.withdrawals import (
     CANCELLED,
     EXPIRED,
@@ -44,7 +45,7 @@ def check_opening(
 ) -> Withdrawal:
     """Compare a `withdraw` entry with its order's row, and the row with its steps and callbacks.
 
-    Gives the order. Raises FaultFound, rules `order`, `step` and `callback`.
+    Gives the order. Raises FaultFound, rules `order`, `step`, `approval` and `callback`.
     """
     if order is None:
         find("order", "the order's row is missing", entry_id=entry.entry_id, order_id=entry.entry_id)
@@ -57,6 +58,7 @@ def check_opening(
     if order.fee_units < fee_units(order.amount_units, order.rate_e8):
         find("order", f"a fee of {order.fee_units} is less than the rate's", order_id=order.order_id)
     check_life(order, steps)
+    check_approvals(order)
     check_callbacks(order, steps, callbacks)
     return order
 
@@ -99,6 +101,13 @@ def check_life(order: Withdrawal, steps: Sequence[Step]) -> None:
         find("step", f"finished at {order.finished_ms}, last step at {at_ms}", order_id=order.order_id)
     if order.approved_ms is None and order.status not in (PENDING, CANCELLED, EXPIRED):
         find("step", "taken up without approval", order_id=order.order_id)
+
+
+def check_approvals(order: Withdrawal) -> None:
+    """Raise FaultFound (rule `approval`) unless as many people approved the order as its limits ask for."""
+    text = find_approval_fault(order)
+    if text is not None:
+        find("approval", text, order_id=order.order_id)
 
 
 def check_callbacks(order: Withdrawal, steps: Sequence[Step], callbacks: Sequence[CallbackDue]) -> None:

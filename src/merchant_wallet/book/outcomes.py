@@ -35,7 +35,11 @@ class Exchanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class Withdrawal(msgspec.Struct, frozen=True, gc=False):
-    """A withdrawal order as it stands."""
+    """A withdrawal order as it stands.
+
+    `second_limit_units` was fixed at its creation: above it two people must approve. None: one is enough.
+    `first_approved_by` is the first of those two, `approved_by` whose word let the order be paid.
+    """
 
     order_id: int
     mc_order_id: str
@@ -53,6 +57,9 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False):
     finished_ms: int | None
     notified_ms: int | None
     tx_hash: str | None
+    second_limit_units: int | None = None
+    first_approved_by: str | None = None
+    approved_by: str | None = None
 
     @property
     def arrival_units(self) -> int:

@@ -67,12 +67,16 @@ class StatementRow(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WithdrawalShown(msgspec.Struct, frozen=True):
-    """An order, whose it is and who approved it; `steps` is its life, where it was asked for."""
+    """An order and whose it is; `steps` is its life, where it was asked for."""
 
     merchant_id: int
-    approved_by: str | None
     order: Withdrawal
     steps: tuple[Step, ...] = ()
+
+    @property
+    def approved_by(self) -> str | None:
+        """Whose word lets the order be paid: a person's, or `limit`."""
+        return self.order.approved_by
 
 
 class FeesShown(msgspec.Struct, frozen=True):
@@ -169,8 +173,8 @@ async def statement(
     bounds: dict[str, object] = {
         "merchant_id": merchant_id,
         "account_id": account_id,
-        "from_id": 0 if from_ms is None else await _find_moment(conn, merchant_id, from_ms, end_id),
-        "until_id": end_id if to_ms is None else await _find_moment(conn, merchant_id, to_ms, end_id),
+        "from_id": 0 if from_ms is None else await find_moment(conn, merchant_id, from_ms, end_id),
+        "until_id": end_id if to_ms is None else await find_moment(conn, merchant_id, to_ms, end_id),
     }
     query = "page_postings" if account_id is None else "page_account_postings"
     entry_id, posting_no = -1, 0
@@ -185,7 +189,7 @@ async def statement(
         bounds["from_id"] = entry_id
 
 
-async def _find_moment(conn: AsyncConnection, merchant_id: int, at_ms: int, end_id: int) -> int:
+async def find_moment(conn: AsyncConnection, merchant_id: int, at_ms: int, end_id: int) -> int:
     """The first id whose entry is not before a moment, `end_id` when all are: a search by halves."""
     low, high = 0, end_id
     while low < high:
@@ -320,8 +324,8 @@ async def list_open_withdrawals(
 
 
 def _show_withdrawal(row: tuple[Any, ...], steps: tuple[Step, ...] = ()) -> WithdrawalShown:
-    merchant_id, approved_by, *order = row
-    return WithdrawalShown(merchant_id, approved_by, Withdrawal(*order), steps)
+    merchant_id, *order = row
+    return WithdrawalShown(merchant_id, Withdrawal(*order), steps)
 
 
 async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int) -> WithdrawalShown | None:

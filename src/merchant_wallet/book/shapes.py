@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import (
     ADJUSTMENT_ID_OF,
     CHAIN_ID_OF,
@@ -34,10 +35,11 @@ MAX_FEE_RATE_E8: Final = RATE_SCALE
 
 
 class OperatorFacts(msgspec.Struct, frozen=True):
-    """The facts of an operator's entry: who gave it, and why."""
+    """The facts of an operator's entry: who gave it, and why; who proposed it, where another person did."""
 
     actor: str
     reason: str
+    proposedBy: str | None = None
 
 
 class RegisterFacts(msgspec.Struct, frozen=True):
@@ -161,7 +163,7 @@ def _withdraw(entry: Entry, wallets: Wallets) -> None:
 
 def _adjust(entry: Entry, wallets: Wallets) -> None:
     source, target, currency, amount = _first(entry)
-    _expect_operator(entry)
+    _read_operator_facts(entry)
     outside = ADJUSTMENT_ID_OF[currency]
     credits = source == outside
     mine = target if credits else source
@@ -174,18 +176,20 @@ def _adjust(entry: Entry, wallets: Wallets) -> None:
 
 def _fee_withdraw(entry: Entry, wallets: Wallets) -> None:
     _, _, currency, amount = _first(entry)
-    _expect_operator(entry)
+    _expect_order_id(entry, False)
+    _read_operator_facts(entry)
     expect_moves(entry, ((FEES_ID_OF[currency], ADJUSTMENT_ID_OF[currency], currency, amount),))
 
 
-def _expect_operator(entry: Entry) -> None:
-    _expect_order_id(entry, False)
+def _read_operator_facts(entry: Entry) -> None:
     try:
         facts = msgspec.json.decode(entry.facts, type=OperatorFacts)
     except msgspec.DecodeError as error:
         find("facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
     if not facts.reason.strip():
         find("facts", f"{entry.kind} without a reason", entry_id=entry.entry_id)
+    if facts.proposedBy is not None and person_of(facts.proposedBy) == person_of(facts.actor):
+        find("facts", f"{entry.kind} proposed and carried out by {facts.actor}", entry_id=entry.entry_id)
 
 
 def _deposit(entry: Entry, wallets: Wallets) -> None:

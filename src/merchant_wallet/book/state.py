@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from merchant_wallet.book.commands import DepositKey
-from merchant_wallet.book.outcomes import Credited, Exchanged, Transferred, Withdrawal
+from merchant_wallet.book.outcomes import Adjusted, Credited, Exchanged, Transferred, Withdrawal
 
 DAY_MS = 86_400_000
 
@@ -62,6 +62,15 @@ class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
 
     outcome: Transferred
     user_id: int
+
+
+class KnownAdjustment(msgspec.Struct, frozen=True, gc=False):
+    """An operator's entry that a name names already: what it moved between which accounts, and why."""
+
+    outcome: Adjusted
+    source_id: int
+    target_id: int
+    facts: str
 
 
 class Deposit(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +134,6 @@ class Changes:
     moved: set[int] = field(default_factory=set)
     steps: list[Step] = field(default_factory=list)
     callbacks: list[CallbackDue] = field(default_factory=list)
-    approvals: dict[int, str] = field(default_factory=dict)
     credited: list[DepositKey] = field(default_factory=list)
 
 
@@ -154,6 +162,7 @@ class Draft:
     user_id_by_address: dict[bytes, int] = field(default_factory=dict)
     known_transfers: dict[tuple[str, str], KnownTransfer] = field(default_factory=dict)
     known_exchanges: dict[str, Exchanged] = field(default_factory=dict)
+    known_adjustments: dict[str, KnownAdjustment] = field(default_factory=dict)
     withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
     order_id_by_mc: dict[str, int] = field(default_factory=dict)
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)

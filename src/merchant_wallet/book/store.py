@@ -8,19 +8,17 @@ number decided. Statements are in `book.sql`.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet.book import arrays, deposits
+from merchant_wallet.book import arrays, deposits, known
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
 from merchant_wallet.book.needs import Needs
-from merchant_wallet.book.outcomes import Exchanged, Transferred, Withdrawal
-from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
-from merchant_wallet.book.state import Changes, Draft, KnownTransfer, Posting, Rate, SubUser
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.state import Changes, Draft, Posting, Rate, SubUser
 from merchant_wallet.db import Queries
 from merchant_wallet.money import KFB, USDT
 
@@ -48,7 +46,7 @@ async def open_draft(link: Link, merchant_id: int, needs: Needs, now_ms: int) ->
     for reader, result in zip(readers, results[2:], strict=True):
         reader(draft, result)
     if needs.order_ids_known and (found := read_rows(results[-1])):
-        await _read_known_orders(link, draft, found)
+        await known.read(link, draft, found)
     return draft
 
 
@@ -70,8 +68,8 @@ def _plan_reads(needs: Needs) -> Iterator[tuple[bytes, tuple[bytes, ...], Callab
         yield b"read_deposits", deposits.name_keys(needs.deposits), deposits.read
     if needs.order_ids_known:
         # Last, because what it finds is read further by `open_draft` itself.
-        known = arrays.of_texts(needs.order_ids_known), arrays.of_texts(needs.order_kinds)
-        yield b"find_orders", known, lambda draft, result: None
+        names = arrays.of_texts(needs.order_ids_known), arrays.of_texts(needs.order_kinds)
+        yield b"find_orders", names, lambda draft, result: None
 
 
 def _read_book(merchant_id: int, result: PGresult) -> Draft:
@@ -125,34 +123,6 @@ def _read_sub_users(draft: Draft, result: PGresult) -> None:
         draft.add_sub_user(sub_user, int(row[12]))
 
 
-async def _read_known_orders(link: Link, draft: Draft, found: list[list[Any]]) -> None:
-    """The outcomes of orders that were found: a second read, for repeats alone."""
-    ids = arrays.of_ints([int(row[0]) for row in found])
-    (result,) = await link.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
-    postings: dict[bytes, list[list[Any]]] = {}
-    for row in read_rows(result):
-        postings.setdefault(row[0], []).append(row)
-    for entry_id, kind, mc_order_id, rate_e8 in found:
-        _know_order(
-            draft, int(entry_id), kind.decode(), mc_order_id.decode(), int(rate_e8), postings[entry_id]
-        )
-
-
-def _know_order(
-    draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[list[Any]]
-) -> None:
-    _, source, target, first_currency, first_amount = postings[0]
-    currency, first = first_currency.decode(), int(first_amount)
-    second = int(postings[1][4]) if len(postings) > 1 else 0
-    if kind == EXCHANGE:
-        received = postings[1][3].decode()
-        draft.known_exchanges[mc_order_id] = Exchanged(entry_id, currency, received, first, second, rate_e8)
-        return
-    outcome = Transferred(entry_id, mc_order_id, currency, first + second, first, second, rate_e8)
-    user_id = int(source) if kind == USER_TO_MERCHANT else int(target)
-    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
-
-
 def _read_withdrawals(draft: Draft, result: PGresult) -> None:
     optional = arrays.read_optional_int
     for row in read_rows(result):
@@ -173,6 +143,9 @@ def _read_withdrawals(draft: Draft, result: PGresult) -> None:
             finished_ms=optional(row[13]),
             notified_ms=optional(row[14]),
             tx_hash=arrays.read_optional_text(row[15]),
+            second_limit_units=optional(row[16]),
+            first_approved_by=arrays.read_optional_text(row[17]),
+            approved_by=arrays.read_optional_text(row[18]),
         )
         draft.put_withdrawal(withdrawal)
 
@@ -345,11 +318,12 @@ def _new_order_columns(draft: Draft) -> tuple[bytes, ...]:
         arrays.of_ints([order.status for order in orders]),
         arrays.of_ints([order.step_no for order in orders]),
         arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([draft.changes.approvals.get(order.order_id) for order in orders]),
+        arrays.of_texts([order.approved_by for order in orders]),
         arrays.of_ints([order.deadline_ms for order in orders]),
         arrays.of_ints([order.created_ms for order in orders]),
         arrays.of_ints([order.finished_ms for order in orders]),
         arrays.of_texts([order.tx_hash for order in orders]),
+        arrays.of_ints([order.second_limit_units for order in orders]),
     )
 
 
@@ -361,7 +335,8 @@ def _moved_order_columns(changes: Changes, orders: Sequence[Withdrawal]) -> tupl
         arrays.of_ints([order.step_no for order in orders]),
         arrays.of_ints([order.step_no - taken[order.order_id] for order in orders]),
         arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([changes.approvals.get(order.order_id) for order in orders]),
+        arrays.of_texts([order.approved_by for order in orders]),
+        arrays.of_texts([order.first_approved_by for order in orders]),
         arrays.of_ints([order.finished_ms for order in orders]),
         arrays.of_texts([order.tx_hash for order in orders]),
         b"%d" % len(orders),

@@ -57,6 +57,7 @@ def _prepare_creation(merchant: Merchant, fields: Fields, terms: Terms) -> Creat
         daily_limit_units=merchant.daily_limit_units,
         allowed=merchant.allows_address(address),
         deadline_after_ms=terms.approval_deadline_ms,
+        second_limit_units=merchant.second_approval_limit_units,
     )
 
 

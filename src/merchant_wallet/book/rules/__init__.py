@@ -11,7 +11,15 @@ from typing import Any, Final
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import NONCE_USED, STALE, Outcome
-from merchant_wallet.book.rules import deposits, exchange, operators, subusers, transfers, withdrawals
+from merchant_wallet.book.rules import (
+    approvals,
+    deposits,
+    exchange,
+    operators,
+    subusers,
+    transfers,
+    withdrawals,
+)
 from merchant_wallet.book.state import Draft
 
 RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
@@ -21,7 +29,7 @@ RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
     commands.CreateWithdrawal: withdrawals.create,
     commands.QuoteWithdrawal: withdrawals.quote,
     commands.ReadWithdrawal: withdrawals.read,
-    commands.Approve: withdrawals.approve,
+    commands.Approve: approvals.approve,
     commands.TakeUp: withdrawals.take_up,
     commands.Cancel: withdrawals.cancel,
     commands.Expire: withdrawals.expire,

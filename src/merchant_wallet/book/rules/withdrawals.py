@@ -11,7 +11,6 @@ import msgspec
 
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import (
-    Approve,
     Cancel,
     CreateWithdrawal,
     Expire,
@@ -54,6 +53,9 @@ TOLD: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
 """The statuses that the merchant is called back about."""
 
 FINAL: Final = frozenset({PAID, CANCELLED, EXPIRED, REFUNDED})
+
+BY_LIMIT: Final = "limit"
+"""Who approved an order that no limit keeps waiting."""
 
 
 def withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
@@ -108,7 +110,7 @@ def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None
 
 
 def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
-    at_once = command.amount_units <= command.approval_limit_units
+    at_once = command.amount_units <= min(command.approval_limit_units, command.second_limit_units)
     withdrawal = Withdrawal(
         order_id=next_id(draft),
         mc_order_id=command.mc_order_id,
@@ -126,6 +128,8 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
         finished_ms=None,
         notified_ms=None,
         tx_hash=None,
+        second_limit_units=command.second_limit_units,
+        approved_by=BY_LIMIT if at_once else None,
     )
     postings = (post(draft, MERCHANT_USDT_ID, HOLD_ID, USDT, command.amount_units),)
     record(
@@ -140,8 +144,6 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
     _count_withdrawn(draft, command.amount_units)
     draft.put_withdrawal(withdrawal)
     draft.changes.created.append(withdrawal.order_id)
-    if at_once:
-        draft.changes.approvals[withdrawal.order_id] = "limit"
     draft.changes.steps.append(
         Step(withdrawal.order_id, 0, None, PENDING, draft.now_ms, "created by the merchant")
     )
@@ -150,7 +152,7 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
 
 def order_facts(withdrawal: Withdrawal) -> str:
     """What the journal's hash covers of an order: whoever pays it compares the order with this text."""
-    facts = {
+    facts: dict[str, int | str] = {
         "address": withdrawal.address,
         "arrival": withdrawal.arrival_units,
         "chain": withdrawal.chain,
@@ -158,6 +160,9 @@ def order_facts(withdrawal: Withdrawal) -> str:
         "fee": withdrawal.fee_units,
         "notifyUrl": withdrawal.notify_url,
     }
+    # Orders from before there was a second limit were recorded without one.
+    if withdrawal.second_limit_units is not None:
+        facts["secondLimit"] = withdrawal.second_limit_units
     return msgspec.json.encode(facts).decode()
 
 
@@ -179,24 +184,6 @@ def read(draft: Draft, command: ReadWithdrawal) -> Outcome:
     if withdrawal is None or withdrawal.mc_order_id != command.mc_order_id:
         return ORDER_UNKNOWN
     return withdrawal
-
-
-def approve(draft: Draft, command: Approve) -> Outcome:
-    """Let an order above the limit be paid. Refuses one unknown, no longer pending or past its deadline."""
-    withdrawal = draft.withdrawals.get(command.order_id)
-    if withdrawal is None:
-        return ORDER_UNKNOWN
-    if withdrawal.status != PENDING:
-        return illegal(withdrawal, "approved")
-    if withdrawal.approved_ms is not None:
-        return withdrawal
-    if draft.now_ms > withdrawal.deadline_ms:
-        return Refusal(42202, "orderId: the approval deadline of this order has passed")
-    approved = msgspec.structs.replace(withdrawal, approved_ms=draft.now_ms)
-    draft.put_withdrawal(approved)
-    draft.changes.moved.add(approved.order_id)
-    draft.changes.approvals[approved.order_id] = command.actor
-    return approved
 
 
 def take_up(draft: Draft, command: TakeUp) -> Outcome:

@@ -1,0 +1,259 @@
+"""Adjustments that one person proposes and another carries out.
+
+Rules: a proposal is decided once, by a person other than the one who made it; it can be withdrawn by that one
+alone. `take` marks it accepted before the book is asked, so nobody else decides it meanwhile; the entry then
+bears the proposal's number as its name, so the book makes it once however often it is asked. An accepted one
+without an entry is one of which nobody knows what the book did: `carry_out` asks again and finds out. What
+the book says is noted last, under the proposal's lock, so a no is noted only while nobody else is asking.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+from merchant_wallet.book.actors import person_of
+from merchant_wallet.book.commands import Adjust, Command
+from merchant_wallet.book.outcomes import Adjusted, Outcome
+from merchant_wallet.codes import Refusal
+from merchant_wallet.db import Queries
+from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS
+
+QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
+OPEN: Final = "open"
+ACCEPTED: Final = "accepted"
+REFUSED: Final = "refused"
+WITHDRAWN: Final = "withdrawn"
+FAILED: Final = "failed"
+
+MAX_REASON: Final = 500
+MAX_PAGE: Final = 200
+HIGHEST_NO: Final = 2**63 - 1
+CALM_MS: Final = 60_000
+"""How long an acceptance is left to whoever made it before it counts as unfinished."""
+
+Ask = Callable[[int, Command], Awaitable[Outcome]]
+"""Has a merchant's book carry a command out and gives the outcome, a refusal too, once it is committed."""
+
+
+class ProposalRefused(ValueError):
+    """A proposal can't be made or decided so; the text is a sentence that says why."""
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """An adjustment as it was proposed, and what became of it.
+
+    `signed_units` credits when positive; `outcome` is the sentence of whoever refused it, person or book.
+    """
+
+    merchant_id: int
+    proposal_no: int
+    currency: str
+    signed_units: int
+    reason: str
+    ext_user_id: str | None
+    proposed_by: str
+    proposed_ms: int
+    state: str
+    decided_by: str | None
+    decided_ms: int | None
+    outcome: str | None
+    entry_id: int | None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it was accepted and nobody knows yet what the book did."""
+        return self.state == ACCEPTED and self.entry_id is None
+
+
+async def propose(
+    conn: AsyncConnection,
+    merchant_id: int,
+    currency: str,
+    signed_units: int,
+    reason: str,
+    *,
+    proposed_by: str,
+    at_ms: int,
+    ext_user_id: str | None = None,
+) -> Proposal:
+    """Propose to credit (or, negative, debit) a merchant's balance or a sub-user's wallet.
+
+    Raises ProposalRefused for what could never be carried out.
+    """
+    _check(currency, signed_units, reason, proposed_by, ext_user_id)
+    values = {
+        "merchant_id": merchant_id,
+        "currency": currency,
+        "signed_units": signed_units,
+        "reason": reason.strip(),
+        "ext_user_id": ext_user_id,
+        "proposed_by": proposed_by,
+        "proposed_ms": at_ms,
+    }
+    found = await _fetch(conn, "insert_proposal", values)
+    if not found:
+        raise ProposalRefused(f"merchant: there is no {merchant_id}, or it has USDT alone.")
+    return found[0]
+
+
+def _check(currency: str, signed_units: int, reason: str, proposed_by: str, ext_user_id: str | None) -> None:
+    if currency not in CURRENCIES:
+        raise ProposalRefused(f"currency must be {' or '.join(CURRENCIES)}.")
+    if not 0 < abs(signed_units) <= MAX_BALANCE_UNITS:
+        raise ProposalRefused("amount must not be 0, nor more than a book can hold.")
+    if not 1 <= len(reason.strip()) <= MAX_REASON or not reason.strip().isprintable():
+        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
+    if ext_user_id is not None and not (1 <= len(ext_user_id) <= 20 and ext_user_id.isprintable()):
+        raise ProposalRefused("extUserId must be 1 to 20 printable characters.")
+    if not person_of(proposed_by).strip():
+        raise ProposalRefused("A proposal needs the name of the person who makes it.")
+
+
+async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
+    """One proposal; None when there is none of that number."""
+    found = await _fetch(conn, "read_proposal", {"proposal_no": proposal_no})
+    return found[0] if found else None
+
+
+async def list_open(conn: AsyncConnection, *, after_no: int = 0, limit: int = 50) -> list[Proposal]:
+    """What waits for a decision, the oldest first; the last one's number is the next page's `after_no`."""
+    return await _fetch(conn, "list_open", {"after_no": after_no, "page": _check_limit(limit)})
+
+
+async def list_decided(
+    conn: AsyncConnection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int = 50
+) -> list[Proposal]:
+    """What was decided, the newest first, of one merchant or of all; the last one's number goes on."""
+    values = {"before_no": HIGHEST_NO if before_no is None else before_no, "page": _check_limit(limit)}
+    if merchant_id is None:
+        return await _fetch(conn, "list_decided", values)
+    return await _fetch(conn, "list_decided_of_merchant", {**values, "merchant_id": merchant_id})
+
+
+async def list_unfinished(conn: AsyncConnection, *, now_ms: int, limit: int = 50) -> list[Proposal]:
+    """Acceptances older than a minute of which nobody knows what the book did: carry them out again."""
+    return await _fetch(conn, "list_unfinished", {"before_ms": now_ms - CALM_MS, "page": _check_limit(limit)})
+
+
+def _check_limit(limit: int) -> int:
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"A page has 1 to {MAX_PAGE} proposals.")
+    return limit
+
+
+async def take(conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
+    """Accept an open proposal, before the book is asked. Raises ProposalRefused."""
+    return await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None)
+
+
+async def refuse(
+    conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int, reason: str
+) -> Proposal:
+    """Say no to an open proposal; nothing moves. Raises ProposalRefused."""
+    if not 1 <= len(reason.strip()) <= MAX_REASON or not reason.strip().isprintable():
+        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
+    return await _decide(conn, proposal_no, REFUSED, decided_by, at_ms, reason.strip())
+
+
+async def withdraw(conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
+    """Take one's own open proposal back. Raises ProposalRefused."""
+    return await _decide(conn, proposal_no, WITHDRAWN, decided_by, at_ms, None)
+
+
+async def _decide(
+    conn: AsyncConnection, proposal_no: int, state: str, decided_by: str, at_ms: int, outcome: str | None
+) -> Proposal:
+    if not person_of(decided_by).strip():
+        raise ProposalRefused("A decision needs the name of the person who makes it.")
+    async with conn.transaction():
+        proposal = await _lock(conn, proposal_no)
+        if proposal.state != OPEN:
+            raise ProposalRefused(
+                f"Proposal {proposal_no} was decided already: {proposal.state} by {proposal.decided_by}."
+            )
+        is_own = person_of(proposal.proposed_by) == person_of(decided_by)
+        if is_own and state == ACCEPTED:
+            raise ProposalRefused("Another person must accept it: this proposal is your own.")
+        if not is_own and state == WITHDRAWN:
+            raise ProposalRefused(f"Only {proposal.proposed_by} can withdraw it; you can refuse it.")
+        values = {
+            "merchant_id": proposal.merchant_id,
+            "proposal_no": proposal_no,
+            "state": state,
+            "decided_by": decided_by,
+            # The book's order of things, also where the clocks of two machines differ.
+            "decided_ms": max(at_ms, proposal.proposed_ms),
+            "outcome": outcome,
+        }
+        return (await _fetch(conn, "decide", values))[0]
+
+
+async def _lock(conn: AsyncConnection, proposal_no: int) -> Proposal:
+    found = await _fetch(conn, "lock_proposal", {"proposal_no": proposal_no})
+    if not found:
+        raise ProposalRefused(f"There is no proposal {proposal_no}.")
+    return found[0]
+
+
+def command_of(proposal: Proposal) -> Adjust:
+    """What the book is asked for an accepted proposal: the same every time, under the same name."""
+    assert proposal.decided_by is not None
+    return Adjust(
+        currency=proposal.currency,
+        signed_units=proposal.signed_units,
+        reason=proposal.reason,
+        actor=proposal.decided_by,
+        ext_user_id=proposal.ext_user_id,
+        name=f"proposal-{proposal.proposal_no}",
+        proposed_by=proposal.proposed_by,
+    )
+
+
+async def accept(conn: AsyncConnection, ask: Ask, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
+    """Accept a proposal and carry it out; gives it as it then stands, `failed` when the book refused.
+
+    Raises ProposalRefused, and what `ask` raises: then it stays accepted, and `carry_out` finds out. Raises
+    RuntimeError within a transaction, whose rollback would forget what the book has done.
+    """
+    if conn.info.transaction_status != TransactionStatus.IDLE:
+        raise RuntimeError("an acceptance must be committed before the book is asked")
+    taken = await take(conn, proposal_no, decided_by, at_ms)
+    return await carry_out(conn, ask, taken.proposal_no)
+
+
+async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Proposal:
+    """Have the book make an accepted proposal's entry, once, and note what it said.
+
+    Safe to call again at any time, also after a crash: what is finished is given as it stands. Raises
+    ProposalRefused for one that nobody accepted, and what `ask` raises.
+    """
+    async with conn.transaction():
+        proposal = await _lock(conn, proposal_no)
+        if proposal.state not in (ACCEPTED, FAILED):
+            raise ProposalRefused(f"Proposal {proposal_no} is {proposal.state}, so it can't be carried out.")
+        if proposal.is_unfinished:
+            await note_outcome(conn, proposal, await ask(proposal.merchant_id, command_of(proposal)))
+            return await _lock(conn, proposal_no)
+        return proposal
+
+
+async def note_outcome(conn: AsyncConnection, proposal: Proposal, outcome: Outcome) -> bool:
+    """Write down what the book said; False when it was known already. Raises TypeError for another answer."""
+    values: dict[str, Any] = {"merchant_id": proposal.merchant_id, "proposal_no": proposal.proposal_no}
+    if isinstance(outcome, Adjusted):
+        name, values["entry_id"] = "note_entry", outcome.entry_id
+    elif isinstance(outcome, Refusal):
+        name, values["outcome"] = "note_refusal", outcome.msg
+    else:
+        raise TypeError(f"the book answered an adjustment with {type(outcome).__name__}")
+    cursor = await conn.execute(QUERIES[name].text, values)
+    return await cursor.fetchone() is not None
+
+
+async def _fetch(conn: AsyncConnection, name: str, values: dict[str, Any]) -> list[Proposal]:
+    cursor = await conn.execute(QUERIES[name].text, values)
+    return [Proposal(*row) for row in await cursor.fetchall()]

@@ -1,0 +1,52 @@
+"""What an order id of a batch names already: the first outcomes, told from entries and their postings.
+
+Rules: read only where an id was found, which is for repeats alone; an outcome is what the journal says and
+nothing else, so a repeat is answered the same for ever.
+"""
+
+from typing import Any
+
+from merchant_wallet.book import arrays
+from merchant_wallet.book.arrays import read_rows
+from merchant_wallet.book.link import Link
+from merchant_wallet.book.outcomes import Exchanged, Transferred
+from merchant_wallet.book.rules.exchange import EXCHANGE
+from merchant_wallet.book.rules.operators import ADJUST, tell_adjusted
+from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
+from merchant_wallet.book.state import Draft, KnownAdjustment, KnownTransfer, Posting
+
+
+async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:
+    """Make the entries that were found, rows of `find_orders`, known to the draft by their order ids."""
+    ids = arrays.of_ints([int(row[0]) for row in found])
+    (result,) = await link.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
+    postings: dict[bytes, list[Posting]] = {}
+    for entry_id, source, target, currency, *amounts in read_rows(result):
+        posting = Posting(int(source), int(target), currency.decode(), *map(int, amounts))
+        postings.setdefault(entry_id, []).append(posting)
+    for entry_id, kind, name, rate_e8, facts in found:
+        mine = postings[entry_id]
+        if kind.decode() == ADJUST:
+            _know_adjustment(draft, int(entry_id), name.decode(), facts.decode(), mine[0])
+        else:
+            _know_order(draft, int(entry_id), kind.decode(), name.decode(), int(rate_e8), mine)
+
+
+def _know_order(
+    draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[Posting]
+) -> None:
+    first, *rest = postings
+    currency, amount = first.currency, first.amount_units
+    second = rest[0].amount_units if rest else 0
+    if kind == EXCHANGE:
+        received = rest[0].currency
+        draft.known_exchanges[mc_order_id] = Exchanged(entry_id, currency, received, amount, second, rate_e8)
+        return
+    outcome = Transferred(entry_id, mc_order_id, currency, amount + second, amount, second, rate_e8)
+    user_id = first.source_id if kind == USER_TO_MERCHANT else first.target_id
+    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
+
+
+def _know_adjustment(draft: Draft, entry_id: int, name: str, facts: str, posting: Posting) -> None:
+    adjusted = tell_adjusted(entry_id, posting)
+    draft.known_adjustments[name] = KnownAdjustment(adjusted, posting.source_id, posting.target_id, facts)

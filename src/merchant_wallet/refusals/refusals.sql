@@ -1,0 +1,34 @@
+-- Refused requests. `notebook.py` writes them, `listing.py` reads them.
+
+-- name: hurry
+-- A crash may lose the last second of refusals; no commit of money waits for their way to the disk.
+set local synchronous_commit = off;
+
+-- name: take_turns
+-- One process at a time writes and trims, so that two never wait for each other's rows.
+select pg_advisory_xact_lock(4040044);
+
+-- name: insert_refused
+-- Those of known merchants, in the order in which they were noted; other keys are nobody's.
+insert into refused_request (merchant_id, at_ms, request_id, path, code, msg, source, content_type, fields, left_out)
+select m.merchant_id, u.at_ms, u.request_id, u.path, u.code, u.msg, u.source, u.content_type, u.fields::json, string_to_array(u.left_out, ' ')
+  from unnest(%(app_keys)s::text[], %(at_ms)s::bigint[], %(request_ids)s::text[], %(paths)s::text[], %(codes)s::int[], %(msgs)s::text[],
+              %(sources)s::text[], %(content_types)s::text[], %(fields)s::text[], %(left_out)s::text[]) with ordinality
+       u (app_key, at_ms, request_id, path, code, msg, source, content_type, fields, left_out, place)
+  join merchant m on m.app_key = u.app_key
+ order by u.place;
+
+-- name: trim_refused
+-- All but the last of each of those merchants are cut off.
+delete from refused_request r
+ using merchant m
+ cross join lateral (
+       select min(newest.refused_no) as oldest
+         from (select refused_no from refused_request where merchant_id = m.merchant_id order by refused_no desc limit %(kept)s::int) newest) k
+ where m.app_key = any(%(app_keys)s::text[]) and r.merchant_id = m.merchant_id and r.refused_no < k.oldest;
+
+-- name: list_refused
+-- A merchant's, the newest first.
+select refused_no, at_ms, request_id, path, code, msg, source, content_type, fields, left_out
+  from refused_request where merchant_id = %(merchant_id)s::bigint and refused_no < %(before_no)s::bigint
+ order by refused_no desc limit %(page)s;

@@ -1,0 +1,34 @@
+"""A process that accepts a proposal and is killed: before it asks the book, or once the book has committed.
+
+Run with the database's URL, the proposal's number and `before` or `after`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+from merchant_wallet.approvals import proposals
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.clock import now_ms
+from merchant_wallet.db import connect
+
+
+async def main(url: str, proposal_no: int, moment: str) -> None:
+    """Accept, and die at the moment that was named."""
+    writer = Writer(url)
+
+    async def ask(merchant_id: int, command: Command) -> Outcome:
+        if moment == "after":
+            await writer.submit(merchant_id, Submission(command))
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("still alive")
+
+    async with await connect(url) as conn:
+        await proposals.accept(conn, ask, proposal_no, "operator:bob", now_ms())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,374 @@
+"""Adjustments by two people: one proposes, another accepts, and the book moves the money once."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection, errors
+from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
+
+from merchant_wallet.app import Base
+from merchant_wallet.approvals import proposals
+from merchant_wallet.approvals.proposals import Proposal, ProposalRefused
+from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
+from merchant_wallet.book.rules.operators import SAME_PERSON
+from merchant_wallet.book.writer import Unavailable, Writer
+from merchant_wallet.codes import Refusal
+from merchant_wallet.db import connect
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.settings import Settings
+from merchant_wallet.worker import make_duties
+
+ANN, BOB = "operator:ann", "operator:bob"
+DYING = Path(__file__).with_name("dying_operator.py")
+
+
+class Desk:
+    """A shop, a connection to its database, and its book's writer."""
+
+    def __init__(self, shop: Shop, conn: AsyncConnection, writer: Writer) -> None:
+        self.shop = shop
+        self.conn = conn
+        self.writer = writer
+        self.asked: list[Command] = []
+
+    async def ask(self, merchant_id: int, command: Command) -> Outcome:
+        """The book's answer, noting what it was asked."""
+        assert merchant_id == self.shop.merchant_id
+        self.asked.append(command)
+        return await self.shop.ask(self.writer, command)
+
+    async def propose(
+        self, units: int = 5 * COIN, reason: str = "goodwill, ticket 12", **more: Any
+    ) -> Proposal:
+        """Ann's proposal to credit the merchant's KFB."""
+        given = {"proposed_by": ANN, "at_ms": 1000, "currency": KFB, **more}
+        currency = given.pop("currency")
+        return await proposals.propose(self.conn, self.shop.merchant_id, currency, units, reason, **given)
+
+    async def entries(self) -> list[int]:
+        """The entries that bear a proposal's name."""
+        rows = await self.shop.rows(
+            "select entry_id from entry where mc_order_id like 'proposal-%%' order by 1"
+        )
+        return [row[0] for row in rows]
+
+    async def kfb_units(self) -> int:
+        """The merchant's KFB."""
+        rows = await self.shop.rows(
+            "select balance from account where kind = 'merchant' and currency = 'KFB'"
+        )
+        return int(rows[0][0])
+
+
+@asynccontextmanager
+async def open_desk(url: str) -> AsyncIterator[Desk]:
+    shop = await open_shop(url)
+    writer = Writer(url)
+    async with await connect(url) as conn:
+        yield Desk(shop, conn, writer)
+    await writer.close()
+    await shop.verify()
+
+
+def on_desk(url: str, story: Any) -> None:
+    """Tell a story at a desk, and verify the book after it."""
+
+    async def scenario() -> None:
+        async with open_desk(url) as desk:
+            await story(desk)
+
+    run(scenario())
+
+
+async def refusal(decision: Coroutine[Any, Any, object]) -> str:
+    """The sentence that a decision is refused with."""
+    with pytest.raises(ProposalRefused) as caught:
+        await decision
+    return str(caught.value)
+
+
+def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        proposed = await desk.propose(ext_user_id=ALICE)
+        assert await proposals.list_open(desk.conn) == [proposed]
+        assert await desk.shop.alice_units() == 0
+        accepted = await proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 2000)
+        assert (accepted.state, accepted.decided_by, accepted.decided_ms) == ("accepted", BOB, 2000)
+        assert [accepted.entry_id] == await desk.entries()
+        assert await desk.shop.alice_units() == 5 * COIN
+        assert await proposals.list_open(desk.conn) == []
+        assert await proposals.list_decided(desk.conn) == [accepted]
+        assert await proposals.carry_out(desk.conn, desk.ask, proposed.proposal_no) == accepted
+        assert len(desk.asked) == 1
+        facts = await desk.shop.rows("select facts from entry where entry_id = %s", accepted.entry_id)
+        assert '"proposedBy":"operator:ann"' in facts[0][0]
+        assert '"actor":"operator:bob"' in facts[0][0]
+
+    on_desk(database_url, story)
+
+
+@pytest.mark.parametrize("again", [ANN, "cli:ann", "operator:Ann"])
+def test_nobody_accepts_what_he_proposed_himself(database_url: str, again: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        assert "Another person" in await refusal(proposals.accept(desk.conn, desk.ask, no, again, 2000))
+        assert desk.asked == []
+        statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
+        with pytest.raises(errors.CheckViolation):
+            await desk.shop.rows(statement, again)
+        command = Adjust(KFB, COIN, "by hand", again, None, "proposal-9", ANN)
+        assert await desk.ask(desk.shop.merchant_id, command) == SAME_PERSON
+
+    on_desk(database_url, story)
+
+
+def test_a_proposal_is_decided_once(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+        for decision in (
+            proposals.accept(desk.conn, desk.ask, no, "operator:eve", 3000),
+            proposals.refuse(desk.conn, no, "operator:eve", 3000, "no"),
+            proposals.withdraw(desk.conn, no, ANN, 3000),
+        ):
+            assert "decided already: accepted by operator:bob" in await refusal(decision)
+        assert await desk.kfb_units() == FUNDS + 5 * COIN
+
+    on_desk(database_url, story)
+
+
+def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+
+        async def accept(name: str) -> str:
+            async with await connect(database_url) as conn:
+                try:
+                    done = await proposals.accept(conn, desk.ask, no, name, 2000)
+                except ProposalRefused:
+                    return "refused"
+                return done.state
+
+        answers = await asyncio.gather(*(accept(f"operator:o{number}") for number in range(5)))
+        assert sorted(answers) == ["accepted", *["refused"] * 4]
+        assert await desk.kfb_units() == FUNDS + 5 * COIN
+
+    on_desk(database_url, story)
+
+
+def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_whoever_made_it(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        first, second = [(await desk.propose()).proposal_no for _ in range(2)]
+        assert "reason" in await refusal(proposals.refuse(desk.conn, first, BOB, 2000, " "))
+        no = await proposals.refuse(desk.conn, first, BOB, 2000, "no such ticket")
+        assert (no.state, no.outcome, no.entry_id) == ("refused", "no such ticket", None)
+        assert "Only operator:ann" in await refusal(proposals.withdraw(desk.conn, second, BOB, 2000))
+        back = await proposals.withdraw(desk.conn, second, "cli:ann", 2000)
+        assert (back.state, back.outcome) == ("withdrawn", None)
+        for number in (first, second):
+            assert "can't be carried out" in await refusal(proposals.carry_out(desk.conn, desk.ask, number))
+        assert await desk.kfb_units() == FUNDS
+
+    on_desk(database_url, story)
+
+
+def test_what_the_book_refuses_has_failed_and_stays_so(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose(-FUNDS - 1)).proposal_no
+        failed = await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+        assert (failed.state, failed.entry_id) == ("failed", None)
+        assert failed.outcome == "amount: more than the available balance"
+        await desk.shop.ask(desk.writer, Adjust(KFB, COIN, "more", "x", None))
+        assert await proposals.carry_out(desk.conn, desk.ask, no) == failed
+        assert await desk.entries() == []
+
+    on_desk(database_url, story)
+
+
+@pytest.mark.parametrize(("moment", "entries"), [("before", 0), ("after", 1)])
+def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
+    database_url: str, moment: str, entries: int
+) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        died = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, str(DYING), database_url, str(no), moment],
+            timeout=60,
+            check=False,
+        )
+        assert died.returncode == -signal.SIGKILL
+        assert len(await desk.entries()) == entries
+        later_ms = 2**45
+        (left,) = await proposals.list_unfinished(desk.conn, now_ms=later_ms)
+        assert (left.proposal_no, left.state, left.entry_id) == (no, "accepted", None)
+        assert "decided already" in await refusal(proposals.take(desk.conn, no, "operator:eve", later_ms))
+        done = [await proposals.carry_out(desk.conn, desk.ask, no) for _ in range(2)]
+        assert done[0] == done[1]
+        assert [done[0].entry_id] == await desk.entries()
+        assert await desk.kfb_units() == FUNDS + 5 * COIN
+        assert await proposals.list_unfinished(desk.conn, now_ms=later_ms) == []
+
+    on_desk(database_url, story)
+
+
+def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        await proposals.take(desk.conn, no, BOB, 2000)
+        finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), desk.writer)["proposals"]
+        await finish(desk.conn, 2000)
+        assert await desk.entries() == [], "whoever accepted it may still be at it"
+        await finish(desk.conn, 2001 + proposals.CALM_MS)
+        await finish(desk.conn, 2002 + proposals.CALM_MS)
+        done = await proposals.show(desk.conn, no)
+        assert done is not None
+        assert [done.entry_id] == await desk.entries()
+
+    on_desk(database_url, story)
+
+
+def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(database_url: str) -> None:
+    class Lame(Writer):
+        """A writer that can't carry out what is about five coins."""
+
+        def submit(self, merchant_id: int, submission: Submission) -> "asyncio.Future[Outcome]":
+            assert isinstance(submission.command, Adjust)
+            if submission.command.signed_units == 5 * COIN:
+                raise Unavailable("queue full")
+            return super().submit(merchant_id, submission)
+
+    async def story(desk: Desk) -> None:
+        stuck, free = [(await desk.propose(units)).proposal_no for units in (5 * COIN, 7 * COIN)]
+        for number in (stuck, free):
+            await proposals.take(desk.conn, number, BOB, 2000)
+        lame = Lame(database_url)
+        finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
+        with pytest.raises(ExceptionGroup, match="proposals"):
+            await finish(desk.conn, 2001 + proposals.CALM_MS)
+        await lame.close()
+        assert len(await desk.entries()) == 1
+        (left,) = await proposals.list_unfinished(desk.conn, now_ms=2001 + proposals.CALM_MS)
+        assert left.proposal_no == stuck
+
+    on_desk(database_url, story)
+
+
+def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> None:
+    async def away(merchant_id: int, command: Command) -> Outcome:
+        raise Unavailable("stopping")
+
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        with pytest.raises(Unavailable):
+            await proposals.accept(desk.conn, away, no, BOB, 100_000)
+        shown = await proposals.show(desk.conn, no)
+        assert shown is not None
+        assert shown.is_unfinished
+        assert await proposals.list_unfinished(desk.conn, now_ms=100_000 + proposals.CALM_MS) == []
+        assert len(await proposals.list_unfinished(desk.conn, now_ms=100_001 + proposals.CALM_MS)) == 1
+        assert (await proposals.carry_out(desk.conn, desk.ask, no)).entry_id is not None
+
+    on_desk(database_url, story)
+
+
+def test_a_late_entry_of_the_book_stands_against_a_noted_refusal(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        taken = await proposals.take(desk.conn, (await desk.propose()).proposal_no, BOB, 2000)
+        answer = await desk.ask(desk.shop.merchant_id, proposals.command_of(taken))
+        assert isinstance(answer, Adjusted)
+        assert await proposals.note_outcome(desk.conn, taken, Refusal(42200, "no"))
+        assert await proposals.note_outcome(desk.conn, taken, answer)
+        assert not await proposals.note_outcome(desk.conn, taken, Refusal(42200, "no"))
+        shown = await proposals.show(desk.conn, taken.proposal_no)
+        assert shown is not None
+        assert (shown.state, shown.entry_id, shown.outcome) == ("accepted", answer.entry_id, None)
+
+    on_desk(database_url, story)
+
+
+def test_an_acceptance_within_a_transaction_is_a_mistake_of_ours(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        no = (await desk.propose()).proposal_no
+        async with desk.conn.transaction():
+            with pytest.raises(RuntimeError):
+                await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+        assert desk.asked == []
+        with pytest.raises(TypeError):
+            await proposals.note_outcome(
+                desk.conn, await proposals.take(desk.conn, no, BOB, 1), Balances(0, 0)
+            )
+
+    on_desk(database_url, story)
+
+
+NEVER: list[tuple[dict[str, Any], str]] = [
+    ({"units": 0}, "amount"),
+    ({"units": MAX_BALANCE_UNITS + 1}, "amount"),
+    ({"currency": "EUR"}, "currency"),
+    ({"reason": " \t"}, "reason"),
+    ({"reason": "x" * 501}, "reason"),
+    ({"reason": "two\nlines"}, "reason"),
+    ({"ext_user_id": ""}, "extUserId"),
+    ({"ext_user_id": "x" * 21}, "extUserId"),
+    ({"proposed_by": "operator: "}, "name"),
+]
+
+
+def test_what_could_never_be_carried_out_is_not_proposed(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        for change, word in NEVER:
+            assert word in await refusal(desk.propose(**change))
+        assert await proposals.list_open(desk.conn) == []
+
+    on_desk(database_url, story)
+
+
+def test_a_merchant_with_usdt_alone_is_credited_nothing_else(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_merchant(database_url)
+        merchant_id = shop.merchant.merchant_id
+        async with await connect(database_url) as conn:
+            keyring = Keyring(bytes(range(32)))
+            await store.change_settings(conn, keyring, merchant_id, {"currency-mode": "USDT"})
+            for named, currency in ((merchant_id, KFB), (999, USDT)):
+                with pytest.raises(ProposalRefused):
+                    await proposals.propose(conn, named, currency, COIN, "r", proposed_by=ANN, at_ms=1)
+            made = await proposals.propose(conn, merchant_id, USDT, COIN, "r", proposed_by=ANN, at_ms=1)
+            assert (made.state, made.signed_units) == ("open", COIN)
+
+    run(scenario())
+
+
+def test_lists_go_page_by_page(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        numbers = [(await desk.propose()).proposal_no for _ in range(5)]
+
+        def given(found: list[Proposal]) -> list[int]:
+            return [proposal.proposal_no for proposal in found]
+
+        assert given(await proposals.list_open(desk.conn, limit=2)) == numbers[:2]
+        assert given(await proposals.list_open(desk.conn, after_no=numbers[1])) == numbers[2:]
+        for number in numbers[:4]:
+            await proposals.refuse(desk.conn, number, BOB, 2000, "no")
+        newest = list(reversed(numbers[:4]))
+        assert given(await proposals.list_decided(desk.conn, limit=3)) == newest[:3]
+        mine = desk.shop.merchant_id
+        found = await proposals.list_decided(desk.conn, merchant_id=mine, before_no=newest[2])
+        assert given(found) == newest[3:]
+        assert await proposals.list_decided(desk.conn, merchant_id=mine + 1) == []
+        for wrong in (0, 201):
+            with pytest.raises(ValueError, match="page"):
+                await proposals.list_open(desk.conn, limit=wrong)
+
+    on_desk(database_url, story)

@@ -1,0 +1,57 @@
+"""What a merchant's last refused requests tell whoever writes its client, and what is nobody's."""
+
+from tests.journeys.client import string_to_sign
+from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.orders import withdrawal
+
+from merchant_wallet.refusals.listing import RefusedRequest, list_refused
+
+
+def refused(shop: Shop, count: int) -> list[RefusedRequest]:
+    """A shop's refused requests, once there are so many, oldest first."""
+
+    def listed() -> list[RefusedRequest]:
+        return shop.platform.operate(lambda conn: list_refused(conn, shop.merchant_id))
+
+    wait_until(lambda: len(listed()) >= count, f"{count} refused requests are kept")
+    return list(reversed(listed()))
+
+
+def test_a_refused_request_is_kept_with_what_it_had_to_sign(shop: Shop) -> None:
+    wrong = shop.with_client(secret="another secret")
+    answer = wrong.call("getMerchantBalance", note="a/b")
+    assert answer.code == 40101
+    (kept,) = refused(shop, 1)
+    assert (kept.code, kept.msg, kept.path) == (40101, answer.msg, "/merchant/getMerchantBalance")
+    assert kept.request_id == answer.headers["x-request-id"]
+    assert kept.source == "127.0.0.1"
+    assert kept.signed_text("HMAC") == string_to_sign(kept.path, kept.fields) == answer["stringToSign"]
+    assert len(kept.fields["sign"] or "") == 8
+
+
+def test_refusals_of_every_stage_are_kept_and_successes_are_not(shop: Shop) -> None:
+    client = shop.client
+    codes = [
+        client.call("getMerchantBalance").code,
+        client.call("getMerchantCustomer").code,
+        client.call("createMerchantWithdrawOrder", **withdrawal(shop.next_order(), amount="7000")).code,
+        client.call("getMerchantBalance", timestamp="1").code,
+        client.call("queryOrder", orderId="1", mcOrderId="none").code,
+    ]
+    assert codes == [200, 40001, 42200, 40102, 40401]
+    shop.suspend()
+    assert client.call("getMerchantBalance").code == 40300
+    assert [kept.code for kept in refused(shop, 5)] == [40001, 42200, 40102, 40401, 40300]
+
+
+def test_one_merchants_refusals_are_not_anothers_and_strangers_are_nobodys(
+    platform: Platform, shop: Shop
+) -> None:
+    other = platform.open_merchant()
+    assert shop.with_client(app_key="nobody").call("getMerchantBalance").code == 40100
+    assert shop.client.call("getMerchantCustomer").code == 40001
+    assert len(refused(shop, 1)) == 1
+    assert other.client.call("getMerchantCustomer").code == 40001
+    assert len(refused(other, 1)) == 1
+    found = platform.rows("select count(*) from refused_request where fields ->> 'appKey' = 'nobody'")
+    assert found == [(0,)]
