@@ -19,6 +19,10 @@ CREATE DOMAIN public.positive_units AS bigint
 CREATE DOMAIN public.range_number AS integer
 	CONSTRAINT range_number_check CHECK (((VALUE >= 1) AND (VALUE <= 1048575)));
 
+CREATE FUNCTION public.person_of(actor text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
+
 CREATE TABLE public.account (
     merchant_id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -43,6 +47,38 @@ CREATE TABLE public.account_pool (
     merchant_id bigint,
     CONSTRAINT account_pool_account_no_check CHECK ((account_no >= 0)),
     CONSTRAINT account_pool_xpubs_check CHECK (((xpubs ? 'ERC20'::text) AND (xpubs ? 'TRC20'::text)))
+);
+
+CREATE TABLE public.audit_entry (
+    audit_no bigint NOT NULL,
+    previous_no bigint GENERATED ALWAYS AS (NULLIF((audit_no - 1), 0)) STORED,
+    at_ms bigint NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    subject text NOT NULL,
+    merchant_id bigint,
+    source text NOT NULL,
+    before jsonb,
+    after jsonb,
+    hash bytea NOT NULL,
+    CONSTRAINT audit_entry_action_check CHECK ((action ~ '^[a-z_]+(\.[a-z_]+)+$'::text)),
+    CONSTRAINT audit_entry_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 200))),
+    CONSTRAINT audit_entry_after_check CHECK ((jsonb_typeof(after) = 'object'::text)),
+    CONSTRAINT audit_entry_audit_no_check CHECK ((audit_no > 0)),
+    CONSTRAINT audit_entry_before_check CHECK ((jsonb_typeof(before) = 'object'::text)),
+    CONSTRAINT audit_entry_hash_check CHECK ((length(hash) = 32)),
+    CONSTRAINT audit_entry_source_check CHECK (((length(source) >= 1) AND (length(source) <= 64))),
+    CONSTRAINT audit_entry_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 400)))
+);
+
+CREATE TABLE public.audit_head (
+    is_head boolean DEFAULT true NOT NULL,
+    entry_count bigint NOT NULL,
+    head_hash bytea NOT NULL,
+    last_ms bigint NOT NULL,
+    CONSTRAINT audit_head_entry_count_check CHECK ((entry_count >= 0)),
+    CONSTRAINT audit_head_head_hash_check CHECK ((length(head_hash) = 32)),
+    CONSTRAINT audit_head_is_head_check CHECK (is_head)
 );
 
 CREATE TABLE public.book (
@@ -86,6 +122,8 @@ END) STORED,
     CONSTRAINT callback_status_told CHECK ((((event_type = 'withdrawal'::text) AND (status = ANY (ARRAY[2, 3, 4, 5, 6]))) OR ((event_type = 'deposit'::text) AND (status = 0))))
 );
 ALTER TABLE ONLY public.callback ALTER COLUMN merchant_id SET (n_distinct=1);
+ALTER TABLE ONLY public.callback ALTER COLUMN event_type SET (n_distinct=2);
+ALTER TABLE ONLY public.callback ALTER COLUMN state SET (n_distinct=4);
 
 CREATE TABLE public.callback_attempt (
     merchant_id bigint NOT NULL,
@@ -172,6 +210,21 @@ CREATE TABLE public.custody_movement (
     CONSTRAINT custody_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 
+CREATE TABLE public.daily_figure (
+    merchant_id bigint NOT NULL,
+    day integer NOT NULL,
+    kind public.entry_kind NOT NULL,
+    currency public.currency NOT NULL,
+    entries bigint NOT NULL,
+    amount numeric(40,0) NOT NULL,
+    fee numeric(40,0) NOT NULL,
+    CONSTRAINT daily_figure_amount_check CHECK ((amount >= (0)::numeric)),
+    CONSTRAINT daily_figure_day_check CHECK ((day >= 0)),
+    CONSTRAINT daily_figure_entries_check CHECK ((entries > 0)),
+    CONSTRAINT daily_figure_fee_check CHECK ((fee >= (0)::numeric)),
+    CONSTRAINT daily_figure_merchant_id_check CHECK ((merchant_id >= 0))
+);
+
 CREATE TABLE public.deposit (
     merchant_id bigint NOT NULL,
     chain text NOT NULL,
@@ -202,6 +255,8 @@ CREATE TABLE public.deposit (
     CONSTRAINT deposit_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 ALTER TABLE ONLY public.deposit ALTER COLUMN merchant_id SET (n_distinct=1);
+ALTER TABLE ONLY public.deposit ALTER COLUMN chain SET (n_distinct=2);
+ALTER TABLE ONLY public.deposit ALTER COLUMN status SET (n_distinct=5);
 
 CREATE TABLE public.deposit_credit (
     merchant_id bigint NOT NULL,
@@ -227,6 +282,17 @@ CREATE TABLE public.entry (
     hash bytea NOT NULL
 );
 ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.figure_cursor (
+    merchant_id bigint NOT NULL,
+    entry_id bigint DEFAULT 0 NOT NULL,
+    entries bigint DEFAULT 0 NOT NULL,
+    sub_users bigint DEFAULT 0 NOT NULL,
+    moved_ms bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT figure_cursor_check CHECK (((sub_users >= 0) AND (sub_users <= entries))),
+    CONSTRAINT figure_cursor_entries_check CHECK ((entries >= 0)),
+    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
+);
 
 CREATE TABLE public.filler_signed (
     chain text NOT NULL,
@@ -296,14 +362,18 @@ CREATE TABLE public.merchant (
     next_address_index integer DEFAULT 0 NOT NULL,
     created_ms bigint NOT NULL,
     deposit_notify_url text,
+    frame_origins text[] DEFAULT '{}'::text[] NOT NULL,
+    second_approval_limit_units bigint DEFAULT '100000000000'::bigint NOT NULL,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
     CONSTRAINT merchant_currency_mode_check CHECK ((currency_mode = ANY (ARRAY['KFB'::text, 'USDT'::text]))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
     CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
+    CONSTRAINT merchant_frame_origins_check CHECK ((array_to_string(frame_origins, ' '::text, '*'::text) ~ '^[]a-z0-9:/.[ -]*$'::text)),
     CONSTRAINT merchant_name_check CHECK ((name <> ''::text)),
     CONSTRAINT merchant_next_address_index_check CHECK ((next_address_index >= 0)),
     CONSTRAINT merchant_rate_limit_check CHECK ((rate_limit >= 0)),
+    CONSTRAINT merchant_second_approval_limit_units_check CHECK ((second_approval_limit_units >= 0)),
     CONSTRAINT merchant_sign_method_check CHECK ((sign_method = ANY (ARRAY['HMAC'::text, 'MD5'::text]))),
     CONSTRAINT merchant_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
     CONSTRAINT merchant_transfer_fee_rate_e8_check CHECK (((transfer_fee_rate_e8 >= 0) AND (transfer_fee_rate_e8 <= 100000000))),
@@ -346,6 +416,69 @@ CREATE TABLE public.nonce (
     day integer NOT NULL
 )
 PARTITION BY LIST (day);
+
+CREATE TABLE public.operator (
+    operator_id bigint NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL,
+    merchant_id bigint,
+    status text DEFAULT 'active'::text NOT NULL,
+    password_hash text NOT NULL,
+    totp_sealed bytea,
+    totp_confirmed_ms bigint,
+    totp_last_step bigint,
+    language text,
+    theme text,
+    created_ms bigint NOT NULL,
+    CONSTRAINT operator_confirmed CHECK (((totp_confirmed_ms IS NULL) OR ((totp_sealed IS NOT NULL) AND (totp_last_step IS NOT NULL)))),
+    CONSTRAINT operator_language_check CHECK ((language = ANY (ARRAY['en'::text, 'zh-CN'::text]))),
+    CONSTRAINT operator_name_check CHECK ((name ~ '^[A-Za-z0-9._@-]{1,64}$'::text)),
+    CONSTRAINT operator_of_merchant CHECK (((role = 'merchant'::text) = (merchant_id IS NOT NULL))),
+    CONSTRAINT operator_password_hash_check CHECK (starts_with(password_hash, '$argon2id$'::text)),
+    CONSTRAINT operator_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'operator'::text, 'auditor'::text, 'merchant'::text]))),
+    CONSTRAINT operator_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+    CONSTRAINT operator_theme_check CHECK ((theme = ANY (ARRAY['light'::text, 'dark'::text])))
+);
+
+CREATE TABLE public.operator_failure (
+    key bytea NOT NULL,
+    failures integer NOT NULL,
+    last_ms bigint NOT NULL,
+    next_ms bigint NOT NULL,
+    CONSTRAINT operator_failure_failures_check CHECK ((failures >= 0)),
+    CONSTRAINT operator_failure_key_check CHECK ((length(key) = 32))
+);
+
+ALTER TABLE public.operator ALTER COLUMN operator_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.operator_operator_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.operator_recovery_code (
+    operator_id bigint NOT NULL,
+    code_hash bytea NOT NULL,
+    used_ms bigint,
+    CONSTRAINT operator_recovery_code_code_hash_check CHECK ((length(code_hash) = 32))
+);
+
+CREATE TABLE public.operator_session (
+    token_hash bytea NOT NULL,
+    operator_id bigint NOT NULL,
+    totp_passed boolean NOT NULL,
+    created_ms bigint NOT NULL,
+    seen_ms bigint NOT NULL,
+    expires_ms bigint NOT NULL,
+    source text NOT NULL,
+    user_agent text NOT NULL,
+    CONSTRAINT operator_session_source_check CHECK (((length(source) >= 1) AND (length(source) <= 64))),
+    CONSTRAINT operator_session_time CHECK (((created_ms <= seen_ms) AND (created_ms < expires_ms))),
+    CONSTRAINT operator_session_token_hash_check CHECK ((length(token_hash) = 32)),
+    CONSTRAINT operator_session_user_agent_check CHECK ((length(user_agent) <= 200))
+);
 
 CREATE TABLE public.payout (
     merchant_id bigint NOT NULL,
@@ -447,6 +580,43 @@ CREATE TABLE public.posting (
 );
 ALTER TABLE ONLY public.posting ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.proposal (
+    merchant_id bigint NOT NULL,
+    proposal_no bigint NOT NULL,
+    currency public.currency NOT NULL,
+    signed_units bigint NOT NULL,
+    reason text NOT NULL,
+    ext_user_id text,
+    proposed_by text NOT NULL,
+    proposed_ms bigint NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    decided_by text,
+    decided_ms bigint,
+    outcome text,
+    entry_id bigint,
+    CONSTRAINT proposal_decided CHECK ((((state = 'open'::text) = (decided_by IS NULL)) AND ((decided_by IS NULL) = (decided_ms IS NULL)) AND (decided_ms >= proposed_ms))),
+    CONSTRAINT proposal_decided_by_check CHECK ((public.person_of(decided_by) <> ''::text)),
+    CONSTRAINT proposal_ext_user_id_check CHECK (((length(ext_user_id) >= 1) AND (length(ext_user_id) <= 20))),
+    CONSTRAINT proposal_outcome CHECK ((((entry_id IS NULL) OR (state = 'accepted'::text)) AND ((outcome IS NULL) = (state <> ALL (ARRAY['failed'::text, 'refused'::text]))))),
+    CONSTRAINT proposal_outcome_check CHECK ((outcome <> ''::text)),
+    CONSTRAINT proposal_proposed_by_check CHECK ((public.person_of(proposed_by) <> ''::text)),
+    CONSTRAINT proposal_reason_check CHECK (((length(reason) <= 500) AND (reason ~ '\S'::text))),
+    CONSTRAINT proposal_signed_units_check CHECK ((signed_units <> 0)),
+    CONSTRAINT proposal_state_check CHECK ((state = ANY (ARRAY['open'::text, 'accepted'::text, 'refused'::text, 'withdrawn'::text, 'failed'::text]))),
+    CONSTRAINT proposal_two_people CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (public.person_of(decided_by) <> public.person_of(proposed_by)))),
+    CONSTRAINT proposal_withdrawn CHECK (((state <> 'withdrawn'::text) OR (public.person_of(decided_by) = public.person_of(proposed_by))))
+);
+ALTER TABLE ONLY public.proposal ALTER COLUMN merchant_id SET (n_distinct=1);
+
+ALTER TABLE public.proposal ALTER COLUMN proposal_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.proposal_proposal_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.rate (
     merchant_id bigint NOT NULL,
     usdt_kfb_e8 bigint,
@@ -511,6 +681,30 @@ ALTER TABLE public.reconciliation ALTER COLUMN reconciliation_no ADD GENERATED A
     CACHE 1
 );
 
+CREATE TABLE public.refused_request (
+    merchant_id bigint NOT NULL,
+    refused_no bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    request_id text NOT NULL,
+    path text NOT NULL,
+    code integer NOT NULL,
+    msg text NOT NULL,
+    source text NOT NULL,
+    content_type text NOT NULL,
+    fields json NOT NULL,
+    left_out text[] NOT NULL
+);
+ALTER TABLE ONLY public.refused_request ALTER COLUMN merchant_id SET (n_distinct=1);
+
+ALTER TABLE public.refused_request ALTER COLUMN refused_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.refused_request_refused_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.sandbox_arrival (
     chain text NOT NULL,
     block_number bigint NOT NULL,
@@ -563,11 +757,19 @@ CREATE TABLE public.sub_user (
     limit_day_units bigint,
     pin_hash text,
     created_ms bigint NOT NULL,
+    pin_set_ms bigint,
+    pin_failures integer DEFAULT 0 NOT NULL,
+    pin_locked_until_ms bigint DEFAULT 0 NOT NULL,
+    language text,
     CONSTRAINT sub_user_address_index_check CHECK ((address_index >= 0)),
     CONSTRAINT sub_user_evm_address_check CHECK ((length(evm_address) = 20)),
     CONSTRAINT sub_user_ext_user_id_check CHECK (((length(ext_user_id) >= 1) AND (length(ext_user_id) <= 20))),
+    CONSTRAINT sub_user_language_check CHECK ((language = ANY (ARRAY['en'::text, 'zh-CN'::text]))),
     CONSTRAINT sub_user_limit_day_units_check CHECK ((limit_day_units >= 0)),
     CONSTRAINT sub_user_limit_debit_units_check CHECK ((limit_debit_units >= 0)),
+    CONSTRAINT sub_user_pin CHECK (((pin_hash IS NOT NULL) OR ((pin_set_ms IS NULL) AND (pin_failures = 0) AND (pin_locked_until_ms = 0)))),
+    CONSTRAINT sub_user_pin_failures_check CHECK ((pin_failures >= 0)),
+    CONSTRAINT sub_user_pin_locked_until_ms_check CHECK ((pin_locked_until_ms >= 0)),
     CONSTRAINT sub_user_tron_address_check CHECK ((length(tron_address) = 20)),
     CONSTRAINT sub_user_username_check CHECK (((length(username) >= 1) AND (length(username) <= 128)))
 );
@@ -686,6 +888,19 @@ CREATE TABLE public.wallet_address (
 );
 ALTER TABLE ONLY public.wallet_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.wallet_session (
+    merchant_id bigint NOT NULL,
+    token_hash bytea NOT NULL,
+    user_id bigint NOT NULL,
+    is_framed boolean NOT NULL,
+    created_ms bigint NOT NULL,
+    seen_ms bigint NOT NULL,
+    expires_ms bigint NOT NULL,
+    CONSTRAINT wallet_session_times CHECK (((created_ms <= seen_ms) AND (created_ms < expires_ms))),
+    CONSTRAINT wallet_session_token_hash_check CHECK ((length(token_hash) = 32))
+);
+ALTER TABLE ONLY public.wallet_session ALTER COLUMN merchant_id SET (n_distinct=1);
+
 CREATE TABLE public.withdrawal (
     merchant_id bigint NOT NULL,
     order_id bigint NOT NULL,
@@ -705,16 +920,25 @@ CREATE TABLE public.withdrawal (
     finished_ms bigint,
     notified_ms bigint,
     tx_hash text,
+    second_limit_units bigint,
+    first_approved_by text,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT withdrawal_check CHECK ((fee < amount)),
     CONSTRAINT withdrawal_fee_check CHECK ((fee >= 0)),
+    CONSTRAINT withdrawal_first_approved_by_check CHECK ((first_approved_by <> ''::text)),
+    CONSTRAINT withdrawal_first_of_two CHECK (((first_approved_by IS NULL) OR ((second_limit_units IS NOT NULL) AND (amount > second_limit_units)))),
     CONSTRAINT withdrawal_mc_order_id_check CHECK (((length(mc_order_id) >= 1) AND (length(mc_order_id) <= 20))),
     CONSTRAINT withdrawal_notify_url_check CHECK (((length(notify_url) >= 1) AND (length(notify_url) <= 100))),
-    CONSTRAINT withdrawal_rate_e8_check CHECK ((rate_e8 >= 0))
+    CONSTRAINT withdrawal_rate_e8_check CHECK ((rate_e8 >= 0)),
+    CONSTRAINT withdrawal_second_limit CHECK (((approved_ms IS NULL) OR (second_limit_units IS NULL) OR (amount <= second_limit_units) OR ((first_approved_by IS NOT NULL) AND (approved_by IS NOT NULL) AND (approved_by <> 'limit'::text)))),
+    CONSTRAINT withdrawal_second_limit_units_check CHECK ((second_limit_units >= 0)),
+    CONSTRAINT withdrawal_two_people CHECK (((first_approved_by IS NULL) OR (approved_by IS NULL) OR (public.person_of(first_approved_by) <> public.person_of(approved_by))))
 );
 ALTER TABLE ONLY public.withdrawal ALTER COLUMN merchant_id SET (n_distinct=1);
+ALTER TABLE ONLY public.withdrawal ALTER COLUMN chain SET (n_distinct=2);
+ALTER TABLE ONLY public.withdrawal ALTER COLUMN status SET (n_distinct=7);
 
 CREATE TABLE public.withdrawal_step (
     merchant_id bigint NOT NULL,
@@ -743,6 +967,12 @@ ALTER TABLE ONLY public.account_pool
 
 ALTER TABLE ONLY public.account_pool
     ADD CONSTRAINT account_pool_pkey PRIMARY KEY (account_no);
+
+ALTER TABLE ONLY public.audit_entry
+    ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (audit_no);
+
+ALTER TABLE ONLY public.audit_head
+    ADD CONSTRAINT audit_head_pkey PRIMARY KEY (is_head);
 
 ALTER TABLE ONLY public.book
     ADD CONSTRAINT book_pkey PRIMARY KEY (merchant_id);
@@ -774,6 +1004,9 @@ ALTER TABLE ONLY public.custody_cursor
 ALTER TABLE ONLY public.custody_movement
     ADD CONSTRAINT custody_movement_pkey PRIMARY KEY (chain, tx_hash, log_index, is_out);
 
+ALTER TABLE ONLY public.daily_figure
+    ADD CONSTRAINT daily_figure_pkey PRIMARY KEY (merchant_id, day, kind, currency);
+
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_entry_id_key UNIQUE (merchant_id, entry_id);
 
@@ -785,6 +1018,9 @@ ALTER TABLE ONLY public.deposit
 
 ALTER TABLE ONLY public.entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (merchant_id, entry_id);
+
+ALTER TABLE ONLY public.figure_cursor
+    ADD CONSTRAINT figure_cursor_pkey PRIMARY KEY (merchant_id);
 
 ALTER TABLE ONLY public.filler_signed
     ADD CONSTRAINT filler_signed_pkey PRIMARY KEY (chain, wallet, sequence, attempt_no);
@@ -819,6 +1055,18 @@ ALTER TABLE ONLY public.merchant_secret
 ALTER TABLE ONLY public.nonce
     ADD CONSTRAINT nonce_pkey PRIMARY KEY (merchant_id, nonce, day);
 
+ALTER TABLE ONLY public.operator_failure
+    ADD CONSTRAINT operator_failure_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.operator
+    ADD CONSTRAINT operator_pkey PRIMARY KEY (operator_id);
+
+ALTER TABLE ONLY public.operator_recovery_code
+    ADD CONSTRAINT operator_recovery_code_pkey PRIMARY KEY (operator_id, code_hash);
+
+ALTER TABLE ONLY public.operator_session
+    ADD CONSTRAINT operator_session_pkey PRIMARY KEY (token_hash);
+
 ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_pkey PRIMARY KEY (merchant_id, order_id);
 
@@ -846,6 +1094,12 @@ ALTER TABLE ONLY public.payout_stop
 ALTER TABLE ONLY public.posting
     ADD CONSTRAINT posting_pkey PRIMARY KEY (merchant_id, entry_id, posting_no);
 
+ALTER TABLE ONLY public.proposal
+    ADD CONSTRAINT proposal_pkey PRIMARY KEY (merchant_id, proposal_no);
+
+ALTER TABLE ONLY public.proposal
+    ADD CONSTRAINT proposal_proposal_no_key UNIQUE (proposal_no);
+
 ALTER TABLE ONLY public.rate_history
     ADD CONSTRAINT rate_history_pkey PRIMARY KEY (rate_history_id);
 
@@ -854,6 +1108,9 @@ ALTER TABLE ONLY public.rate
 
 ALTER TABLE ONLY public.reconciliation
     ADD CONSTRAINT reconciliation_pkey PRIMARY KEY (chain, reconciliation_no);
+
+ALTER TABLE ONLY public.refused_request
+    ADD CONSTRAINT refused_request_pkey PRIMARY KEY (merchant_id, refused_no);
 
 ALTER TABLE ONLY public.sandbox_arrival
     ADD CONSTRAINT sandbox_arrival_pkey PRIMARY KEY (chain, block_number);
@@ -894,6 +1151,9 @@ ALTER TABLE ONLY public.treasury_movement
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_pkey PRIMARY KEY (merchant_id, address);
 
+ALTER TABLE ONLY public.wallet_session
+    ADD CONSTRAINT wallet_session_pkey PRIMARY KEY (merchant_id, token_hash);
+
 ALTER TABLE ONLY public.withdrawal
     ADD CONSTRAINT withdrawal_merchant_id_mc_order_id_key UNIQUE (merchant_id, mc_order_id);
 
@@ -908,17 +1168,33 @@ ALTER TABLE ONLY public.withdrawal_step
 
 CREATE INDEX account_pool_free ON public.account_pool USING btree (account_no) WHERE (merchant_id IS NULL);
 
+CREATE INDEX audit_entry_action ON public.audit_entry USING btree (action, audit_no);
+
+CREATE INDEX audit_entry_actor ON public.audit_entry USING btree (actor, audit_no);
+
+CREATE INDEX audit_entry_merchant ON public.audit_entry USING btree (merchant_id, audit_no);
+
+CREATE INDEX callback_by_moment ON public.callback USING btree (state, event_type, created_ms, order_id, status);
+
 CREATE INDEX callback_due ON public.callback USING btree (merchant_id, next_ms, created_ms) WHERE (state = 'due'::text);
+
+CREATE INDEX callback_of_merchant_by_moment ON public.callback USING btree (merchant_id, state, event_type, created_ms, order_id, status);
 
 CREATE INDEX callback_resting ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['parked'::text, 'paused'::text]));
 
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
+CREATE INDEX deposit_by_address ON public.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
+
 CREATE INDEX deposit_by_merchant ON public.deposit USING btree (merchant_id, seen_ms, chain, tx_hash, log_index);
+
+CREATE INDEX deposit_by_moment ON public.deposit USING btree (status, chain, seen_ms, tx_hash, log_index);
 
 CREATE INDEX deposit_by_wallet ON public.deposit USING btree (merchant_id, user_id, seen_ms, chain, tx_hash, log_index);
 
 CREATE INDEX deposit_dust ON public.deposit USING btree (merchant_id, chain, address) WHERE (status = 'dust'::text);
+
+CREATE INDEX deposit_of_merchant_by_moment ON public.deposit USING btree (merchant_id, status, chain, seen_ms, tx_hash, log_index);
 
 CREATE INDEX deposit_pending ON public.deposit USING btree (next_ms, merchant_id) WHERE (status = 'pending'::text);
 
@@ -927,6 +1203,20 @@ CREATE INDEX deposit_seen ON public.deposit USING btree (chain, block_number) WH
 CREATE UNIQUE INDEX deposit_transfer ON public.deposit USING btree (chain, tx_hash, log_index);
 
 CREATE UNIQUE INDEX entry_order ON public.entry USING btree (merchant_id, mc_order_id, kind) WHERE (mc_order_id IS NOT NULL);
+
+CREATE INDEX entry_rare ON public.entry USING btree (merchant_id, kind, entry_id) WHERE ((kind)::text <> ALL (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text]));
+
+CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", merchant_id);
+
+CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
+
+CREATE INDEX operator_merchant ON public.operator USING btree (merchant_id) WHERE (merchant_id IS NOT NULL);
+
+CREATE UNIQUE INDEX operator_name ON public.operator USING btree (lower((name COLLATE "C")));
+
+CREATE INDEX operator_session_expiry ON public.operator_session USING btree (expires_ms);
+
+CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator_id, created_ms);
 
 CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
 
@@ -944,7 +1234,17 @@ CREATE INDEX posting_source ON public.posting USING btree (merchant_id, source_i
 
 CREATE INDEX posting_target ON public.posting USING btree (merchant_id, target_id, entry_id);
 
+CREATE UNIQUE INDEX proposal_entry ON public.proposal USING btree (merchant_id, entry_id) WHERE (entry_id IS NOT NULL);
+
+CREATE INDEX proposal_open ON public.proposal USING btree (proposal_no) WHERE (state = 'open'::text);
+
+CREATE INDEX proposal_unfinished ON public.proposal USING btree (proposal_no) WHERE ((state = 'accepted'::text) AND (entry_id IS NULL));
+
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
+
+CREATE INDEX sub_user_by_ext ON public.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
+
+CREATE INDEX sub_user_by_name ON public.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
 
@@ -954,13 +1254,35 @@ CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHER
 
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
 
+CREATE INDEX wallet_session_end ON public.wallet_session USING btree (expires_ms);
+
+CREATE INDEX wallet_session_user ON public.wallet_session USING btree (merchant_id, user_id, created_ms);
+
+CREATE INDEX withdrawal_by_address ON public.withdrawal USING btree (merchant_id, lower(address), created_ms, order_id);
+
+CREATE INDEX withdrawal_by_amount ON public.withdrawal USING btree (status, chain, amount, order_id);
+
+CREATE INDEX withdrawal_by_moment ON public.withdrawal USING btree (status, chain, created_ms, order_id);
+
+CREATE INDEX withdrawal_of_merchant_by_amount ON public.withdrawal USING btree (merchant_id, status, chain, amount, order_id);
+
+CREATE INDEX withdrawal_of_merchant_by_moment ON public.withdrawal USING btree (merchant_id, status, chain, created_ms, order_id);
+
 CREATE INDEX withdrawal_open ON public.withdrawal USING btree (status, created_ms) WHERE (status = ANY (ARRAY[0, 1, 3]));
+
+CREATE INDEX withdrawal_unapproved ON public.withdrawal USING btree (created_ms, order_id) WHERE ((status = 0) AND (approved_ms IS NULL));
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
 
 ALTER TABLE ONLY public.account_pool
     ADD CONSTRAINT account_pool_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.audit_entry
+    ADD CONSTRAINT audit_entry_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.audit_entry
+    ADD CONSTRAINT audit_entry_previous_no_fkey FOREIGN KEY (previous_no) REFERENCES public.audit_entry(audit_no);
 
 ALTER TABLE ONLY public.book
     ADD CONSTRAINT book_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
@@ -986,6 +1308,9 @@ ALTER TABLE ONLY public.deposit
 ALTER TABLE ONLY public.deposit
     ADD CONSTRAINT deposit_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);
 
+ALTER TABLE ONLY public.figure_cursor
+    ADD CONSTRAINT figure_cursor_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
+
 ALTER TABLE ONLY public.filler_signed
     ADD CONSTRAINT filler_signed_chain_wallet_sequence_fkey FOREIGN KEY (chain, wallet, sequence) REFERENCES public.payout_sequence(chain, wallet, sequence);
 
@@ -998,6 +1323,15 @@ ALTER TABLE ONLY public.merchant_address
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
+ALTER TABLE ONLY public.operator
+    ADD CONSTRAINT operator_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.operator_recovery_code
+    ADD CONSTRAINT operator_recovery_code_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
+ALTER TABLE ONLY public.operator_session
+    ADD CONSTRAINT operator_session_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
 ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.withdrawal(merchant_id, order_id);
 
@@ -1009,6 +1343,12 @@ ALTER TABLE ONLY public.payout_reservation
 
 ALTER TABLE ONLY public.payout_signed
     ADD CONSTRAINT payout_signed_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.payout_reservation(merchant_id, order_id);
+
+ALTER TABLE ONLY public.proposal
+    ADD CONSTRAINT proposal_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.refused_request
+    ADD CONSTRAINT refused_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.account(merchant_id, account_id);
@@ -1024,6 +1364,9 @@ ALTER TABLE ONLY public.sweep_signed
 
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);
+
+ALTER TABLE ONLY public.wallet_session
+    ADD CONSTRAINT wallet_session_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);
 
 ALTER TABLE ONLY public.withdrawal
     ADD CONSTRAINT withdrawal_merchant_id_order_id_step_no_status_fkey FOREIGN KEY (merchant_id, order_id, step_no, status) REFERENCES public.withdrawal_step(merchant_id, order_id, step_no, to_status);

@@ -14,8 +14,8 @@ from typing import Annotated, Final, NoReturn
 import typer
 from rich.console import Console
 
-from bench import callbacks, deposits, payouts
-from bench.cast import Cast, CastingFailed, Progress, prepare_cast, write_cast
+from bench import callbacks, deposits, pages, payouts
+from bench.cast import LARGE, Cast, CastingFailed, Progress, prepare_cast, write_cast
 from bench.goals import CALLBACK_RATE, figures_of, judge_all
 from bench.house import CONSOLE_SCRIPT, House, HouseFailed, open_service
 from bench.meters import Disk, try_disk
@@ -64,7 +64,7 @@ def main(
     """Measure requests a second on this machine, with the service and everything it needs started for it.
 
     Row names are group/operation/connections; the groups are hot (one merchant), thousand, ceiling, flood,
-    memory, callbacks, payouts, deposits and large.
+    memory, callbacks, payouts, deposits, large and pages.
 
     Examples: --quick · --only hot/exchange · --only 'thousand/*/256' · --large --only large
     """
@@ -120,8 +120,13 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
         cast = _prepare(house, folder, choice.populations)
         supplier = Supplier(folder / "cast.json", slices, SIGNERS)
         try:
-            show = Show(house, cast, Gunner(wrk, supplier, said), console.print, _progress())
-            return show.run(choice, folder / "cast.json", folder / "ceiling.log")
+            gunner = Gunner(wrk, supplier, said)
+            show = Show(house, cast, gunner, console.print, _progress())
+            figures = show.run(choice, folder / "cast.json", folder / "ceiling.log")
+            if choice.pages:
+                (player,) = cast.players[LARGE]
+                figures |= pages.measure(house, player, gunner, pages.FULL, console.print, _progress())
+            return figures
         finally:
             supplier.close()
 

@@ -16,6 +16,8 @@ FLOOD_FAIRNESS: Final = "flood:share of the speed beside transfers"
 MILLION_MIB: Final = "memory:web process after a million transfers"
 CALLBACK_RATE: Final = "callbacks:delivered per second"
 LARGE_SHARE: Final = "large:share of the small book's speed"
+PAGE_P99: Final = "pages:p99 of the slowest page in ms"
+PAGES_SHARE: Final = "pages:share of the transfers' speed alone"
 
 Verdict = Literal["met", "missed", "not measured"]
 
@@ -64,6 +66,8 @@ GOALS: Final = (
     Goal("web process after a million transfers, MiB", MILLION_MIB, 150, below=True),
     Goal("callbacks delivered per second", CALLBACK_RATE, 200),
     Goal("transfers at 5,000,000 entries, share of the speed at 10,000", LARGE_SHARE, 0.85),
+    Goal("the console's slowest page over the same book, p99 in ms", PAGE_P99, 100, below=True),
+    Goal("transfers while somebody goes through the console, share of their speed alone", PAGES_SHARE, 0.95),
 )
 
 

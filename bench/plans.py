@@ -20,6 +20,7 @@ MEMORY: Final = "memory"
 CALLBACKS: Final = "callbacks/delivered"
 PAYOUTS: Final = "payouts"
 DEPOSITS: Final = "deposits"
+PAGES: Final = "pages/transfers beside pages"
 CHAINS: Final = (ERC20, TRC20)
 FLOODED_CONNECTIONS: Final = 64
 FLOODING_CONNECTIONS: Final = 256
@@ -124,6 +125,7 @@ class Choice:
         self.deposits = _pick_chains(DEPOSITS, only, quick=quick)
         books = large_plans("small", seconds) + large_plans("full", seconds)
         self.large = large and bool(pick(books, only))
+        self.pages = large and is_picked(PAGES, only)
 
     @property
     def is_empty(self) -> bool:
@@ -136,6 +138,6 @@ class Choice:
         names = {plan.population for plan in self.matrix}
         if self.ceiling or self.flood or self.memory:
             names.add(HOT)
-        if self.large:
+        if self.large or self.pages:
             names.add(LARGE)
         return [name for name in (HOT, THOUSAND, LARGE) if name in names]

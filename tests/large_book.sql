@@ -55,6 +55,11 @@ insert into payout_reservation (merchant_id, order_id, chain, wallet, sequence, 
 select merchant_id, order_id, chain, wallet, sequence, 1, 0, case when order_id % 100 > 0 then sequence end from payout_sequence;
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select merchant_id, order_id, 1, 'r', 'h' || sequence, 0, 0 from payout_sequence;
+insert into wallet_session (merchant_id, token_hash, user_id, is_framed, created_ms, seen_ms, expires_ms)
+select merchant_id, sha256((merchant_id || 's' || user_id)::bytea), user_id, false, user_id, user_id, user_id + 1 from sub_user;
+insert into daily_figure
+select m, d, 'withdraw', 'USDT', 1, 1, 0 from generate_series(0, 200) m, generate_series(1, 200) d;
+insert into figure_cursor (merchant_id) select merchant_id from book;
 create table nonce_0 partition of nonce for values in (0);
 create table nonce_1 partition of nonce for values in (1);
 insert into nonce select m, 'n' || k, k % 2 from key;

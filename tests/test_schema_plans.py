@@ -25,6 +25,8 @@ GROWING = (
     "account",
     "sub_user",
     "wallet_address",
+    "wallet_session",
+    "daily_figure",
     "given_address",
     "entry",
     "posting",
@@ -42,6 +44,7 @@ GROWING = (
     "sweep",
     "sweep_signed",
     "custody_movement",
+    "audit_entry",
 )
 """The tables that have a row per sub-user, transfer or order."""
 
@@ -59,6 +62,7 @@ READS_ALL = {
 
 PARTIAL_INDEXES = (
     "withdrawal_open",
+    "withdrawal_unapproved",
     "payout_frozen_open",
     "payout_hindered",
     "payout_reservation_open",

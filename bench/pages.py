@@ -1,0 +1,266 @@
+"""The console over a large book: how long the service takes for each page, and what it costs the transfers
+when somebody goes through them. `python -m bench.pages` is this alone, `--quick` with a small book.
+
+Rules: the book and its sub-users are made by the book's own writer, and the figures are added up before
+anything is measured. Pages are asked for one after the other on one kept connection, as one who is signed in;
+a page that isn't answered with 200 is named and counts for nothing.
+"""
+
+import asyncio
+import http.client
+import itertools
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import typer
+
+from bench import large
+from bench.cast import LARGE, CastingFailed, Player, Progress, prepare_cast, write_cast
+from bench.goals import PAGE_P99, PAGES_SHARE
+from bench.house import CONSOLE_SCRIPT, House, open_service
+from bench.meters import percentile
+from bench.rows import Gunner, Plan, Row
+from bench.supply import DEBIT, Supplier
+from bench.wrk import find_wrk
+from merchant_wallet import db
+from merchant_wallet.book.commands import Command, Register, Submission
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.clock import now_ms
+from merchant_wallet.codes import Refusal
+from merchant_wallet.config import load_or_create_master_key
+from merchant_wallet.desk import rollup
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.money import KFB
+from merchant_wallet.operators import records, sessions
+from merchant_wallet.subusers.wallets import derive_wallets
+
+PAGES: Final = (
+    "/console",
+    "/console/state",
+    "/console/withdrawals",
+    "/console/withdrawals?status=2&sort=amount",
+    "/console/deposits",
+    "/console/books",
+    "/console/merchants",
+    "/console/merchants/{merchant_id}",
+    "/console/merchants/{merchant_id}/settings",
+    "/console/sub-users",
+    "/console/sub-users?q=p9",
+    "/console/callbacks",
+    "/console/rates",
+    "/console/adjustments",
+    "/console/reconciliation",
+    "/console/operators",
+    "/console/audit",
+)
+"""What is asked for; `{merchant_id}` is the large book's."""
+COOKIE: Final = "console_session"
+PREFIX: Final = "pages"
+PAUSE_S: Final = 0.5
+"""Between two pages of whoever goes through them while transfers run."""
+ROUNDS: Final = 5
+CONNECTIONS: Final = 64
+BATCH: Final = 1000
+SIGNERS: Final = 2
+
+Say = Callable[[str], None]
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How large the book is, how often each page is asked for and how long transfers run."""
+
+    entries: int
+    sub_users: int
+    requests: int
+    seconds: int
+
+
+FULL: Final = Size(5_000_000, 100_000, 100, 8)
+SMALL: Final = Size(10_000, 1_000, 20, 3)
+
+
+class PageTime(msgspec.Struct, frozen=True):
+    """How long one page took; `failures` counts the answers that were not 200 by their status."""
+
+    path: str
+    p50_ms: float
+    p99_ms: float
+    failures: dict[int, int]
+
+    def tell(self) -> str:
+        """The line that a person reads."""
+        if self.failures:
+            return f"{PREFIX}{self.path}: not measured, answered {', '.join(map(str, self.failures))}"
+        return f"{PREFIX}{self.path}: {self.p50_ms:.1f} ms (p50), {self.p99_ms:.1f} ms (p99)"
+
+
+def measure(
+    house: House, player: Player, gunner: Gunner, size: Size, say: Say, progress: Progress
+) -> dict[str, float]:
+    """Make the book as large as asked for and measure; the figures that no single row holds."""
+    url = house.database_url
+    assert url is not None
+    asyncio.run(_prepare(url, player, size, progress))
+    token = asyncio.run(_sign_in(url))
+    paths = [path.format(merchant_id=player.merchant_id) for path in PAGES]
+    times = [_time_page(house, token, path, size.requests) for path in paths]
+    for one in times:
+        say(one.tell())
+    answered = [one for one in times if not one.failures]
+    figures = {PAGE_P99: max(one.p99_ms for one in answered)} if answered else {}
+    if answered:
+        figures[PAGES_SHARE] = _measure_share(house, gunner, size, token, [one.path for one in answered])
+    return figures
+
+
+def _measure_share(house: House, gunner: Gunner, size: Size, token: str, paths: list[str]) -> float:
+    """The speed of transfers beside a visitor as a share of their speed alone, turn and turn about."""
+    alone: list[Row] = []
+    beside: list[Row] = []
+    for _ in range(ROUNDS):
+        alone.append(gunner.measure(house, _plan("alone", size)))
+        with _visitor(house, token, paths):
+            beside.append(gunner.measure(house, _plan("beside pages", size)))
+    return statistics.median(row.rate for row in beside) / statistics.median(row.rate for row in alone)
+
+
+def _plan(name: str, size: Size) -> Plan:
+    return Plan(f"{PREFIX}/transfers {name}", LARGE, DEBIT, CONNECTIONS, size.seconds)
+
+
+async def _prepare(url: str, player: Player, size: Size, progress: Progress) -> None:
+    await _register(url, player, size.sub_users, progress)
+    await large.fill_book(url, player, size.entries, progress)
+    await large.tidy(url)
+    async with await db.connect(url) as conn:
+        while added := await rollup.advance(conn, player.merchant_id, now_ms()):
+            progress("entries in the figures, this time", added, rollup.BATCH)
+        await rollup.advance_all(conn, now_ms(), rest_s=0)
+
+
+async def _register(url: str, player: Player, upto: int, progress: Progress) -> None:
+    """Sub-users until the book has so many; those that were there stay the ones who pay."""
+    writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
+    await writer.open()
+    try:
+        async with await db.connect(url) as conn:
+            for first in range(len(player.sub_users), upto, BATCH):
+                numbers = range(first, min(first + BATCH, upto))
+                commands = [await _registration(conn, player, f"p{number}") for number in numbers]
+                await _ask(writer, player, commands)
+                progress("sub-users", numbers.stop, upto)
+    finally:
+        await writer.close()
+
+
+async def _registration(conn: store.Connection, player: Player, ext_user_id: str) -> Command:
+    index = await store.take_address_index(conn, player.merchant_id)
+    return Register(ext_user_id, KFB, index, *derive_wallets(player.account_xpubs, index))
+
+
+async def _ask(writer: Writer, player: Player, commands: list[Command]) -> None:
+    futures = [writer.submit(player.merchant_id, Submission(command)) for command in commands]
+    for outcome in await asyncio.gather(*futures):
+        if isinstance(outcome, Refusal):
+            raise CastingFailed(f"registering sub-users: {outcome.msg}")
+
+
+async def _sign_in(url: str) -> str:
+    """The token of an owner's session that has passed both factors."""
+    async with await db.connect(url) as conn:
+        name = f"bench-{now_ms()}"
+        made = await records.create(conn, name, "owner", at_ms=now_ms())
+        return await sessions.open_session(
+            conn,
+            made.operator.operator_id,
+            totp_passed=True,
+            source="127.0.0.1",
+            user_agent="bench",
+            at_ms=now_ms(),
+        )
+
+
+def _time_page(house: House, token: str, path: str, requests: int) -> PageTime:
+    """Ask for a page so often, after once that doesn't count."""
+    took_ms: list[float] = []
+    failures: dict[int, int] = {}
+    with _browser(house) as browser:
+        for number in range(requests + 1):
+            began_s = time.perf_counter()
+            status = _get(browser, token, path)
+            if number:
+                took_ms.append((time.perf_counter() - began_s) * 1000)
+            if status != http.client.OK:
+                failures[status] = failures.get(status, 0) + 1
+    return PageTime(path, percentile(took_ms, 50), percentile(took_ms, 99), failures)
+
+
+@contextmanager
+def _browser(house: House) -> Iterator[http.client.HTTPConnection]:
+    where = urlsplit(house.address)
+    browser = http.client.HTTPConnection(where.hostname or "127.0.0.1", where.port, timeout=30)
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+def _get(browser: http.client.HTTPConnection, token: str, path: str) -> int:
+    browser.request("GET", path, headers={"Cookie": f"{COOKIE}={token}", "Accept": "text/html"})
+    answer = browser.getresponse()
+    answer.read()
+    return answer.status
+
+
+@contextmanager
+def _visitor(house: House, token: str, paths: list[str]) -> Iterator[None]:
+    """Somebody who goes through the pages until the block ends."""
+    over = threading.Event()
+
+    def visit() -> None:
+        with _browser(house) as browser:
+            for path in itertools.cycle(paths):
+                if over.wait(PAUSE_S):
+                    return
+                _get(browser, token, path)
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    try:
+        yield
+    finally:
+        over.set()
+        visitor.join()
+
+
+def main(quick: Annotated[bool, typer.Option("--quick", help="With a small book.")] = False) -> None:
+    """Measure the console's pages alone."""
+    wrk, size = find_wrk(print), SMALL if quick else FULL
+    with tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        with open_service(CONSOLE_SCRIPT, folder / "data", folder / "service.log") as house:
+            assert house.database_url is not None
+            keyring = Keyring(load_or_create_master_key(folder / "data"))
+            cast = asyncio.run(prepare_cast(house.database_url, keyring, [LARGE], lambda *_: None))
+            write_cast(cast, folder / "cast.json")
+            supplier = Supplier(folder / "cast.json", folder, SIGNERS)
+            try:
+                gunner = Gunner(wrk, supplier, lambda row: print(f"{row.name}: {row.rate:,.0f} a second"))
+                (player,) = cast.players[LARGE]
+                print(measure(house, player, gunner, size, print, lambda *_: None))
+            finally:
+                supplier.close()
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,102 @@
+-- Callbacks as operators look for them. The index is chosen by state; what else is asked for is looked for among the
+-- next `stride` rows of it.
+
+-- name: page_by_moment
+-- All merchants' callbacks, the newest first.
+with strip as materialized (
+    select c.* from unnest(%(states)s::text[]) k (state) cross join unnest(%(event_types)s::text[]) v (event_type)
+     cross join lateral (
+           select * from callback c
+            where c.state = k.state and c.event_type = v.event_type
+              and (c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
+            order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int) c
+     order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where (%(http_status)s::int is null or %(http_status)s::int = (
+            select t.http_status from callback_attempt t
+             where t.merchant_id = s.merchant_id and t.order_id = s.order_id and t.status = s.status
+               and t.attempt_no = s.attempt_no))
+     order by s.created_ms desc, s.order_id desc, s.status desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc, s.status asc limit 1)
+select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
+       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
+       t.http_status, t.error, c.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) c
+  join merchant m on m.merchant_id = c.merchant_id
+  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
+  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
+        and t.attempt_no = c.attempt_no
+ order by c.is_edge, c.created_ms desc, c.order_id desc, c.status desc;
+
+-- name: page_of_merchant_by_moment
+-- One merchant's callbacks, the newest first.
+with strip as materialized (
+    select c.* from unnest(%(states)s::text[]) k (state) cross join unnest(%(event_types)s::text[]) v (event_type)
+     cross join lateral (
+           select * from callback c
+            where c.merchant_id = %(merchant_id)s::bigint and c.state = k.state and c.event_type = v.event_type
+              and (c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
+            order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int) c
+     order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where (%(http_status)s::int is null or %(http_status)s::int = (
+            select t.http_status from callback_attempt t
+             where t.merchant_id = s.merchant_id and t.order_id = s.order_id and t.status = s.status
+               and t.attempt_no = s.attempt_no))
+     order by s.created_ms desc, s.order_id desc, s.status desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc, s.status asc limit 1)
+select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
+       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
+       t.http_status, t.error, c.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) c
+  join merchant m on m.merchant_id = c.merchant_id
+  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
+  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
+        and t.attempt_no = c.attempt_no
+ order by c.is_edge, c.created_ms desc, c.order_id desc, c.status desc;
+
+-- name: find_by_event
+-- The callback of one event, one probe for each merchant.
+select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
+       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
+       t.http_status, t.error
+  from merchant o
+ cross join lateral (select * from callback c
+                      where c.merchant_id = o.merchant_id and c.event_id = %(event_id)s::text limit 1) c
+  join merchant m on m.merchant_id = c.merchant_id
+  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
+  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
+        and t.attempt_no = c.attempt_no
+ where (%(merchant_id)s::bigint is null or o.merchant_id = %(merchant_id)s::bigint);
+
+-- name: list_attempts
+-- Every attempt to deliver one callback.
+select attempt_no, at_ms, address, http_status, error, answer, latency_ms from callback_attempt
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+ order by attempt_no desc limit %(limit)s::int;
+
+-- name: count_by_state
+-- What is not delivered, of one merchant or all, each state counted up to a bound.
+select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
+  from unnest(array['due', 'parked', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
+  left join lateral (select c.state, c.created_ms from callback c
+                      where c.state = k.state and c.event_type = v.event_type
+                      order by c.created_ms asc limit %(most)s::int) c on true
+ group by k.state;
+
+-- name: count_by_state_of_merchant
+-- The same for one merchant.
+select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
+  from unnest(array['due', 'parked', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
+  left join lateral (select c.state, c.created_ms from callback c
+                      where c.merchant_id = %(merchant_id)s::bigint and c.state = k.state and c.event_type = v.event_type
+                      order by c.created_ms asc limit %(most)s::int) c on true
+ group by k.state;

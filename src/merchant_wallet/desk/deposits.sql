@@ -1,0 +1,105 @@
+-- Deposits as operators look for them. The index is chosen by status or address; what else is asked for is looked for
+-- among the next `stride` rows of it.
+
+-- name: page_by_moment
+-- All merchants' deposits, the newest first.
+with strip as materialized (
+    select d.* from unnest(%(statuses)s::text[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from deposit d
+            where d.status = k.status and d.chain = c.chain
+              and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
+              and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
+            order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int) d
+     order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
+select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
+       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
+       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
+  join merchant m on m.merchant_id = d.merchant_id
+  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+        and c.log_index = d.log_index
+ order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+
+-- name: page_of_merchant_by_moment
+-- One merchant's deposits, the newest first.
+with strip as materialized (
+    select d.* from unnest(%(statuses)s::text[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from deposit d
+            where d.merchant_id = %(merchant_id)s::bigint and d.status = k.status and d.chain = c.chain
+              and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
+              and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
+            order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int) d
+     order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
+select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
+       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
+       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
+  join merchant m on m.merchant_id = d.merchant_id
+  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+        and c.log_index = d.log_index
+ order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+
+-- name: page_by_address
+-- Deposits to one address, the newest first. An address is one merchant's, who is named.
+with strip as materialized (
+    select * from deposit d
+     where d.merchant_id = %(merchant_id)s::bigint and d.address = %(address)s::bytea
+       and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
+       and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
+     order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.chain = any(%(chains)s::text[]) and s.status = any(%(statuses)s::text[])
+     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
+select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
+       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
+       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
+  join merchant m on m.merchant_id = d.merchant_id
+  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+        and c.log_index = d.log_index
+ order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+
+-- name: find_by_transaction
+-- The deposits of one transaction, on either chain.
+select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
+       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
+       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8
+  from deposit d
+  join merchant m on m.merchant_id = d.merchant_id
+  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+        and c.log_index = d.log_index
+ where d.chain = any(%(chains)s::text[]) and d.tx_hash = %(tx_hash)s::text
+   and (%(merchant_id)s::bigint is null or d.merchant_id = %(merchant_id)s::bigint)
+ order by d.chain, d.log_index limit %(limit)s::int;
+
+-- name: find_owner
+-- Whose address it is: one that was given to a sub-user, or the merchant's own.
+select merchant_id from given_address where address = %(address)s::bytea
+union
+select a.merchant_id from merchant m
+  join merchant_address a on a.merchant_id = m.merchant_id and a.address = %(address)s::bytea;

@@ -1,0 +1,106 @@
+-- A book's entries as people look for them, the newest first. The index is chosen by account or by kind; what else is
+-- asked for is looked for among the next `stride` rows of it.
+
+-- name: page_of_book
+-- A book's entries, of all kinds or some.
+with strip as materialized (
+    select * from entry e
+     where e.merchant_id = %(merchant_id)s::bigint and (e.entry_id) < (%(key_0)s::bigint)
+       and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
+     order by e.entry_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.kind = any(%(kinds)s::text[])
+     order by s.entry_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.entry_id asc limit 1)
+select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
+       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
+  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+ order by e.is_edge, e.entry_id desc;
+
+-- name: page_rare
+-- Entries of kinds that are neither transfers nor exchanges, along their own index.
+with strip as materialized (
+    select e.* from unnest(%(kinds)s::text[]) k (kind)
+     cross join lateral (
+           select * from entry e
+            where e.merchant_id = %(merchant_id)s::bigint and e.kind = k.kind and (e.entry_id) < (%(key_0)s::bigint)
+              and e.kind not in ('user_to_merchant', 'merchant_to_user', 'exchange')
+              and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
+            order by e.entry_id desc limit %(stride)s::int) e
+     order by e.entry_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.kind = any(%(kinds)s::text[])
+     order by s.entry_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.entry_id asc limit 1)
+select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
+       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
+  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+ order by e.is_edge, e.entry_id desc;
+
+-- name: page_of_account
+-- Entries that touch one account, of all kinds or some, each along the index of its side.
+with strip as materialized (
+    select e.* from (
+            (select distinct e.entry_id from posting e
+             where e.merchant_id = %(merchant_id)s::bigint and e.source_id = %(account_id)s::bigint
+               and (e.entry_id) < (%(key_0)s::bigint)
+               and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
+             order by e.entry_id desc limit %(stride)s::int)
+            union
+            (select distinct e.entry_id from posting e
+             where e.merchant_id = %(merchant_id)s::bigint and e.target_id = %(account_id)s::bigint
+               and (e.entry_id) < (%(key_0)s::bigint)
+               and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
+             order by e.entry_id desc limit %(stride)s::int)
+            order by entry_id desc limit %(stride)s::int) k
+      join entry e on e.merchant_id = %(merchant_id)s::bigint and e.entry_id = k.entry_id
+     order by e.entry_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.kind = any(%(kinds)s::text[])
+     order by s.entry_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.entry_id asc limit 1)
+select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
+       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
+  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+ order by e.is_edge, e.entry_id desc;
+
+-- name: find_by_mc_order_id
+-- The entries under an order id, one probe for each merchant; a withdrawal's and an exchange's may share one.
+select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
+       p.target_id, p.currency, p.amount::bigint as amount_units
+  from merchant m
+ cross join lateral (select * from entry e
+                      where e.merchant_id = m.merchant_id and e.mc_order_id = %(mc_order_id)s::text limit 20) e
+  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ order by e.merchant_id, e.entry_id limit %(limit)s::int;
+
+-- name: read_previous_hash
+-- The hash that an entry is chained to.
+select hash from entry
+ where merchant_id = %(merchant_id)s::bigint and entry_id < %(entry_id)s::bigint order by entry_id desc limit 1;
+
+-- name: last_entry
+-- The journal's end, so that a search for a moment begins in it.
+select entry_id from entry where merchant_id = %(merchant_id)s::bigint order by entry_id desc limit 1;
+
+-- name: list_postings
+-- The money of the entries named, each entry's in order.
+select entry_id, source_id, target_id, currency::text as currency, amount::bigint as amount_units, source_balance, target_balance
+  from posting
+ where merchant_id = %(merchant_id)s::bigint and entry_id = any(%(entry_ids)s::bigint[]) order by entry_id, posting_no;

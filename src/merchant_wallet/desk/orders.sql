@@ -1,0 +1,245 @@
+-- Orders as operators look for them. The index is chosen by status and chain; what else is asked for is looked for among the
+-- next `stride` rows of it.
+
+-- name: page_by_moment
+-- All merchants' orders, the newest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.status = k.status and w.chain = c.chain
+              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+              and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
+            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.amount >= %(least_units)s::bigint
+     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.created_ms desc, w.order_id desc;
+
+-- name: page_of_merchant_by_moment
+-- One merchant's orders, the newest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+              and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
+            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.amount >= %(least_units)s::bigint
+     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.created_ms desc, w.order_id desc;
+
+-- name: page_by_amount
+-- All merchants' orders, the largest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.status = k.status and w.chain = c.chain
+              and (w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+              and w.amount >= %(least_units)s::bigint
+            order by w.amount desc, w.order_id desc limit %(stride)s::int) w
+     order by w.amount desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.created_ms >= %(from_ms)s::bigint and s.created_ms < %(to_ms)s::bigint
+     order by s.amount desc, s.order_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.amount asc, s.order_id asc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.amount desc, w.order_id desc;
+
+-- name: page_of_merchant_by_amount
+-- One merchant's orders, the largest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+              and (w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+              and w.amount >= %(least_units)s::bigint
+            order by w.amount desc, w.order_id desc limit %(stride)s::int) w
+     order by w.amount desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.created_ms >= %(from_ms)s::bigint and s.created_ms < %(to_ms)s::bigint
+     order by s.amount desc, s.order_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.amount asc, s.order_id asc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.amount desc, w.order_id desc;
+
+-- name: page_by_address
+-- Orders to one address, the newest first, of one merchant or all: one probe for each merchant.
+with strip as materialized (
+    select w.* from merchant m
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = m.merchant_id and lower(w.address) = %(address)s::text
+              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+              and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
+            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
+     where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.status = any(%(statuses)s::smallint[]) and s.amount >= %(least_units)s::bigint
+       and s.chain = any(%(chains)s::text[])
+     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.created_ms desc, w.order_id desc;
+
+-- name: page_unapproved
+-- Orders that wait for a word, the oldest first, of all merchants.
+with strip as materialized (
+    select * from withdrawal w
+     where w.status = 0 and w.approved_ms is null and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+     order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.approved_ms is null
+     order by s.created_ms asc, s.order_id asc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms desc, s.order_id desc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.created_ms asc, w.order_id asc;
+
+-- name: page_unapproved_of_merchant
+-- Orders that wait for a word, the oldest first, of one merchant.
+with strip as materialized (
+    select w.* from unnest(array['ERC20', 'TRC20']) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = %(merchant_id)s::bigint and w.status = 0 and w.chain = c.chain
+              and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+            order by w.created_ms asc, w.order_id asc limit %(stride)s::int) w
+     order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.approved_ms is null
+     order by s.created_ms asc, s.order_id asc limit %(page)s::int),
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms desc, s.order_id desc limit 1)
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ order by w.is_edge, w.created_ms asc, w.order_id asc;
+
+-- name: find_by_order_id
+-- One order, by an id that names its book.
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause
+  from withdrawal w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
+
+-- name: find_by_mc_order_id
+-- The orders that merchants gave this id, one probe for each merchant.
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause
+  from merchant m
+ cross join lateral (select * from withdrawal w
+                      where w.merchant_id = m.merchant_id and w.mc_order_id = %(mc_order_id)s::text limit 1) w
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ order by m.merchant_id limit %(limit)s::int;
+
+-- name: sum_address
+-- How often and how much an address was paid or is to be paid, by merchant and status, among each one's newest orders.
+select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum(w.amount) as units,
+       min(w.created_ms) as first_ms, max(w.created_ms) as last_ms
+  from merchant m
+ cross join lateral (select merchant_id, status, amount, created_ms from withdrawal
+                      where merchant_id = m.merchant_id and lower(address) = %(address)s::text
+                      order by created_ms desc, order_id desc limit %(most)s::int) w
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ group by w.merchant_id, m.name, w.status order by w.merchant_id, w.status;
+
+-- name: count_open
+-- All merchants' orders that still move, each status counted up to a bound.
+select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units, min(w.created_ms) as oldest_ms
+  from unnest(array[0, 1, 3]::smallint[]) k (status)
+  left join lateral (select w.status, w.amount, w.created_ms from withdrawal w
+                      where w.status in (0, 1, 3) and w.status = k.status
+                      order by w.created_ms asc limit %(most)s::int) w on true
+ group by k.status;
+
+-- name: count_open_of_merchant
+-- The same for one merchant.
+select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units, min(w.created_ms) as oldest_ms
+  from unnest(array[0, 1, 3]::smallint[]) k (status) cross join unnest(array['ERC20', 'TRC20']) c (chain)
+  left join lateral (select w.status, w.amount, w.created_ms from withdrawal w
+                      where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+                      order by w.created_ms asc limit %(most)s::int) w on true
+ group by k.status;
+
+-- name: count_ended
+-- How many orders ended in each way, by the entries that released their holds.
+select f.kind::text as kind, sum(f.entries)::bigint as orders, sum(f.amount) + sum(f.fee) as units
+  from daily_figure f
+ where f.merchant_id = %(merchant_id)s::bigint and f.kind in ('settle', 'refund', 'cancel', 'expire')
+ group by f.kind;

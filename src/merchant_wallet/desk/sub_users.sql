@@ -1,0 +1,70 @@
+-- Sub-users of all merchants or one. All merchants' are found merchant by merchant, by one probe of an index each.
+
+-- name: page_by_id
+-- Sub-users in the order they came, merchant after merchant.
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+  from (select * from sub_user u
+         where u.merchant_id >= %(least_merchant)s::bigint and u.merchant_id <= %(last_merchant)s::bigint
+           and (u.merchant_id, u.user_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+         order by u.merchant_id asc, u.user_id asc limit %(page)s::int) u
+  join merchant m on m.merchant_id = u.merchant_id
+  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ order by u.merchant_id asc, u.user_id asc;
+
+-- name: page_by_ext
+-- Those whose extUserId begins so, in byte order.
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+  from merchant m
+ cross join lateral (
+       select * from sub_user u
+        where u.merchant_id = m.merchant_id
+          and u.ext_user_id collate "C" >= %(least)s::text and u.ext_user_id collate "C" < %(beyond)s::text
+          and (u.ext_user_id collate "C") >= (%(key_0)s::text)
+          and (u.ext_user_id collate "C", u.merchant_id) > (%(key_0)s::text, %(key_1)s::bigint)
+        order by u.ext_user_id collate "C" asc limit %(page)s::int) u
+  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ order by u.ext_user_id collate "C" asc, u.merchant_id asc limit %(page)s::int;
+
+-- name: page_by_name
+-- Those whose username begins so, whatever its capitals.
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms,
+       lower(u.username) as low_name
+  from merchant m
+ cross join lateral (
+       select * from sub_user u
+        where u.merchant_id = m.merchant_id
+          and lower(u.username) collate "C" >= lower(%(least)s::text) and lower(u.username) collate "C" < lower(%(beyond)s::text)
+          and (lower(u.username) collate "C") >= (%(key_0)s::text)
+          and (lower(u.username) collate "C", u.merchant_id, u.user_id) > (%(key_0)s::text, %(key_1)s::bigint, %(key_2)s::bigint)
+        order by lower(u.username) collate "C" asc, u.user_id asc limit %(page)s::int) u
+  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ order by lower(u.username) collate "C" asc, u.merchant_id asc, u.user_id asc limit %(page)s::int;
+
+-- name: find_sub_users
+-- The sub-users with this very extUserId or this address in either network's form, one probe for each merchant.
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+  from merchant m
+ cross join lateral (
+       select * from sub_user u where u.merchant_id = m.merchant_id and u.ext_user_id = %(ext_user_id)s::text
+       union
+       select u.* from wallet_address w
+         join sub_user u on u.merchant_id = w.merchant_id and u.user_id = w.user_id
+        where w.merchant_id = m.merchant_id and w.address = %(address)s::bytea) u
+  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ order by u.merchant_id, u.user_id limit %(limit)s::int;
+
+-- name: show_sub_user
+-- One sub-user, by an id that names its book.
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+  from sub_user u
+  join merchant m on m.merchant_id = u.merchant_id
+  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ where u.merchant_id = %(merchant_id)s::bigint and u.user_id = %(user_id)s::bigint;
