@@ -19,6 +19,7 @@ setup: ## make .venv with exactly what requirements/ locks (quick when nothing c
 	@scripts/setup
 
 test: setup ## run every test; ARGS goes to pytest
+	@scripts/setup --browser
 	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way

@@ -27,7 +27,7 @@ CHAIN_ID: Final = 31337
 # Anvil's first account, whose address is in its documentation: it owns the token and the coins here.
 ISSUER: Final = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 START_TIMEOUT_S: Final = 30.0
-CALL_TIMEOUT_S: Final = 30.0
+CALL_TIMEOUT_S: Final = 60.0
 _DEATH_SIGNAL: Final = 1
 
 

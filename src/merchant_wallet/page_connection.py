@@ -24,6 +24,7 @@ from merchant_wallet.connection import (
     frame,
 )
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
+from merchant_wallet.pages.live import OPEN_ENDED
 
 REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
 """An operation that is asked for here answers for itself before that."""
@@ -51,9 +52,9 @@ class PageConnection(HttpToolsProtocol):
         self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
-        """The client sends nothing more; what it has asked for it may still read."""
+        """The client sends nothing more; what it asked for it may still read, but no stream without end."""
         under_way = self._under_way()
-        if under_way is None or self.deadline_s is not None:
+        if under_way is None or self.deadline_s is not None or under_way.scope.get(OPEN_ENDED):
             return False
         under_way.keep_alive = False
         return True

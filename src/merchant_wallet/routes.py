@@ -13,6 +13,7 @@ from merchant_wallet.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
 from merchant_wallet.endpoint import Endpoint, Joints, send_answer, write_refusal
 from merchant_wallet.exchange.operations import EXCHANGE
 from merchant_wallet.operation import Operation
+from merchant_wallet.pages.face import Face
 from merchant_wallet.subusers.operations import GET_CUSTOMER
 from merchant_wallet.transfers.operations import TRANSFER_FROM_USER, TRANSFER_TO_USER
 from merchant_wallet.withdrawals.operations import CREATE, QUERY, QUOTE
@@ -34,21 +35,29 @@ def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
     return {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}
 
 
-def build_routes(endpoints: Mapping[str, Endpoint], joints: Joints, further: Sequence[Route] = ()) -> ASGIApp:
-    """The web application as ASGI knows it: the eight operations, and a Starlette for everything else."""
-    return Dispatch(endpoints, _build_rest(joints, further))
+def build_routes(
+    endpoints: Mapping[str, Endpoint],
+    joints: Joints,
+    further: Sequence[Route] = (),
+    faces: Sequence[Face] = (),
+) -> ASGIApp:
+    """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
+    return Dispatch(endpoints, faces, _build_rest(joints, further))
 
 
 class Dispatch:
-    """Hands an operation's request straight to its endpoint, which answers its own errors."""
+    """Hands a request for an operation or a face to what has the path, which answers its own errors."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], rest: ASGIApp) -> None:
+    def __init__(self, endpoints: Mapping[str, Endpoint], faces: Sequence[Face], rest: ASGIApp) -> None:
         self._endpoints = endpoints
+        self._faces = faces
         self._rest = rest
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The answer of whoever has the path."""
-        return (self._endpoints.get(scope.get("path", "")) or self._rest)(scope, receive, send)
+        path = scope.get("path", "")
+        face = next((face for face in self._faces if face.owns(path)), None)
+        return (self._endpoints.get(path) or face or self._rest)(scope, receive, send)
 
 
 def _build_rest(joints: Joints, further: Sequence[Route]) -> ASGIApp:

@@ -1,0 +1,76 @@
+"""What a page's form sends: read within a size, as text, each field by its name.
+
+Rules: only `application/x-www-form-urlencoded` in UTF-8; the size and the number of fields have a limit. Text
+is kept as it was typed, but for the line ends, so that a form can be shown again with what was typed.
+"""
+
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+MAX_BYTES: Final = 65_536
+MAX_FIELDS: Final = 500
+_FORM_TYPE: Final = "application/x-www-form-urlencoded"
+
+
+class BadForm(ValueError):
+    """What arrived is no form of a page; the text says why."""
+
+
+class Form:
+    """The fields of one form; a field may come several times."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value.replace("\r\n", "\n"))
+
+    def text(self, name: str, default: str = "") -> str:
+        """The first value of a field, without the spaces around it."""
+        return self.raw(name, default).strip()
+
+    def raw(self, name: str, default: str = "") -> str:
+        """The first value of a field exactly as typed: for secrets and pasted bodies."""
+        return self._values.get(name, [default])[0]
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field, in the order in which they came."""
+        return list(self._values.get(name, ()))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def kept(self) -> dict[str, str]:
+        """What was typed, to show the form again."""
+        return {name: values[0] for name, values in self._values.items()}
+
+
+def parse_form(body: bytes) -> Form:
+    """The fields of a form's body. Raises BadForm."""
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8"),
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise BadForm("the form is not UTF-8 or has too many fields") from None
+    if any("\0" in name or "\0" in value for name, value in pairs):
+        raise BadForm("the form has a null character")
+    return Form(pairs)
+
+
+async def read_form(request: Request, max_bytes: int = MAX_BYTES) -> Form:
+    """The form that a request brings. Raises BadForm."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (_FORM_TYPE, ""):
+        raise BadForm(f"a form is sent as {_FORM_TYPE}")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > max_bytes:
+            raise BadForm(f"the form is longer than {max_bytes} bytes")
+    return parse_form(bytes(body))

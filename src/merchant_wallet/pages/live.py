@@ -1,0 +1,162 @@
+"""Server-sent events: a page is told while it is open, by one look at the database for all that are open.
+
+Rules: the stream ends when the server stops, when the browser leaves, and by itself after `LIFETIME_S`, so
+that its session is looked at again; the browser then comes back by itself. A comment now and then keeps the
+connection from being taken for dead (HTML standard, section 9.2).
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Final, Generic, TypeVar
+
+import structlog
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from merchant_wallet.pages.connections import Away
+
+log = structlog.get_logger("live")
+
+Key = TypeVar("Key", bound=Hashable)
+State = TypeVar("State")
+
+LIFETIME_S: Final = 300.0
+BEAT_S: Final = 15.0
+MAX_STREAMS: Final = 2_000
+MAX_OF_ONE: Final = 16
+"""So many pages of one key are followed, so that nobody alone takes all streams."""
+
+OPEN_ENDED: Final = "merchant_wallet.open_ended"
+"""Stands in the scope of a request whose answer goes on until the client leaves."""
+
+
+class TooMany(Exception):
+    """As many pages are open as this process follows."""
+
+
+def write_event(name: str, text: str) -> str:
+    """One event in the stream's form."""
+    lines = "".join(f"data: {line}\n" for line in text.split("\n"))
+    return f"event: {name}\n{lines}\n"
+
+
+class Hub(Generic[Key, State]):
+    """Looks every `interval_s` at all that open pages show, and tells each page whose state has changed.
+
+    `look` gives the present state of many keys in one question; once `is_ending` says that the server stops,
+    every stream ends.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, State]]],
+        is_ending: Callable[[], bool],
+        interval_s: float = 1.0,
+    ) -> None:
+        self._look = look
+        self._is_ending = is_ending
+        self._interval_s = interval_s
+        self._followers: dict[Key, set[asyncio.Queue[State | None]]] = {}
+        self._known: dict[Key, State] = {}
+        self._count = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def follow(self, key: Key) -> AsyncGenerator[State | None, None]:
+        """The state now and whenever it changes; None is a beat. Raises TooMany, before anything is answered.
+
+        Ends after `LIFETIME_S` and when the hub closes; whoever leaves before that closes it.
+        """
+        if self._closed or self._count >= MAX_STREAMS or len(self._followers.get(key, ())) >= MAX_OF_ONE:
+            raise TooMany("as many pages are open as are followed here")
+        return self._follow(key)
+
+    async def _follow(self, key: Key) -> AsyncGenerator[State | None, None]:
+        queue: asyncio.Queue[State | None] = asyncio.Queue(8)
+        self._followers.setdefault(key, set()).add(queue)
+        self._count += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._keep_looking())
+        if key in self._known:
+            queue.put_nowait(self._known[key])
+        ends = asyncio.get_running_loop().time() + LIFETIME_S
+        try:
+            while asyncio.get_running_loop().time() < ends:
+                try:
+                    state = await asyncio.wait_for(queue.get(), BEAT_S)
+                except TimeoutError:
+                    yield None
+                    continue
+                if state is None:
+                    return
+                yield state
+        finally:
+            self._leave(key, queue)
+
+    def _leave(self, key: Key, queue: "asyncio.Queue[State | None]") -> None:
+        self._count -= 1
+        self._followers[key].discard(queue)
+        if not self._followers[key]:
+            del self._followers[key]
+            self._known.pop(key, None)
+
+    async def _keep_looking(self) -> None:
+        try:
+            while self._followers:
+                if self._is_ending():
+                    self._end()
+                    return
+                try:
+                    self._tell(await self._look(list(self._followers)))
+                except Away as error:
+                    log.warning("open pages could not be told; trying again", reason=str(error))
+                except Exception:
+                    log.exception("open pages could not be told; trying again")
+                await asyncio.sleep(self._interval_s)
+        finally:
+            self._looking = None
+
+    def _tell(self, states: Mapping[Key, State]) -> None:
+        for key, state in states.items():
+            if self._known.get(key) == state or key not in self._followers:
+                continue
+            self._known[key] = state
+            for queue in self._followers[key]:
+                if queue.full():
+                    # Whoever is behind needs the newest state, not every one.
+                    queue.get_nowait()
+                queue.put_nowait(state)
+
+    def _end(self) -> None:
+        self._closed = True
+        for queues in self._followers.values():
+            for queue in queues:
+                if queue.full():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+
+    async def close(self) -> None:
+        """End every stream."""
+        self._end()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+
+class EventStream(StreamingResponse):
+    """A stream of events as an answer; nobody is waited for who has left."""
+
+    def __init__(self, events: AsyncIterator[str], headers: Mapping[str, str]) -> None:
+        super().__init__(
+            events,
+            headers={**headers, "x-accel-buffering": "no"},
+            media_type="text/event-stream",
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer until the events or the client end."""
+        scope[OPEN_ENDED] = True
+        await super().__call__(scope, receive, send)

@@ -1,0 +1,236 @@
+"""A real browser for the pages: screens, languages and themes; what it complains of fails the test.
+
+Rules: the browser lives as long as a module, because its loop would be in the way of other modules'
+`asyncio.run`; what a test awaits within the service goes through `platform`. Without a browser these tests
+are skipped, in CI they fail. A failing test leaves its pictures in `shots/`.
+"""
+
+import base64
+import functools
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from tests.journeys import conftest as journeys
+
+ROOT: Final = Path(__file__).parents[2]
+AXE: Final = ROOT / "devnet/node_modules/axe-core/axe.min.js"
+SHOTS: Final = Path(__file__).with_name("shots")
+IMAGES: Final = ROOT / "docs/images"
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+MAX_IMAGE_BYTES: Final = 150_000
+PATIENCE_MS: Final = 20_000
+
+# A running service, as the journeys have it.
+clock, platform, own_platform, shop = journeys.clock, journeys.platform, journeys.own_platform, journeys.shop
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a page is looked at on."""
+
+    name: str
+    width: int
+    height: int
+    scale: int
+    touch: bool
+
+
+PHONE: Final = Screen("phone", 390, 844, 2, touch=True)
+DESKTOP: Final = Screen("desktop", 1440, 900, 1, touch=False)
+NARROW: Final = Screen("narrow", 320, 640, 1, touch=True)
+SCREENS: Final = (PHONE, DESKTOP)
+LANGUAGES: Final = ("en", "zh-CN")
+THEMES: Final = ("light", "dark")
+
+
+@dataclass
+class Visits:
+    """Opens pages of one test and keeps what the browser complained of."""
+
+    browser: Browser
+    contexts: list[BrowserContext] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    allowed: list[str] = field(default_factory=list)
+
+    def open(
+        self,
+        screen: Screen = DESKTOP,
+        *,
+        language: str = "en",
+        theme: str = "light",
+        url: str | None = None,
+        **context: Any,
+    ) -> Page:
+        """A page of a new visitor, with nothing in it yet; `url` is what relative addresses lead to."""
+        options: dict[str, Any] = {"reduced_motion": "reduce", "timezone_id": "UTC", **context}
+        made = self.browser.new_context(
+            base_url=url,
+            viewport={"width": screen.width, "height": screen.height},
+            device_scale_factor=screen.scale,
+            has_touch=screen.touch,
+            is_mobile=screen.touch,
+            locale=language,
+            color_scheme="dark" if theme == "dark" else "light",
+            **options,
+        )
+        made.set_default_timeout(PATIENCE_MS)
+        self.contexts.append(made)
+        page = made.new_page()
+        page.on("console", self._note_message)
+        page.on("pageerror", lambda error: self.complaints.append(f"error in the page: {error}"))
+        return page
+
+    def allow(self, pattern: str) -> None:
+        """Take a complaint for what the test is about, by a regular expression."""
+        self.allowed.append(pattern)
+
+    def judge(self) -> None:
+        """Fail for what the browser complained of: errors of scripts, refusals of the content policy."""
+        left = [told for told in self.complaints if not any(re.search(known, told) for known in self.allowed)]
+        assert not left, "the browser complains:\n" + "\n".join(left)
+
+    def keep_pictures(self, name: str) -> None:
+        """Keep what every page shows now."""
+        SHOTS.mkdir(exist_ok=True)
+        pages = [page for context in self.contexts for page in context.pages]
+        for at, page in enumerate(pages):
+            page.screenshot(path=SHOTS / f"{name}-{at}.png", full_page=True)
+
+    def close(self) -> None:
+        """Close every page."""
+        for context in self.contexts:
+            context.close()
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            where = message.location.get("url", "")
+            self.complaints.append(f"{message.type}: {message.text} ({where})")
+
+
+def find_browser() -> str | None:
+    """The browser's program; None when there is none."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The module's browser. Skips without one, but fails in CI."""
+    found = find_browser()
+    if found is None:
+        told = "no browser: install chromium (scripts/setup --browser says how)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(told)
+        pytest.skip(told)
+    # Chromium has no sandbox for root; what it is shown here is our own.
+    arguments = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=found, args=arguments)
+        try:
+            yield launched
+        finally:
+            launched.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the fixtures know whether the test failed."""
+    report = yield
+    if report.when == "call":
+        item.stash[_FAILED] = report.failed
+    return report
+
+
+_FAILED: Final = pytest.StashKey[bool]()
+
+
+@pytest.fixture
+def visits(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visits]:
+    """Opens pages; what the browser complains of fails the test at its end."""
+    made = Visits(browser)
+    try:
+        yield made
+        failed = request.node.stash.get(_FAILED, False)
+        if failed or made.complaints:
+            made.keep_pictures(re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:100])
+        if not failed:
+            made.judge()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def phone(visits: Visits) -> Page:
+    """An empty page on a phone."""
+    return visits.open(PHONE)
+
+
+@pytest.fixture
+def desktop(visits: Visits) -> Page:
+    """An empty page on a desk."""
+    return visits.open(DESKTOP)
+
+
+@functools.cache
+def _read_axe() -> str:
+    assert AXE.exists(), "axe-core is missing: `python -m devnet --install` fetches it"
+    return AXE.read_text(encoding="utf-8")
+
+
+CheckAxe = Callable[..., None]
+GRAVE: Final = ("serious", "critical")
+_JUDGE: Final = (
+    "async within => (await axe.run({include: [[within]]}, {resultTypes: ['violations']})).violations"
+)
+
+
+@pytest.fixture
+def check_axe() -> CheckAxe:
+    """Fails for what keeps people from using a page: axe's serious and critical findings."""
+    return judge_page
+
+
+def judge_page(page: Page, within: str = "html") -> None:
+    """See `check_axe`; `within` is a selector of the part to be judged."""
+    if page.evaluate("() => !window.axe"):
+        page.evaluate(_read_axe())
+    found = page.evaluate(_JUDGE, within)
+    told = [_describe(violation) for violation in found if violation["impact"] in GRAVE]
+    assert not told, f"{page.url} is hard to use:\n" + "\n".join(told)
+
+
+def _describe(violation: Mapping[str, Any]) -> str:
+    nodes = [
+        f"    {' '.join(map(str, node['target']))}\n      {node['html'][:160]}" for node in violation["nodes"]
+    ]
+    reasons = violation["nodes"][0]["failureSummary"].replace("\n", " ")
+    return f"{violation['impact']} {violation['id']}: {violation['help']}. {reasons}\n" + "\n".join(nodes[:6])
+
+
+Shot = Callable[[Page, str], None]
+
+
+@pytest.fixture
+def shot() -> Shot:
+    """Keeps a picture for the documents when WALLET_DOCS_IMAGES=1 asks for them; otherwise does nothing."""
+    return keep_image if os.environ.get("WALLET_DOCS_IMAGES") == "1" else lambda page, name: None
+
+
+def keep_image(page: Page, name: str) -> None:
+    """See `shot`."""
+    assert re.fullmatch(r"[a-z0-9-]+", name), "a picture's name has small letters, digits and hyphens"
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    session = page.context.new_cdp_session(page)
+    for quality in (90, 80, 70, 55):
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
+        content = base64.b64decode(taken["data"])
+        if len(content) <= MAX_IMAGE_BYTES:
+            (IMAGES / f"{name}.webp").write_bytes(content)
+            return
+    pytest.fail(f"the picture {name} stays above {MAX_IMAGE_BYTES} bytes")

@@ -1,0 +1,234 @@
+"""A face answers every request with an id, in the visitor's language, and tells nothing of what is inside."""
+
+import io
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+from jinja2 import DictLoader
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from structlog.testing import capture_logs
+from tests.crash.shop import run
+
+from merchant_wallet.book.writer import Unavailable
+from merchant_wallet.logs import AccessLog, RequestIds
+from merchant_wallet.pages import visitor
+from merchant_wallet.pages.answers import Answers
+from merchant_wallet.pages.connections import Away
+from merchant_wallet.pages.csrf import Forged
+from merchant_wallet.pages.face import ERROR_TEMPLATE, Face
+from merchant_wallet.pages.forms import BadForm
+from merchant_wallet.pages.ground import Ground
+from merchant_wallet.pages.live import TooMany
+from merchant_wallet.pages.templates import Templates
+
+Handler = Callable[[Request], Awaitable[Response]]
+SECRET = "the hash is $argon2id$v=19"
+
+
+def lay_ground() -> Ground:
+    """As much ground as a face without a database stands on; its access log can be read."""
+    templates = Templates()
+    templates.environment.loader = DictLoader({ERROR_TEMPLATE: "{{ lang }} {{ status }} {{ _(title) }}"})
+    log = AccessLog(io.StringIO(), enabled=True)
+
+    def see(request: Request, kept: str | None = None) -> visitor.Visitor:
+        return visitor.read_visitor(request, (), kept)
+
+    answers = Answers(templates, secure=False)
+    ground = SimpleNamespace(answers=answers, request_ids=RequestIds(), access_log=log, visitor=see)
+    return cast(Ground, ground)
+
+
+def raising(error: Exception) -> Handler:
+    """A page that fails so."""
+
+    async def fail(request: Request) -> Response:
+        raise error
+
+    return fail
+
+
+def ask(face: Face, path: str, method: str = "GET", **how: Any) -> httpx.Response:
+    """Ask the face for something."""
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(face)
+        async with httpx.AsyncClient(transport=transport, base_url="http://wallet.example") as client:
+            return await client.request(method, path, **how)
+
+    return run(send())
+
+
+def make_face(handler: Handler, path: str = "/wallet/page") -> Face:
+    """A face with one page."""
+    return Face(lay_ground(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BadForm(SECRET), 400),
+        (Forged(SECRET), 403),
+        (Away(SECRET), 503),
+        (Unavailable(SECRET), 503),
+        (TooMany(SECRET), 503),
+        (RuntimeError(SECRET), 500),
+    ],
+)
+def test_what_goes_wrong_is_told_without_what_is_inside(error: Exception, status: int) -> None:
+    with capture_logs():
+        answer = ask(make_face(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
+    assert answer.status_code == status
+    assert answer.text.startswith(f"zh-CN {status} ")
+    assert "argon2id" not in answer.text
+    assert answer.headers["x-request-id"]
+    assert "content-security-policy" in answer.headers
+    assert ("retry-after" in answer.headers) is (status == 503)
+
+
+def test_a_fault_is_in_the_log_under_the_id_that_the_visitor_was_given() -> None:
+    with capture_logs() as lines:
+        answer = ask(make_face(raising(RuntimeError("broken"))), "/wallet/page")
+    assert [line["request_id"] for line in lines] == [answer.headers["x-request-id"]]
+
+
+def test_the_token_of_a_link_is_in_no_log() -> None:
+    face = make_face(raising(RuntimeError("broken")), "/w/{token}")
+    with capture_logs() as lines:
+        ask(face, "/w/this-opens-a-wallet")
+    assert lines
+    assert "this-opens-a-wallet" not in repr(lines)
+    assert "this-opens-a-wallet" not in repr(face._ground.access_log._lines)
+
+
+def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("here")
+
+    face = make_face(page)
+    assert ask(face, "/wallet/page").text == "here"
+    assert ask(face, "/wallet/other").status_code == 404
+    assert ask(face, "/wallet/page/").status_code == 404
+    refused = ask(face, "/wallet/page", "POST")
+    assert refused.status_code == 405
+    assert "GET" in refused.headers["allow"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])
+def test_a_number_in_a_path_that_is_no_id_is_a_page_that_is_not_there(number: str) -> None:
+    asked: list[int] = []
+
+    async def show(request: Request) -> Response:
+        asked.append(request.path_params["no"])
+        return PlainTextResponse("")
+
+    face = make_face(show, "/wallet/page/{no:int}")
+    assert ask(face, f"/wallet/page/{number}").status_code == 404
+    assert ask(face, "/wallet/page/" + "9" * 18).status_code == 200
+    assert asked == [int("9" * 18)]
+
+
+def test_a_face_has_its_paths_and_what_is_below_them_only() -> None:
+    face = make_face(raising(RuntimeError()))
+    owned = [path for path in ("/w", "/w/x", "/wallet", "/wallet/x", "/walletx", "/") if face.owns(path)]
+    assert owned == ["/w", "/w/x", "/wallet", "/wallet/x"]
+
+
+def test_a_long_page_goes_out_compressed_and_a_short_one_as_it_is() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("x" * int(request.query_params["length"]))
+
+    face = make_face(page)
+    long, short = ask(face, "/wallet/page?length=5000"), ask(face, "/wallet/page?length=500")
+    assert long.headers["content-encoding"] == "gzip"
+    assert int(long.headers["content-length"]) < 100
+    assert (long.text, short.text) == ("x" * 5000, "x" * 500)
+    assert "content-encoding" not in short.headers
+
+
+def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
+    async def page(request: Request) -> Response:
+        await request.body()
+        return PlainTextResponse("read")
+
+    face = Face(lay_ground(), ("/wallet",), "/wallet", [Route("/wallet", page, methods=["POST"])])
+    sent: list[Any] = []
+
+    async def leave() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await face({"type": "http", "method": "POST", "path": "/wallet", "headers": []}, receive, send)
+
+    with capture_logs() as lines:
+        run(leave())
+    assert lines == []
+    assert sent[0]["status"] == 400
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "cookie"),
+    [
+        ("language", "zh-CN", "lang=zh-CN"),
+        ("language", "xx", None),
+        ("theme", "dark", "theme=dark"),
+        ("theme", "<script>", None),
+    ],
+)
+def test_a_choice_of_language_or_theme_is_kept_when_it_is_one(
+    field: str, value: str, cookie: str | None
+) -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    answer = ask(face, "/look", "POST", data={field: value, "back": "/wallet/profile"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/wallet/profile")
+    kept = answer.headers.get("set-cookie")
+    assert kept is None if cookie is None else kept is not None and kept.startswith(cookie)
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/a\r\nset-cookie: x",
+        "//[",
+        "/中文",
+        "",
+    ],
+)
+def test_nobody_is_sent_elsewhere_after_a_choice(back: str) -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    assert ask(face, "/look", "POST", data={"theme": "dark", "back": back}).headers["location"] == "/"
+
+
+def test_over_https_a_choice_holds_inside_a_frame_of_another_site_too() -> None:
+    ground = lay_ground()
+    answers = Answers(Templates(), secure=True)
+    face = Face(ground, ("/look",), "/", [visitor.make_route(answers)])
+    cookies = ask(face, "/look", "POST", data={"theme": "dark", "language": "en"}).headers.get_list(
+        "set-cookie"
+    )
+    assert len(cookies) == 2
+    for cookie in cookies:
+        assert cookie.endswith("; SameSite=none; Secure; Partitioned")
+        assert "HttpOnly" in cookie
+
+
+def test_another_site_chooses_nothing() -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    answer = ask(face, "/look", "POST", data={"theme": "dark"}, headers={"origin": "https://evil.example"})
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
