@@ -1,0 +1,95 @@
+"""What an open page is told: a new balance, a new movement, a deposit that has come further.
+
+Rules: all open pages together cost one connection and a fixed number of questions a second. An event says
+that something changed and what the balance is; the rest the page asks for.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from merchant_wallet.pages.forms import Form
+from merchant_wallet.pages.ground import Ground
+from merchant_wallet.pages.live import EventStream, Hub, write_event
+from merchant_wallet.pages.templates import show_money
+from merchant_wallet.subusers.activity import read_balances
+from merchant_wallet.wallet_page.arrivals import Wallet, read_versions
+from merchant_wallet.wallet_page.frame import find_holder
+
+PATH = "/wallet/events"
+BEAT = ": here\n\n"
+ENDED = write_event("ended", "{}")
+
+
+class State(NamedTuple):
+    """What a page shows of a wallet; `arrivals` is the version of its open deposits."""
+
+    balance_units: int
+    latest_entry_id: int
+    arrivals: str
+
+
+def make_hub(ground: Ground) -> Hub[Wallet, State]:
+    """The one that looks for all open pages of this process."""
+
+    async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
+        async with ground.connections.take() as conn:
+            balances = await read_balances(conn, wallets)
+            versions = await read_versions(conn, wallets, ground.clock())
+        return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
+
+    return Hub(look, ground.is_ending)
+
+
+def make_events_route(ground: Ground, hub: Hub[Wallet, State]) -> Route:
+    """The stream of a page, which names the latest entry and the deposits that it shows."""
+
+    async def follow(request: Request) -> Response:
+        async with ground.connections.take() as conn:
+            holder = await find_holder(request, ground, conn, Form([]), uses=False)
+        headers = ground.answers.headers()
+        if holder is None:
+            return EventStream(_end(), headers)
+        asked = request.query_params
+        known = State(-1, _read_id(asked.get("entry", "")), asked.get("deposits", ""))
+        states = hub.follow((holder.merchant_id, holder.user_id))
+        return EventStream(_tell(states, known), headers)
+
+    return Route(PATH, follow, methods=["GET"])
+
+
+async def _end() -> AsyncIterator[str]:
+    yield ENDED
+
+
+async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncIterator[str]:
+    async with aclosing(states):  # type: ignore[type-var]  # the hub's streams can be closed
+        async for state in states:
+            if state is None:
+                yield BEAT
+                continue
+            for event in list_events(known, state):
+                yield event
+            known = state
+
+
+def list_events(known: State, state: State) -> list[str]:
+    """What a page that shows `known` is told of `state`."""
+    events = []
+    if state.balance_units != known.balance_units:
+        text = msgspec.json.encode({"balance": show_money(state.balance_units)}).decode()
+        events.append(write_event("balance", text))
+    if state.latest_entry_id != known.latest_entry_id:
+        events.append(write_event("activity", "{}"))
+    if state.arrivals != known.arrivals:
+        events.append(write_event("deposits", "{}"))
+    return events
+
+
+def _read_id(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
