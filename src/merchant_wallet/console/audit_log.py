@@ -1,0 +1,124 @@
+"""The audit log: who changed what, from where, when; and whether the log is whole.
+
+Rules: only read here. The log is in order of time, so a moment is found in it by halving, without an index.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.audit import records
+from merchant_wallet.audit.records import AuditEntry
+from merchant_wallet.audit.verify import verify
+from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.reading import find_scope, read_day, read_end
+from merchant_wallet.console.tables import read_state
+from merchant_wallet.operators.roles import Right
+
+AUDIT: Final = "/console/audit"
+PAGE_ROWS: Final = 50
+FILTERS: Final = ("actor", "action", "merchant", "from", "to")
+_MAX_DIGITS: Final = 18
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One fact of an entry: as it was and as it is; None where there was none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class EntryShown(msgspec.Struct, frozen=True):
+    """An entry with what it changed."""
+
+    entry: AuditEntry
+    differences: list[Difference]
+
+
+async def show_log(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The newest first, filtered as the URL says."""
+    state = read_state(AUDIT, request.query_params, filters=FILTERS)
+    since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
+    before_no = _read_number(state.after)
+    if until_ms is not None:
+        end_no = await find_first(conn, until_ms)
+        before_no = end_no if before_no is None else min(before_no, end_no)
+    rows = await records.list_entries(
+        conn,
+        actor=state.get("actor") or None,
+        action=state.get("action") or None,
+        merchant_id=await find_scope(seat, conn, state.get("merchant")),
+        before_no=before_no,
+        limit=PAGE_ROWS + 1,
+    )
+    within = [row for row in rows if since_ms is None or row.at_ms >= since_ms]
+    shown = within[:PAGE_ROWS]
+    return seat.page(
+        "console/audit.html",
+        active="audit",
+        state=state,
+        rows=[EntryShown(row, tell_differences(row)) for row in shown],
+        next=str(shown[-1].audit_no) if len(within) > PAGE_ROWS else None,
+    )
+
+
+async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One entry with its hash."""
+    found = await records.show(conn, read_id(request, "audit_no"))
+    if found is None:
+        raise HTTPException(404)
+    row = EntryShown(found, tell_differences(found))
+    return seat.page("console/audit_entry.html", active="audit", row=row)
+
+
+async def verify_log(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Hash the whole log anew and tell what came of it."""
+    return seat.page("console/audit_verified.html", active="audit", report=await verify(conn))
+
+
+async def find_first(conn: Connection, at_ms: int) -> int:
+    """The number of the first entry at or after a moment; one more than the last where there is none."""
+    newest = await records.list_entries(conn, limit=1)
+    low, high = 1, (newest[0].audit_no if newest else 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        entry = await records.show(conn, middle)
+        if entry is not None and entry.at_ms < at_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def tell_differences(entry: AuditEntry) -> list[Difference]:
+    """What an entry says, fact by fact; what is the same before and after is left out."""
+    before, after = entry.before or {}, entry.after or {}
+    names = [*before, *(name for name in after if name not in before)]
+    return [
+        Difference(name, _tell(before, name), _tell(after, name))
+        for name in names
+        if name not in before or name not in after or before[name] != after[name]
+    ]
+
+
+def _tell(facts: dict[str, Any], name: str) -> str | None:
+    if name not in facts:
+        return None
+    value = facts[name]
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _read_number(text: str | None) -> int | None:
+    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    return int(text) if is_number and text else None
+
+
+ROUTES: Final = (
+    Page(AUDIT, show_log, Right.READ_AUDIT),
+    Page(f"{AUDIT}/verify", verify_log, Right.READ_AUDIT),
+    Page(f"{AUDIT}/{{audit_no:int}}", show_entry, Right.READ_AUDIT),
+)

@@ -1,0 +1,252 @@
+"""Books: whose there are, one book's accounts and entries, any account's statement, one entry with its hash.
+
+Rules: entries go newest first, as the URL filters them. A merchant's user sees its own book, without the
+names of the platform's people.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book import reads
+from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
+from merchant_wallet.book.reads import AccountShown, BookShown
+from merchant_wallet.book.state import Posting
+from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.journal_lines import KINDS, tell_postings
+from merchant_wallet.console.reading import open_page, read_day, read_end
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.desk import entries, figures, merchants, sub_users
+from merchant_wallet.desk.entries import EntryFilter, EntryLine
+from merchant_wallet.desk.merchants import MerchantLine
+from merchant_wallet.desk.paging import Page as Rows
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+BOOKS: Final = "/console/books"
+ONE: Final = f"{BOOKS}/{{merchant_id:int}}"
+PAGE_ROWS: Final = 50
+FOUND_ROWS: Final = 20
+FILTERS: Final = ("kind", "from", "to", "id")
+ACTORS: Final = ("actor", "proposedBy")
+"""Facts of an entry that name the platform's people."""
+
+MEANINGS: Final = {
+    "merchant": N_("what the merchant may spend"),
+    "hold": N_("held for withdrawals under way"),
+    "fees": N_("earned by the platform, not yet taken out"),
+    "exchange": N_("the platform's position from exchanges"),
+    "chain:ERC20": N_("what came in over ERC20, as a negative sum"),
+    "chain:TRC20": N_("what came in over TRC20, as a negative sum"),
+    "adjustment": N_("the other side of entries by hand"),
+    SUBUSER: N_("a sub-user's wallet"),
+}
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A side of a posting in an account's statement: negative when the account paid."""
+
+    entry_id: int
+    at_ms: int
+    kind: str
+    mc_order_id: str | None
+    counter_id: int
+    counter: str
+    currency: str
+    signed_units: int
+    balance_units: int
+
+
+async def show_books(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The books there are; a merchant's user goes straight to its own."""
+    if seat.merchant_id is not None:
+        return seat.ground.answers.redirect(url_of(seat.merchant_id))
+    state = read_state(BOOKS, request.query_params, filters=("q",))
+    if word := state.get("q"):
+        found = await merchants.find_merchants(conn, word, limit=FOUND_ROWS)
+        lines = [await merchants.show_merchant(conn, one.merchant_id) for one in found]
+        page = Rows(tuple(line for line in lines if line is not None), None, None)
+    else:
+        page = await open_page(merchants.list_merchants(conn, after=state.after, limit=PAGE_ROWS))
+    return seat.page("console/books.html", active="books", state=state, page=page)
+
+
+async def show_book(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One book: its accounts, what its sub-users hold together, its entries."""
+    merchant, book = await load_book(request, conn)
+    state = read_state(url_of(merchant.merchant_id), request.query_params, filters=FILTERS)
+    held = {one.currency: one for one in await figures.held(conn, merchant.merchant_id)}
+    return seat.page(
+        "console/book.html",
+        active="books",
+        merchant=merchant,
+        book=book,
+        accounts=[one for one in book.accounts if one.account_id in FIXED_BY_ID],
+        held=held,
+        meanings=MEANINGS,
+        state=state,
+        page=await _list_entries(conn, merchant.merchant_id, state, None),
+        kinds=KINDS,
+        choices=_list_kinds(seat),
+    )
+
+
+async def show_account(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One account's statement."""
+    merchant, _ = await load_book(request, conn)
+    account = await _find_account(conn, merchant.merchant_id, read_id(request, "account_id"))
+    url = f"{url_of(merchant.merchant_id)}/accounts/{account.account_id}"
+    state = read_state(url, request.query_params, filters=FILTERS)
+    page = await _list_entries(conn, merchant.merchant_id, state, account)
+    postings = await entries.list_postings(conn, merchant.merchant_id, [line.entry_id for line in page.rows])
+    return seat.page(
+        "console/book_account.html",
+        active="books",
+        merchant=merchant,
+        account=account,
+        meaning=MEANINGS[account.kind],
+        user=await _find_user(conn, merchant.merchant_id, account),
+        state=state,
+        page=page,
+        lines=tell_lines(account.account_id, page.rows, postings),
+        kinds=KINDS,
+        choices=_list_kinds(seat),
+    )
+
+
+async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One entry with its postings, facts, hash, and the hash that its own is chained to."""
+    merchant, _ = await load_book(request, conn)
+    shown = await entries.show_entry(conn, merchant.merchant_id, read_id(request, "entry_id"))
+    if shown is None:
+        raise HTTPException(404)
+    facts = _read_facts(shown.entry.facts, is_staff=seat.merchant_id is None)
+    return seat.page(
+        "console/book_entry.html",
+        active="books",
+        merchant=merchant,
+        entry=shown.entry,
+        kind=KINDS.get(shown.entry.kind, shown.entry.kind),
+        postings=tell_postings(shown.entry),
+        facts=facts,
+        hash=shown.entry.hash.hex(),
+        previous=shown.previous_hash.hex(),
+        order_id=_find_order(shown.entry.entry_id, shown.entry.kind, facts),
+    )
+
+
+async def load_book(request: Request, conn: Connection) -> tuple[MerchantLine, BookShown]:
+    """The merchant that the path names, and its book. Raises HTTPException 404."""
+    merchant_id = read_id(request, "merchant_id")
+    merchant = await merchants.show_merchant(conn, merchant_id)
+    book = None if merchant is None else await reads.show_book(conn, merchant_id, limit=len(FIXED))
+    if merchant is None or book is None:
+        raise HTTPException(404)
+    return merchant, book
+
+
+def url_of(merchant_id: int) -> str:
+    """A book's page."""
+    return f"{BOOKS}/{merchant_id}"
+
+
+def tell_lines(account_id: int, rows: Sequence[EntryLine], postings: dict[int, list[Posting]]) -> list[Line]:
+    """What each entry did to an account, newest first; an entry that pays twice has two lines. Pure."""
+    lines = []
+    for row in rows:
+        for one in reversed(postings.get(row.entry_id, [])):
+            if account_id in (one.source_id, one.target_id):
+                lines.append(_tell_line(account_id, row, one))
+    return lines
+
+
+def _tell_line(account_id: int, row: EntryLine, one: Posting) -> Line:
+    pays = one.source_id == account_id
+    counter_id = one.target_id if pays else one.source_id
+    return Line(
+        row.entry_id,
+        row.at_ms,
+        row.kind,
+        row.mc_order_id,
+        counter_id,
+        name_account(counter_id, one.currency),
+        one.currency,
+        -one.amount_units if pays else one.amount_units,
+        one.source_balance if pays else one.target_balance,
+    )
+
+
+async def _list_entries(
+    conn: Connection, merchant_id: int, state: TableState, account: AccountShown | None
+) -> Rows[EntryLine]:
+    if state.get("id"):
+        found = await entries.find_entries(conn, state.get("id"), merchant_id)
+        return Rows(tuple(sorted(found, key=lambda line: -line.entry_id)), None, None)
+    kind = state.get("kind")
+    wanted = EntryFilter(
+        kinds=(kind,) if kind in entries.KINDS else (),
+        account=None if account is None else name_of(account.account_id),
+        from_ms=read_day(state.get("from")),
+        to_ms=read_end(state.get("to")),
+    )
+    return await open_page(
+        entries.list_entries(conn, merchant_id, wanted, after=state.after, limit=PAGE_ROWS)
+    )
+
+
+def name_of(account_id: int) -> str:
+    """An account's name as the book's reads take it."""
+    fixed = FIXED_BY_ID.get(account_id)
+    return fixed.name if fixed else f"{SUBUSER}:{account_id}"
+
+
+def _list_kinds(seat: Seat) -> list[tuple[str, str]]:
+    """The kinds that a list may be filtered by, in this person's language."""
+    return [("", seat.say(N_("Any"))), *((kind, seat.say(name)) for kind, name in KINDS.items())]
+
+
+async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> AccountShown:
+    try:
+        return await reads.find_account(conn, merchant_id, name_of(account_id))
+    except (ValueError, LookupError):
+        raise HTTPException(404) from None
+
+
+async def _find_user(
+    conn: Connection, merchant_id: int, account: AccountShown
+) -> sub_users.SubUserLine | None:
+    if account.account_id in FIXED_BY_ID:
+        return None
+    return await sub_users.show_sub_user(conn, merchant_id, account.account_id)
+
+
+def _read_facts(text: str, *, is_staff: bool) -> dict[str, Any]:
+    """An entry's facts by name, without the names of people for those whom they don't concern."""
+    if not text:
+        return {}
+    try:
+        facts = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        # Facts that verification would find fault with are shown as they are.
+        return {"facts": text} if is_staff else {}
+    return {name: value for name, value in facts.items() if is_staff or name not in ACTORS}
+
+
+def _find_order(entry_id: int, kind: str, facts: dict[str, Any]) -> int | None:
+    """The withdrawal order that an entry is about."""
+    if kind == "withdraw":
+        return entry_id
+    found = facts.get("orderId")
+    return found if isinstance(found, int) else None
+
+
+ROUTES: Final = (
+    Page(BOOKS, show_books, Right.READ, own=True),
+    Page(ONE, show_book, Right.READ),
+    Page(f"{ONE}/accounts/{{account_id:int}}", show_account, Right.READ),
+    Page(f"{ONE}/entries/{{entry_id:int}}", show_entry, Right.READ),
+)

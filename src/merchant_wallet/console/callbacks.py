@@ -1,0 +1,254 @@
+"""Callbacks: which were not taken and why, each attempt, sending again, pausing.
+
+Rules: what an endpoint answered is a stranger's bytes and shown as text alone. A merchant's user sees its own
+merchant's callbacks and may have them sent again; pausing is the platform's.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.console import flash
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.reading import find_scope, open_page
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.desk import callbacks as desk
+from merchant_wallet.desk.callbacks import CallbackFilter, CallbackLine
+from merchant_wallet.merchants import store
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+CALLBACKS: Final = "/console/callbacks"
+ONE: Final = f"{CALLBACKS}/{{event}}"
+OF_MERCHANT: Final = f"{CALLBACKS}/merchants/{{merchant_id:int}}"
+PAGE_ROWS: Final = 50
+MOST_ATTEMPTS: Final = 200
+SHOWN_CHARACTERS: Final = 200
+UNDELIVERED: Final = ("parked", "due", "paused")
+"""States short of delivery, what nobody will send again first."""
+FILTERS: Final = ("merchant", "event", "answer")
+_EVENT: Final = re.compile(r"evt_[0-9]{1,18}_[0-9a-z]{1,10}")
+_STATUS: Final = re.compile(r"[1-5][0-9]{2}")
+
+
+class Attempt(Protocol):
+    """An attempt as the outbox and the desk have it."""
+
+    @property
+    def attempt_no(self) -> int: ...
+    @property
+    def at_ms(self) -> int: ...
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def http_status(self) -> int | None: ...
+    @property
+    def error(self) -> str | None: ...
+    @property
+    def answer(self) -> bytes | None: ...
+    @property
+    def latency_ms(self) -> int | None: ...
+
+
+class AttemptLine(msgspec.Struct, frozen=True):
+    """An attempt as it is shown; `answer` is text without anything that could not be seen."""
+
+    attempt_no: int
+    at_ms: int
+    address: str | None
+    http_status: int | None
+    error: str | None
+    answer: str
+    latency_ms: int | None
+
+
+async def show_callbacks(request: Request, seat: Seat, conn: Connection) -> Response:
+    """A page of callbacks: those that were not taken, unless the URL asks for others."""
+    state = read_state(CALLBACKS, request.query_params, filters=FILTERS, several=("state",))
+    scope = await find_scope(seat, conn, state.get("merchant"))
+    reading = desk.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
+    counts = {one.state: one for one in await desk.count_by_state(conn, seat.merchant_id)}
+    return seat.page(
+        "console/callbacks.html",
+        active="callbacks",
+        state=state,
+        page=await open_page(reading),
+        counts=counts,
+        most=desk.MOST_COUNTED,
+        undelivered=UNDELIVERED,
+        types=desk.EVENT_TYPES,
+        pauses=await _list_pauses(seat, conn),
+    )
+
+
+async def show_callback(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One callback with every attempt."""
+    line = await _find(request, seat, conn)
+    attempts = await desk.list_attempts(
+        conn, line.merchant_id, line.order_id, line.status, limit=MOST_ATTEMPTS
+    )
+    return seat.page(
+        "console/callback.html",
+        active="callbacks",
+        line=line,
+        attempts=show_attempts(attempts),
+        is_cut=len(attempts) == MOST_ATTEMPTS,
+        is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(conn)),
+    )
+
+
+async def resend(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Have a callback sent at once."""
+    line = await _find(request, seat, conn)
+    seat.require(Right.RESEND_CALLBACK, line.merchant_id)
+    async with conn.transaction():
+        if not await outbox.send_again(conn, line.merchant_id, line.event_id):
+            raise HTTPException(404)
+        await _record(seat, conn, "resend", line.merchant_id, line.event_id, resent=1)
+    return seat.go(url_of(line.event_id), N_("It is sent at once, and repeated as if it were new."))
+
+
+async def pause(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Keep a callback that is due from being sent."""
+    return await _change_one(request, seat, conn, pauses=True)
+
+
+async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Let a paused callback be sent."""
+    return await _change_one(request, seat, conn, pauses=False)
+
+
+async def resend_parked(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Have all of a merchant's callbacks that were given up sent at once."""
+    merchant_id = await _find_merchant(request, conn)
+    async with conn.transaction():
+        count = await outbox.send_parked_again(conn, merchant_id)
+        await _record(seat, conn, "resend", merchant_id, "all that are parked", resent=count)
+    told = N_("Sent at once: {count}.") if count else N_("None of its callbacks was given up.")
+    return seat.go(_back(seat, merchant_id), told, count=count)
+
+
+async def pause_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Send a merchant nothing more."""
+    merchant_id = await _find_merchant(request, conn)
+    async with conn.transaction():
+        if not await outbox.pause_merchant(conn, merchant_id, seat.actor, seat.at_ms):
+            return seat.go(_back(seat, merchant_id), N_("It was paused already."), tone=flash.WARN)
+        await _record(seat, conn, "pause", merchant_id, "all callbacks", paused=True)
+    return seat.go(_back(seat, merchant_id), N_("Nothing more is sent to it; nothing is lost."))
+
+
+async def resume_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Send a merchant what waits for it."""
+    merchant_id = await _find_merchant(request, conn)
+    async with conn.transaction():
+        if not await outbox.resume_merchant(conn, merchant_id):
+            return seat.go(_back(seat, merchant_id), N_("It was not paused."), tone=flash.WARN)
+        await _record(seat, conn, "resume", merchant_id, "all callbacks", resumed=True)
+    return seat.go(_back(seat, merchant_id), N_("What waited for it is sent."))
+
+
+def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:
+    """The attempts as they are shown."""
+    return [
+        AttemptLine(
+            one.attempt_no,
+            one.at_ms,
+            one.address,
+            one.http_status,
+            one.error,
+            show_bytes(one.answer or b""),
+            one.latency_ms,
+        )
+        for one in attempts
+    ]
+
+
+def show_bytes(answer: bytes) -> str:
+    """The beginning of an answer as text: what is no text, or could not be seen, is a replacement sign."""
+    text = " ".join(answer.decode("utf-8", "replace").split())
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:SHOWN_CHARACTERS])
+    return shown + ("\u2026" if len(text) > SHOWN_CHARACTERS else "")
+
+
+def url_of(event_id: str) -> str:
+    """A callback's page."""
+    return f"{CALLBACKS}/{event_id}"
+
+
+def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
+    states = tuple(name for name in state.several.get("state", ()) if name in desk.STATES)
+    answer, event = state.get("answer"), state.get("event")
+    return CallbackFilter(
+        merchant_id=scope,
+        states=states or (() if state.has("state", "all") else UNDELIVERED),
+        event_type=event if event in desk.EVENT_TYPES else None,
+        http_status=int(answer) if _STATUS.fullmatch(answer) else None,
+    )
+
+
+async def _find(request: Request, seat: Seat, conn: Connection) -> CallbackLine:
+    """The callback that the path names. Raises HTTPException 404, also for another merchant's."""
+    event_id = str(request.path_params["event"])
+    line = await desk.find_callback(conn, event_id, seat.merchant_id) if _EVENT.fullmatch(event_id) else None
+    if line is None:
+        raise HTTPException(404)
+    return line
+
+
+async def _find_merchant(request: Request, conn: Connection) -> int:
+    merchant_id = read_id(request, "merchant_id")
+    try:
+        return (await store.find(conn, str(merchant_id))).merchant_id
+    except store.MerchantUnknown:
+        raise HTTPException(404) from None
+
+
+async def _change_one(request: Request, seat: Seat, conn: Connection, *, pauses: bool) -> Response:
+    line = await _find(request, seat, conn)
+    change, name = (outbox.pause, "paused") if pauses else (outbox.resume, "resumed")
+    async with conn.transaction():
+        if not await change(conn, line.merchant_id, line.event_id):
+            return seat.go(
+                url_of(line.event_id), N_("It has moved on; nothing was changed."), tone=flash.WARN
+            )
+        what = "pause" if pauses else "resume"
+        await _record(seat, conn, what, line.merchant_id, line.event_id, **{name: True})
+    told = N_("It is not sent until it is resumed.") if pauses else N_("It is sent again.")
+    return seat.go(url_of(line.event_id), told)
+
+
+async def _record(
+    seat: Seat, conn: Connection, what: str, merchant_id: int, which: str, **after: int
+) -> None:
+    await act(seat, conn, f"callback.{what}", f"callback {which}", merchant_id, after=after)
+
+
+def _back(seat: Seat, merchant_id: int) -> str:
+    return CALLBACKS if seat.merchant_id is not None else f"{CALLBACKS}?merchant={merchant_id}"
+
+
+async def _list_pauses(seat: Seat, conn: Connection) -> list[tuple[int, str, int, str]]:
+    """The paused merchants that this person may know of: id, name, since when, by whom."""
+    pauses = [one for one in await outbox.list_pauses(conn) if seat.merchant_id in (None, one[0])]
+    return [
+        (number, (await store.find(conn, str(number))).name, since_ms, by) for number, since_ms, by in pauses
+    ]
+
+
+ROUTES: Final = (
+    Page(CALLBACKS, show_callbacks, Right.READ, own=True),
+    Page(f"{OF_MERCHANT}/resend-parked", resend_parked, Right.RESEND_CALLBACK, POST),
+    Page(f"{OF_MERCHANT}/pause", pause_merchant, Right.PAUSE_CALLBACKS, POST),
+    Page(f"{OF_MERCHANT}/resume", resume_merchant, Right.PAUSE_CALLBACKS, POST),
+    Page(ONE, show_callback, Right.READ, own=True),
+    Page(f"{ONE}/resend", resend, Right.RESEND_CALLBACK, POST, own=True),
+    Page(f"{ONE}/pause", pause, Right.PAUSE_CALLBACKS, POST),
+    Page(f"{ONE}/resume", resume, Right.PAUSE_CALLBACKS, POST),
+)

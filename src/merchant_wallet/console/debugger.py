@@ -1,0 +1,127 @@
+"""The signature debugger: what a request had to sign, and where somebody's own string or signature departs.
+
+Rules: secrets are tried and never shown, nor is a signature that was made with them. Nothing typed here is
+kept. A merchant's user has its own merchant's secrets tried, nobody else's.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.filled import Filled, refill
+from merchant_wallet.console.frame import POST, Connection, Page, Seat
+from merchant_wallet.console.reading import NOBODY, find_scope
+from merchant_wallet.debugging import FORM, JSON, PATHS, Diagnosis, Difference, diagnose
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.refusals.listing import RefusedRequest, list_refused
+from merchant_wallet.signing import HMAC, MD5, Method
+
+DEBUGGER: Final = "/console/debugger"
+FIELDS: Final = ("merchant", "path", "body", "type", "method", "string", "sign")
+_NO_MERCHANT: Final = N_("No merchant has this id, key or name.")
+_NO_BODY: Final = N_("Paste the body of a request.")
+
+
+class TextLine(msgspec.Struct, frozen=True):
+    """One line of a string to sign; `marked` is the character that differs, between what stands around it."""
+
+    before: str
+    marked: str = ""
+    after: str = ""
+    differs: bool = False
+
+
+async def show_debugger(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The form; with `refused` in the URL it is filled with a request that was refused."""
+    merchant = await _find_merchant(seat, conn, request.query_params.get("merchant", ""))
+    values = {"path": PATHS[0], "merchant": "" if merchant is None else str(merchant.merchant_id)}
+    number = request.query_params.get("refused", "")
+    if merchant is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
+        # The page of one begins before the number after it.
+        found = await list_refused(conn, merchant.merchant_id, before_no=int(number) + 1, limit=1)
+        if found and found[0].refused_no == int(number):
+            values |= _fill_in(found[0])
+    return _show(seat, Filled(values), None, merchant)
+
+
+async def judge_request(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What is right and wrong with what was pasted."""
+    form = seat.form
+    merchant = await _find_merchant(seat, conn, form.text("merchant"))
+    errors = {}
+    if merchant is None and form.text("merchant"):
+        errors["merchant"] = seat.say(_NO_MERCHANT)
+    if not form.text("body"):
+        errors["body"] = seat.say(_NO_BODY)
+    filled = refill(form, FIELDS, errors)
+    if errors:
+        return _show(seat, filled, None, merchant)
+    found = diagnose(
+        form.text("path"),
+        form.raw("body"),
+        _choose_method(form.text("method"), merchant),
+        content_type=FORM if form.text("type") == "form" else JSON,
+        their_text=form.raw("string") or None,
+        their_sign=form.text("sign") or None,
+        secrets=() if merchant is None else merchant.secrets,
+    )
+    return _show(seat, filled, found, merchant)
+
+
+def mark_lines(text: str, difference: Difference | None) -> list[TextLine]:
+    """A string line by line, the place where it first differs from another marked."""
+    lines = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if difference is None or number != difference.line:
+            lines.append(TextLine(line))
+        else:
+            at = difference.column - 1
+            # What differs may be that the line goes on, or that there is a next one.
+            lines.append(TextLine(line[:at], line[at : at + 1] or "\u21b5", line[at + 1 :], True))
+    return lines
+
+
+def _choose_method(text: str, merchant: Merchant | None) -> Method:
+    if text == MD5:
+        return MD5
+    return merchant.sign_method if merchant is not None and text != HMAC else HMAC
+
+
+def _fill_in(refused: RefusedRequest) -> dict[str, str]:
+    kept = {name: text for name, text in refused.fields.items() if text is not None and name != "sign"}
+    return {"path": refused.path, "body": msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()}
+
+
+async def _find_merchant(seat: Seat, conn: Connection, text: str) -> Merchant | None:
+    merchant_id = await find_scope(seat, conn, text)
+    if merchant_id is None or merchant_id == NOBODY:
+        return None
+    return await store.load(conn, seat.ground.keyring, merchant_id)
+
+
+def _show(seat: Seat, filled: Filled, found: Diagnosis | None, merchant: Merchant | None) -> Response:
+    values: dict[str, Any] = {"found": found, "ours": [], "theirs": []}
+    if found is not None and found.string_to_sign is not None:
+        values["ours"] = mark_lines(found.string_to_sign, found.difference)
+        if theirs := filled.value("string"):
+            values["theirs"] = mark_lines(theirs, found.difference)
+    return seat.page(
+        "console/debugger.html",
+        active="debugger",
+        status=200 if filled.ok else 422,
+        filled=filled,
+        merchant=merchant,
+        paths=PATHS,
+        **values,
+    )
+
+
+ROUTES: Final = (
+    Page(DEBUGGER, show_debugger, Right.READ, own=True),
+    Page(DEBUGGER, judge_request, Right.READ, POST, own=True),
+)

@@ -1,0 +1,135 @@
+"""Deposits: what arrived at addresses of ours, how sure it is, what it was credited with.
+
+Rules: a merchant's user sees what came to its own merchant's addresses. Confirmations are counted to the head
+that the watcher has seen.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.deposits import listing
+from merchant_wallet.desk import callbacks
+from merchant_wallet.desk import deposits as desk
+from merchant_wallet.desk.deposits import DepositFilter, DepositLine
+from merchant_wallet.desk.paging import Page as Rows
+from merchant_wallet.desk.sub_users import read_address
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+DEPOSITS: Final = "/console/deposits"
+ONE: Final = f"{DEPOSITS}/{{chain}}/{{tx_hash}}/{{log_index:int}}"
+PAGE_ROWS: Final = 50
+FILTERS: Final = ("merchant", "status", "chain", "from", "to", "address", "tx")
+STATUSES: Final = {
+    "seen": (N_("Confirming"), "info"),
+    "undone": (N_("Undone"), "bad"),
+    "pending": (N_("Final, to be credited"), "info"),
+    "dust": (N_("Too little"), "warn"),
+    "credited": (N_("Credited"), "good"),
+}
+"""A deposit's statuses in words, with their tones."""
+MEANINGS: Final = {
+    "seen": N_("Its block is not final yet, so it may still be undone."),
+    "undone": N_("The chain was reorganised and its block is no longer there. Nothing was credited."),
+    "pending": N_("Its block is final. The book credits it next, or waits for an exchange rate."),
+    "dust": N_("It is final, but below the least deposit until more comes to the address."),
+    "credited": N_("The book has credited it, once and for good."),
+}
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A deposit with its addresses as text and its confirmations, None where they don't count."""
+
+    line: DepositLine
+    sender: str
+    address: str
+    confirmations: int | None
+
+
+async def show_deposits(request: Request, seat: Seat, conn: Connection) -> Response:
+    """A page of deposits, filtered as the URL says."""
+    state = read_state(DEPOSITS, request.query_params, filters=FILTERS)
+    page = await _list(seat, conn, state)
+    return seat.page(
+        "console/deposits.html",
+        active="deposits",
+        state=state,
+        page=page,
+        rows=await _show(conn, page.rows),
+        statuses=STATUSES,
+        chains=desk.CHAINS,
+    )
+
+
+async def show_deposit(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One deposit."""
+    chain, tx_hash = str(request.path_params["chain"]), str(request.path_params["tx_hash"])
+    place = read_id(request, "log_index")
+    found = await desk.find_deposits(conn, tx_hash, seat.merchant_id)
+    line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
+    if line is None:
+        raise HTTPException(404)
+    event = "" if line.entry_id is None else f"evt_{line.entry_id}_deposit"
+    return seat.page(
+        "console/deposit.html",
+        active="deposits",
+        shown=(await _show(conn, (line,)))[0],
+        statuses=STATUSES,
+        meaning=MEANINGS[line.status],
+        callback=await callbacks.find_callback(conn, event, line.merchant_id) if event else None,
+        cursor=next((one for one in await listing.list_cursors(conn) if one.chain == chain), None),
+    )
+
+
+async def _list(seat: Seat, conn: Connection, state: TableState) -> Rows[DepositLine]:
+    scope = await find_scope(seat, conn, state.get("merchant"))
+    if state.get("tx"):
+        return Rows(tuple(await desk.find_deposits(conn, state.get("tx"), scope)), None, None)
+    address = read_address(state.get("address")) if state.get("address") else None
+    if state.get("address") and address is None:
+        # What is no address has received nothing.
+        return Rows((), None, None)
+    status, chain = state.get("status"), state.get("chain")
+    wanted = DepositFilter(
+        merchant_id=scope,
+        statuses=(status,) if status in desk.STATUSES else (),
+        chain=chain if chain in desk.CHAINS else None,
+        from_ms=read_day(state.get("from")),
+        to_ms=read_end(state.get("to")),
+        address=address,
+    )
+    return await open_page(desk.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
+
+
+async def _show(conn: Connection, lines: tuple[DepositLine, ...]) -> list[Shown]:
+    heads = {one.chain: one.head_number for one in await listing.list_cursors(conn)}
+    return [
+        Shown(
+            line,
+            format_address(line.chain, line.sender),
+            format_address(line.chain, line.address),
+            count_confirmations(line, heads.get(line.chain)),
+        )
+        for line in lines
+    ]
+
+
+def count_confirmations(line: DepositLine, head_number: int | None) -> int | None:
+    """The blocks from a deposit's own up to the head; None for one that is no longer on its chain. Pure."""
+    if head_number is None or line.status == "undone":
+        return None
+    return max(0, head_number - line.block_number + 1)
+
+
+ROUTES: Final = (
+    Page(DEPOSITS, show_deposits, Right.READ, own=True),
+    Page(ONE, show_deposit, Right.READ, own=True),
+)

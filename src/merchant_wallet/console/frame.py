@@ -1,0 +1,284 @@
+"""What every page of the console goes through: who is signed in, what he may, where a form comes from.
+
+Rules: a page names the right it needs, and the frame asks for it before the page's own code runs. A
+merchant's user is never told that another merchant exists: what is not of its own book is not there. A change
+is written into the audit log in the transaction that makes it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from psycopg import AsyncConnection
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from merchant_wallet.audit import records
+from merchant_wallet.console import flash
+from merchant_wallet.console.back import HOME, SIGN_IN, read_back
+from merchant_wallet.console.menu import Entry, list_entries
+from merchant_wallet.operators import sessions
+from merchant_wallet.operators.roles import Operator, Right, may
+from merchant_wallet.operators.sessions import Session
+from merchant_wallet.pages import csrf
+from merchant_wallet.pages.answers import is_part
+from merchant_wallet.pages.forms import Form, read_form
+from merchant_wallet.pages.ground import Ground
+from merchant_wallet.pages.languages import translate
+from merchant_wallet.pages.visitor import THEME_COOKIE, Visitor
+
+Connection = AsyncConnection[Any]
+
+COOKIE: Final = "console_session"
+COOKIE_PATH: Final = "/console"
+CSRF_KEY: Final = "console csrf"
+GET: Final = "GET"
+POST: Final = "POST"
+_MAX_ID: Final = 2**63 - 1
+_MAX_SOURCE: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One request of someone who is signed in; `form` is empty unless the request is a POST."""
+
+    ground: Ground
+    operator: Operator
+    session: Session
+    visitor: Visitor
+    token: str = field(repr=False)
+    csrf: str = field(repr=False)
+    request_id: str
+    at_ms: int
+    form: Form
+    url: str
+    said: flash.Said | None = None
+
+    @property
+    def actor(self) -> str:
+        """How the journal and the audit log name whoever acts."""
+        return self.operator.actor
+
+    @property
+    def merchant_id(self) -> int | None:
+        """The only merchant that this person sees; None for the platform's own people, who see all."""
+        return self.operator.merchant_id
+
+    @property
+    def source(self) -> str:
+        """Where the request comes from, for the audit log."""
+        return self.visitor.source[:_MAX_SOURCE] or "unknown"
+
+    def may(self, right: Right, merchant_id: int | None = None) -> bool:
+        """Whether this person has a right, to one merchant's book or, without one, to the whole platform."""
+        return may(self.operator, right, merchant_id)
+
+    def require(self, right: Right, merchant_id: int | None = None) -> None:
+        """Raises HTTPException: 404 for what a merchant's user may not know of, else 403."""
+        if self.may(right, merchant_id):
+            return
+        foreign = self.merchant_id is not None and merchant_id != self.merchant_id
+        raise HTTPException(404 if foreign else 403)
+
+    def say(self, text: str, **values: object) -> str:
+        """A text in this person's language."""
+        return translate(self.visitor.language, text, **values)
+
+    def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:
+        """A whole page: a template with the frame around it; `active` is the menu's entry it belongs to."""
+        shown = {**self._common(), "active": active, "menu": self.menu(), "said": self.said, **values}
+        response = self.ground.answers.page(name, self.visitor.language, shown, status=status)
+        if self.said is not None:
+            flash.forget(response)
+        return response
+
+    def part(
+        self, name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
+    ) -> Response:
+        """A part of a page, for htmx."""
+        shown = {**self._common(), **values}
+        return self.ground.answers.page(name, self.visitor.language, shown, status=status, headers=headers)
+
+    def go(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:
+        """Go on at a page of the console, which tells `text` (translated there) once.
+
+        `tone` is one of flash.TONES; `values` fill the text's placeholders.
+        """
+        response = self.ground.answers.redirect(url)
+        if text:
+            key = self.ground.keyring.derive(flash.KEY)
+            flash.leave(response, flash.Said(tone, text, values), key, self.token, self.ground.answers.secure)
+        return response
+
+    def menu(self) -> list[Entry]:
+        """What this person finds in the menu."""
+        return list_entries(self.operator)
+
+    def _common(self) -> dict[str, object]:
+        return {
+            "seat": self,
+            "operator": self.operator,
+            "may": self.may,
+            "Right": Right,
+            "theme": self.visitor.theme,
+            "csrf": self.csrf,
+            "request_id": self.request_id,
+            "here": self.url,
+        }
+
+
+Handler = Callable[[Request, Seat, Connection], Awaitable[Response]]
+OpenHandler = Callable[[Request, Ground], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One URL for people who are signed in.
+
+    `right` is what it takes, None for nothing but being signed in. With `{merchant_id:int}` in the path the
+    right is asked for that merchant. Without it the page is the platform's; with `own`, a merchant's user
+    gets it too, for its own book: the handler then shows `seat.merchant_id` alone. `is_use` is False for what
+    an open page asks by itself, which does not keep the session alive.
+    """
+
+    path: str
+    handler: Handler
+    right: Right | None
+    method: str = GET
+    own: bool = False
+    is_use: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """One URL for people who are not signed in yet: nothing is judged before its handler runs."""
+
+    path: str
+    handler: OpenHandler
+    method: str = GET
+
+
+def make_route(ground: Ground, page: Page | OpenPage) -> Route:
+    """A page as a route of the web application."""
+
+    async def serve_open(request: Request) -> Response:
+        assert isinstance(page, OpenPage)
+        return await page.handler(request, ground)
+
+    async def serve(request: Request) -> Response:
+        assert isinstance(page, Page)
+        form = await read_form(request) if page.method == POST else Form([])
+        async with ground.connections.take() as conn:
+            seat = await take_seat(request, ground, conn, form, is_use=page.is_use)
+            if seat is None:
+                return _send_to_sign_in(request, ground)
+            if page.method == POST:
+                csrf.check(request, form, seat.csrf)
+            _judge(request, page, seat)
+            return await page.handler(request, seat, conn)
+
+    endpoint = serve_open if isinstance(page, OpenPage) else serve
+    return Route(page.path, endpoint, methods=[page.method])
+
+
+async def take_seat(
+    request: Request, ground: Ground, conn: Connection, form: Form, *, is_use: bool = True
+) -> Seat | None:
+    """The seat of whoever is signed in, second factor and all; None for anyone else."""
+    token, at_ms = request.cookies.get(COOKIE, ""), ground.clock()
+    session = await sessions.read_session(conn, token, at_ms, is_use=is_use) if token else None
+    if session is None:
+        return None
+    operator = session.operator
+    return Seat(
+        ground=ground,
+        operator=operator,
+        session=session,
+        visitor=_see(request, ground, operator),
+        token=token,
+        csrf=csrf.make_token(ground.keyring.derive(CSRF_KEY), token),
+        request_id=request.scope.get("request_id", ""),
+        at_ms=at_ms,
+        form=form,
+        url=_url_of(request),
+        said=flash.read(request, ground.keyring.derive(flash.KEY), token),
+    )
+
+
+async def act(
+    seat: Seat,
+    conn: Connection,
+    action: str,
+    subject: str,
+    merchant_id: int | None = None,
+    *,
+    before: records.Facts | None = None,
+    after: records.Facts | None = None,
+) -> int:
+    """Write a change into the audit log and give the entry's number.
+
+    Called last in the transaction of the change, so that both are there or neither. Raises FactsRefused.
+    """
+    return await records.append(
+        conn,
+        actor=seat.actor,
+        action=action,
+        subject=subject,
+        merchant_id=merchant_id,
+        before=before,
+        after=after,
+        source=seat.source,
+        at_ms=seat.at_ms,
+    )
+
+
+def keep_session(response: Response, token: str, *, secure: bool) -> None:
+    """Have the browser send a session's token with each request for the console, until the browser ends."""
+    response.set_cookie(COOKIE, token, path=COOKIE_PATH, httponly=True, samesite="strict", secure=secure)
+
+
+def drop_session(response: Response) -> None:
+    """Have the browser forget the session's token."""
+    response.delete_cookie(COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict")
+
+
+def read_id(request: Request, name: str) -> int:
+    """A number in the path. Raises HTTPException 404 for one that no id can be."""
+    number = int(request.path_params[name])
+    if number > _MAX_ID:
+        raise HTTPException(404)
+    return number
+
+
+def _see(request: Request, ground: Ground, operator: Operator) -> Visitor:
+    """Who looks: what was chosen in this browser goes before what is kept for the operator."""
+    visitor = ground.visitor(request, operator.language)
+    if operator.theme is None or THEME_COOKIE in request.cookies:
+        return visitor
+    return replace(visitor, theme=operator.theme)
+
+
+def _judge(request: Request, page: Page, seat: Seat) -> None:
+    if page.right is None:
+        return
+    if "merchant_id" in request.path_params:
+        seat.require(page.right, read_id(request, "merchant_id"))
+    else:
+        seat.require(page.right, seat.merchant_id if page.own else None)
+
+
+def _send_to_sign_in(request: Request, ground: Ground) -> Response:
+    """Whoever is not signed in signs in, and comes back to the page asked for."""
+    if is_part(request):
+        # A part of a page is no place for a form to sign in: the whole page goes there.
+        return Response(status_code=204, headers={**ground.answers.headers(), "hx-redirect": SIGN_IN})
+    back = read_back(_url_of(request)) if request.method in ("GET", "HEAD") else HOME
+    return ground.answers.redirect(SIGN_IN if back == HOME else f"{SIGN_IN}?back={quote(back, safe='')}")
+
+
+def _url_of(request: Request) -> str:
+    query = request.url.query
+    return request.url.path + (f"?{query}" if query else "")

@@ -1,0 +1,85 @@
+"""The console's menu: what there is, under which heading, for whom. Pure.
+
+Rules: an entry is shown to exactly those who may open its page; the page asks for the right once more.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from merchant_wallet.operators.roles import Operator, Right, Role, may
+from merchant_wallet.pages.languages import N_
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the menu; `key` is what a page names as `active`, `icon` a name in the icons' sprite."""
+
+    key: str
+    label: str
+    url: str
+    icon: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    key: str
+    label: str
+    url: str
+    icon: str
+    right: Right
+    group: str
+    own: bool = True
+
+
+_MONEY: Final = N_("Money")
+_PEOPLE: Final = N_("Merchants")
+_PLATFORM: Final = N_("Platform")
+_TOOLS: Final = N_("Developers")
+
+_LINES: Final = (
+    _Line("overview", N_("Overview"), "/console", "home", Right.READ, ""),
+    _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
+    _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
+    _Line("books", N_("Books"), "/console/books", "list", Right.READ, _MONEY),
+    _Line("rates", N_("Exchange rates"), "/console/rates", "exchange", Right.READ, _MONEY, own=False),
+    _Line("adjustments", N_("Adjustments"), "/console/adjustments", "edit", Right.READ, _MONEY, own=False),
+    _Line("merchants", N_("Merchants"), "/console/merchants", "bank", Right.READ, _PEOPLE, own=False),
+    _Line("sub-users", N_("Sub-users"), "/console/sub-users", "users", Right.READ, _PEOPLE),
+    _Line("callbacks", N_("Callbacks"), "/console/callbacks", "bell", Right.READ, _TOOLS),
+    _Line("debugger", N_("Signature debugger"), "/console/debugger", "key", Right.READ, _TOOLS),
+    _Line(
+        "reconciliation",
+        N_("Reconciliation"),
+        "/console/reconciliation",
+        "chart",
+        Right.READ,
+        _PLATFORM,
+        own=False,
+    ),
+    _Line(
+        "operators",
+        N_("Operators"),
+        "/console/operators",
+        "shield",
+        Right.MANAGE_OPERATORS,
+        _PLATFORM,
+        own=False,
+    ),
+    _Line("audit", N_("Audit log"), "/console/audit", "log", Right.READ_AUDIT, _PLATFORM, own=False),
+)
+
+
+def list_entries(operator: Operator) -> list[Entry]:
+    """The entries that an operator finds, in order; a merchant's user finds its merchant's own page."""
+    found = [
+        Entry(line.key, line.label, line.url, line.icon, line.group)
+        for line in _LINES
+        if may(operator, line.right, operator.merchant_id if line.own else None)
+    ]
+    if operator.role == Role.MERCHANT:
+        own = f"/console/merchants/{operator.merchant_id}"
+        settings = Entry("merchants", N_("Settings and keys"), own, "bank", _PEOPLE)
+        place = next((at for at, entry in enumerate(found) if entry.group == _PEOPLE), len(found))
+        found.insert(place, settings)
+    return found

@@ -1,0 +1,49 @@
+"""The list of merchants: looked for, filtered, sorted, with what each holds."""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.console.merchants import MERCHANTS
+from merchant_wallet.console.reading import open_page
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.desk import merchants as desk
+from merchant_wallet.desk.merchants import MerchantLine
+from merchant_wallet.desk.paging import Page as Rows
+from merchant_wallet.operators.roles import Right
+
+PAGE_ROWS: Final = 50
+FOUND_ROWS: Final = 20
+
+
+async def show_merchants(request: Request, seat: Seat, conn: Connection) -> Response:
+    """A page of merchants, or those that a word may mean."""
+    state = read_state(
+        MERCHANTS, request.query_params, sorts=("id", "name"), default_sort="id", filters=("q", "status")
+    )
+    return seat.page(
+        "console/merchants.html",
+        active="merchants",
+        state=state,
+        page=await _find(conn, state) if state.get("q") else await _list(conn, state),
+    )
+
+
+async def _list(conn: Connection, state: TableState) -> Rows[MerchantLine]:
+    statuses = [state.get("status")] if state.get("status") in desk.STATUSES else []
+    return await open_page(
+        desk.list_merchants(conn, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS)
+    )
+
+
+async def _find(conn: Connection, state: TableState) -> Rows[MerchantLine]:
+    found = await desk.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
+    lines = [await desk.show_merchant(conn, one.merchant_id) for one in found]
+    status = state.get("status")
+    rows = tuple(line for line in lines if line is not None and status in ("", line.status))
+    return Rows(rows, None, None)
+
+
+ROUTES: Final = (Page(MERCHANTS, show_merchants, Right.READ),)

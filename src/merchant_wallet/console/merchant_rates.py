@@ -1,0 +1,201 @@
+"""A merchant's fees and own exchange rates, and what they make of an amount before they are set.
+
+Rules: what a preview shows is computed from what is typed; nothing is set by looking. A pair of rates that
+would let a loop of exchanges make money is refused with the largest rate that can be set.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.filled import EMPTY, Filled
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console.merchant_settings import Overtaken, change, explain, find_errors, mark_texts
+from merchant_wallet.console.merchants import ONE, load, url_of
+from merchant_wallet.console.previews import (
+    SAMPLE,
+    Conditions,
+    Preview,
+    preview,
+    read_amount,
+    read_rate,
+    read_share,
+)
+from merchant_wallet.exchange import rates
+from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
+from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
+from merchant_wallet.merchants.records import Merchant, show_settings
+from merchant_wallet.money import format_rate
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+_NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
+_NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
+_PUMPS: Final = N_("With the rate back, a loop of exchanges would make money. It can be at most {largest}.")
+FEES: Final = ("transfer-fee-rate", "withdraw-fee-rate", "withdraw-fee-min")
+_MAX_AGE_S: Final = 3_153_600_000
+
+
+class RateForm(msgspec.Struct, frozen=True):
+    """One direction: what is in force, and what is set for this merchant itself."""
+
+    direction: str
+    field: str
+    force: EffectiveRate
+    own: RateLine
+
+
+async def show_rates(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The merchant's rates and the preview."""
+    return await _show(seat, conn, await load(request, seat, conn))
+
+
+async def change_rate(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Set a rate of its own, take it away, pause or resume a direction: `do` says which."""
+    merchant = await load(request, seat, conn)
+    direction, do = seat.form.text("direction"), seat.form.text("do")
+    if direction not in DIRECTIONS or do not in ("set", "remove", "pause", "resume"):
+        return await _show(seat, conn, merchant, Filled(problem=seat.say(_NO_RATE)))
+    rate_e8, max_age_ms, errors = _read(seat, direction) if do == "set" else (1, None, {})
+    if rate_e8 is None or errors:
+        return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
+    number = merchant.merchant_id
+    try:
+        async with conn.transaction():
+            before = _own_line(await rates.list_rates(conn), number, direction)
+            if do == "set":
+                after = await rates.set_rate(conn, direction, rate_e8, number, max_age_ms, at_ms=seat.at_ms)
+            elif do == "remove":
+                after = await rates.remove_rate(conn, direction, number, at_ms=seat.at_ms)
+            else:
+                after = await rates.pause(conn, direction, number, do == "pause", at_ms=seat.at_ms)
+            subject = f"rate {direction}"
+            facts = (_describe(before), _describe(after))
+            await act(seat, conn, f"rate.{do}", subject, number, before=facts[0], after=facts[1])
+    except RateRefused:
+        errors = {_field(direction): await _tell_pump(seat, conn, number, direction)}
+        return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
+    return seat.go(f"{url_of(merchant)}/rates", N_("Saved. It holds from the next exchange on."))
+
+
+async def change_fees(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Set the three fees."""
+    merchant = await load(request, seat, conn)
+    typed = {name: seat.form.raw(name) for name in FEES}
+    texts = {name: text.strip() for name, text in typed.items()}
+    if errors := find_errors(seat, texts):
+        return await _show(seat, conn, merchant, Filled(typed, errors), seat.form.text("marks"))
+    try:
+        after = await change(seat, conn, merchant.merchant_id, texts)
+    except Overtaken as overtaken:
+        refused = Filled(typed, explain(seat, overtaken))
+        return await _show(seat, conn, merchant, refused, overtaken.marks)
+    told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
+    return seat.go(f"{url_of(merchant)}/rates", told)
+
+
+async def show_preview(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What the typed amount becomes, for the page that asks while somebody types."""
+    merchant = await load(request, seat, conn)
+    force = await rates.read_effective(conn, merchant.merchant_id)
+    query = request.query_params
+
+    def typed_rate(direction: str) -> int | None:
+        text = query.get(_field(direction), "").strip()
+        return read_rate(text) if text else in_force(force[direction], seat.at_ms)
+
+    conditions = Conditions(
+        transfer_rate_e8=read_share(query.get("transfer-fee-rate", "")),
+        withdraw_rate_e8=read_share(query.get("withdraw-fee-rate", "")),
+        withdraw_minimum_units=read_amount(query.get("withdraw-fee-min", "")),
+        rates_e8=tuple((direction, typed_rate(direction)) for direction in DIRECTIONS),
+        has_kfb=merchant.currency_mode != "USDT",
+    )
+    shown = preview(query.get("amount", ""), conditions)
+    return seat.part("console/preview.html", preview=shown)
+
+
+def in_force(rate: EffectiveRate, at_ms: int) -> int | None:
+    """The rate that an exchange would get at a moment; None when it would be refused."""
+    is_old = rate.max_age_ms is not None and rate.set_ms is not None and at_ms - rate.set_ms > rate.max_age_ms
+    return None if rate.paused or is_old else rate.rate_e8
+
+
+async def _show(
+    seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY, marks: str = ""
+) -> Response:
+    force = await rates.read_effective(conn, merchant.merchant_id)
+    lines = await rates.list_rates(conn)
+    forms = [RateForm(d, _field(d), force[d], _own_line(lines, merchant.merchant_id, d)) for d in DIRECTIONS]
+    settings = show_settings(merchant)
+    return seat.page(
+        "console/merchant_rates.html",
+        active="merchants",
+        status=200 if filled.ok else 422,
+        merchant=merchant,
+        tab="rates",
+        filled=filled,
+        forms=forms,
+        fees={name: settings[name] for name in FEES},
+        marks=marks or mark_texts(merchant),
+        sample=SAMPLE,
+        preview=_first_preview(merchant, force, seat.at_ms),
+    )
+
+
+def _first_preview(merchant: Merchant, force: dict[str, EffectiveRate], at_ms: int) -> Preview:
+    conditions = Conditions(
+        merchant.transfer_fee_rate_e8,
+        merchant.withdraw_fee_rate_e8,
+        merchant.withdraw_fee_min_units,
+        tuple((direction, in_force(force[direction], at_ms)) for direction in DIRECTIONS),
+        merchant.currency_mode != "USDT",
+    )
+    return preview(SAMPLE, conditions)
+
+
+def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
+    """The rate and maximum age that were typed, and what is wrong with them."""
+    name, errors = _field(direction), {}
+    rate_e8 = read_rate(seat.form.text(name))
+    if rate_e8 is None:
+        errors[name] = seat.say(_NO_RATE)
+    age, max_age_ms = seat.form.text(f"{name}-age"), None
+    if age:
+        is_number = age.isascii() and age.isdecimal() and len(age) <= len(str(_MAX_AGE_S))
+        if is_number and 0 < int(age) <= _MAX_AGE_S:
+            max_age_ms = int(age) * 1000
+        else:
+            errors[f"{name}-age"] = seat.say(_NO_AGE)
+    return rate_e8, max_age_ms, errors
+
+
+async def _tell_pump(seat: Seat, conn: Connection, merchant_id: int, direction: str) -> str:
+    opposite = next(other for other in DIRECTIONS if other != direction)
+    back = (await rates.read_effective(conn, merchant_id))[opposite].rate_e8
+    return seat.say(_PUMPS, largest=format_rate(LOOP_LIMIT // back)) if back else seat.say(_NO_RATE)
+
+
+def _own_line(lines: list[RateLine], merchant_id: int, direction: str) -> RateLine:
+    found = (line for line in lines if (line.merchant_id, line.direction) == (merchant_id, direction))
+    return next(found, RateLine(merchant_id, direction))
+
+
+def _describe(line: RateLine) -> dict[str, str | int | bool | None]:
+    rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
+    return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
+
+
+def _field(direction: str) -> str:
+    """The name of a direction's field in forms."""
+    return "rate-" + direction.lower().replace(":", "-")
+
+
+ROUTES: Final = (
+    Page(f"{ONE}/rates", show_rates, Right.READ),
+    Page(f"{ONE}/rates", change_rate, Right.SET_RATE, POST),
+    Page(f"{ONE}/fees", change_fees, Right.CHANGE_MERCHANT, POST),
+    Page(f"{ONE}/preview", show_preview, Right.READ),
+)

@@ -1,0 +1,57 @@
+"""A merchant's last refused requests, for whoever integrates: what came, what was wrong with it.
+
+Rules: nothing here is a secret. A request whose signature was refused leads into the debugger.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.console.merchants import ONE, load
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.refusals.listing import RefusedRequest, list_refused
+from merchant_wallet.signing import HMAC, Method
+
+PAGE_ROWS: Final = 25
+
+
+class RefusalShown(msgspec.Struct, frozen=True):
+    """A refused request, and the text that it had to sign; None when not all of it is kept."""
+
+    request: RefusedRequest
+    signed_text: str | None
+
+    @property
+    def operation(self) -> str:
+        """The last part of its path."""
+        return self.request.path.rpartition("/")[2]
+
+
+async def show_refusals(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The newest first, a page of them."""
+    merchant = await load(request, seat, conn)
+    before = request.query_params.get("before", "")
+    before_no = int(before) if before.isascii() and before.isdecimal() and len(before) <= 18 else None
+    rows = await list_refused(conn, merchant.merchant_id, before_no=before_no, limit=PAGE_ROWS + 1)
+    shown = rows[:PAGE_ROWS]
+    return seat.page(
+        "console/merchant_refusals.html",
+        active="merchants",
+        merchant=merchant,
+        tab="refusals",
+        rows=[RefusalShown(row, _signed_text(row, merchant.sign_method)) for row in shown],
+        next=shown[-1].refused_no if len(rows) > PAGE_ROWS else None,
+        is_first=before_no is None,
+    )
+
+
+def _signed_text(row: RefusedRequest, method: Method) -> str | None:
+    text = row.signed_text(method)
+    # Under MD5 the secret stands at the end of what is hashed; what stands here has none.
+    return text if text is None or method == HMAC else f"{text}&key=\u2026"
+
+
+ROUTES: Final = (Page(f"{ONE}/refusals", show_refusals, Right.READ),)

@@ -1,0 +1,172 @@
+"""A merchant's settings: one form over all of them.
+
+Rules: all or none is changed, under the book's lock, with before and after in the audit log. What is wrong is
+said beside its field, and what was typed stays. A form bears a mark of what stood in each field, so that only
+what was typed differently is changed, and nothing is undone that somebody else has changed meanwhile.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console import setting_fields
+from merchant_wallet.console.filled import Filled
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console.merchants import ONE, load, url_of
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting, SettingRefused
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+_REFUSED: Final = N_("Not a value that can be set: {why}")
+_REQUIRED: Final = N_("This can't be empty.")
+_HTTPS: Final = N_("It begins with https:// outside the sandbox.")
+_MODE_STAYS: Final = N_("The currencies stay as they are: the book has entries.")
+_SOME_WRONG: Final = N_("Nothing was changed: {count} fields need another look.")
+_MOVED: Final = N_(
+    "Somebody else has changed this meanwhile; what stands here is not saved yet. Now it is: {now}"
+)
+_SECURE: Final = ("deposit-notify-url", "frame-origins")
+_MARK_LENGTH: Final = 12
+_OTHER_NAMES: Final = {"networks": "allowedNetworks"}
+"""Settings whose facts are not named as the setting is."""
+
+
+class Overtaken(Exception):
+    """Somebody else has changed the same settings; `moved` has what they are now, by name.
+
+    `marks` is what the form bears when it is shown again, so that whoever saves it once more means it.
+    """
+
+    def __init__(self, moved: Mapping[str, str], marks: str) -> None:
+        super().__init__(", ".join(moved))
+        self.moved = moved
+        self.marks = marks
+
+
+async def show_settings_form(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The form as things stand."""
+    merchant = await load(request, seat, conn)
+    return _show(seat, merchant, Filled(setting_fields.show_fields(merchant)))
+
+
+async def change_settings(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Change what was typed differently."""
+    merchant = await load(request, seat, conn)
+    typed = setting_fields.read_typed(seat.form)
+    texts = setting_fields.to_texts(typed)
+    if errors := find_errors(seat, texts):
+        problem = seat.say(_SOME_WRONG, count=len(errors))
+        return _show(seat, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
+    try:
+        after = await change(seat, conn, merchant.merchant_id, texts)
+    except Overtaken as overtaken:
+        return _show(seat, merchant, Filled(typed, explain(seat, overtaken)), overtaken.marks)
+    except SettingRefused:
+        # Every text was judged above; what is left is the one rule that needs the book.
+        refused = Filled(typed, {"currency-mode": seat.say(_MODE_STAYS)})
+        return _show(seat, merchant, refused, seat.form.text("marks"))
+    told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
+    return seat.go(f"{url_of(merchant)}/settings", told)
+
+
+async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Change what was typed differently, with its entry in the audit log; gives what is different now.
+
+    Raises Overtaken, SettingRefused.
+    """
+    marks = _read_marks(seat.form.text("marks"))
+    typed = {name: text for name, text in texts.items() if marks.get(name) not in (None, _mark(text))}
+    async with conn.transaction():
+        # Takes the book's lock, so that what is compared is what is changed.
+        held = await store.change_settings(conn, seat.ground.keyring, merchant_id, {})
+        now = setting_fields.to_texts(setting_fields.show_fields(held.before))
+        if moved := {name: now[name] for name in typed if _mark(now[name]) != marks[name]}:
+            raise Overtaken(moved, _join(marks | {name: _mark(text) for name, text in moved.items()}))
+        changed = await store.change_settings(conn, seat.ground.keyring, merchant_id, typed)
+        before, after = _tell_changes(changed.before, changed.after)
+        if after:
+            subject = f"merchant {merchant_id}"
+            await act(seat, conn, "merchant.set", subject, merchant_id, before=before, after=after)
+    return after
+
+
+def explain(seat: Seat, overtaken: Overtaken) -> dict[str, str]:
+    """What is said beside each field that somebody else has changed."""
+    return {name: seat.say(_MOVED, now=now) for name, now in overtaken.moved.items()}
+
+
+def mark_texts(merchant: Merchant) -> str:
+    """What a form bears of the settings as it shows them. Pure."""
+    texts = setting_fields.to_texts(setting_fields.show_fields(merchant))
+    return _join({name: _mark(text) for name, text in texts.items()})
+
+
+def _join(marks: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={mark}" for name, mark in marks.items())
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_LENGTH]
+
+
+def _read_marks(text: str) -> dict[str, str]:
+    return {name: mark for name, _, mark in (pair.partition("=") for pair in text.split())}
+
+
+def find_errors(seat: Seat, texts: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with each of the texts, in the reader's language."""
+    errors = {}
+    for name, (_, why) in setting_fields.find_errors(texts).items():
+        errors[name] = seat.say(_REFUSED, why=why) if texts[name] else seat.say(_REQUIRED)
+    if not seat.ground.settings.sandbox:
+        for name in _SECURE:
+            if "http://" in texts.get(name, "").lower() and name not in errors:
+                errors[name] = seat.say(_HTTPS)
+    return errors
+
+
+def tell_settings(merchant: Merchant) -> dict[str, Any]:
+    """The settings as facts of the audit log, named and written as the terminal's are. Pure."""
+    return {_name(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
+
+
+def _name(setting: str) -> str:
+    first, *further = setting.split("-")
+    return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))
+
+
+def _tell(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
+    value = getattr(merchant, setting.column)
+    if isinstance(value, frozenset | tuple):
+        return sorted(map(str, value))
+    is_scaled = setting.column.endswith(("_e8", "_units"))
+    return setting.show(value) if is_scaled and value is not None else value
+
+
+def _tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
+    was, became = tell_settings(before), tell_settings(after)
+    changed = [name for name in became if became[name] != was[name]]
+    return {name: was[name] for name in changed}, {name: became[name] for name in changed}
+
+
+def _show(seat: Seat, merchant: Merchant, filled: Filled, marks: str = "") -> Response:
+    return seat.page(
+        "console/merchant_settings.html",
+        active="merchants",
+        status=200 if filled.ok else 422,
+        merchant=merchant,
+        tab="settings",
+        filled=filled,
+        marks=marks or mark_texts(merchant),
+        groups=setting_fields.list_groups(),
+    )
+
+
+ROUTES: Final = (
+    Page(f"{ONE}/settings", show_settings_form, Right.READ),
+    Page(f"{ONE}/settings", change_settings, Right.CHANGE_MERCHANT, POST),
+)

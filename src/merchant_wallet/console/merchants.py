@@ -1,0 +1,212 @@
+"""Merchants: the list, opening one, and one merchant's first page with keys, addresses and status.
+
+Rules: secrets are shown on the answer to the request that made them and never again. A merchant's own user
+sees its own merchant and may change its secrets, nothing else.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book import reads
+from merchant_wallet.chains.addresses import ERC20, TRC20, to_eip55, to_tron
+from merchant_wallet.console.filled import EMPTY, Filled, refill
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.merchants import records, store
+from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.pool import PoolEmpty
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.pages.qr import draw_qr
+
+MERCHANTS: Final = "/console/merchants"
+ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"
+_NAME_RULE: Final = N_("A name has 1 to 128 printable characters and is not digits alone.")
+_NAME_TAKEN: Final = N_("There is a merchant of this name already.")
+_NO_ACCOUNT: Final = N_("No prepared account is left. Derive more with `merchant-wallet keys` first.")
+_TWO_SECRETS: Final = N_("There are two live secrets. Retire the older one first.")
+_ONE_SECRET: Final = N_("There is one live secret only. Add the next one first.")
+
+
+class Deposit(msgspec.Struct, frozen=True):
+    """One of a merchant's own deposit addresses, as text and QR code."""
+
+    chain: str
+    address: str
+    qr: str
+
+
+async def show_form(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The form for a new merchant."""
+    return _show_form(seat, EMPTY)
+
+
+async def create(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Open a merchant, and show its key and secrets this once."""
+    ground, name = seat.ground, seat.form.text("name")
+    mode = seat.form.text("currency-mode")
+    if error := await _judge_name(seat, conn, name):
+        return _show_form(seat, refill(seat.form, ("name", "currency-mode"), {"name": error}))
+    if mode not in ("KFB", "USDT"):
+        raise HTTPException(400)
+    seed = ground.keyring.sandbox_seed() if ground.settings.sandbox else None
+    try:
+        async with conn.transaction():
+            made = await store.create(
+                conn,
+                ground.keyring,
+                name,
+                seed=seed,
+                at_ms=seat.at_ms,
+                settings={"currency-mode": mode},
+            )
+            number = made.merchant.merchant_id
+            after = {"name": name, "currencyMode": mode}
+            await act(seat, conn, "merchant.create", f"merchant {number}", number, after=after)
+    except (PoolEmpty, RangesExhausted):
+        return _show_form(seat, refill(seat.form, ("name", "currency-mode"), problem=seat.say(_NO_ACCOUNT)))
+    shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
+    return _show_secrets(seat, made.merchant, N_("{name} is open"), shown)
+
+
+async def show_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One merchant's first page."""
+    return await _show(seat, conn, await load(request, seat, conn))
+
+
+async def rotate_secret(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Add a second secret and show it this once; the first stays good until it is retired."""
+    merchant = await load(request, seat, conn)
+    try:
+        async with conn.transaction():
+            secret = await store.rotate_secret(
+                conn, seat.ground.keyring, merchant.merchant_id, at_ms=seat.at_ms
+            )
+            await act(
+                seat,
+                conn,
+                "merchant.rotate_secret",
+                f"merchant {merchant.merchant_id}",
+                merchant.merchant_id,
+                after={"rotated": True},
+            )
+    except SecretRefused:
+        return await _show(seat, conn, merchant, Filled(problem=seat.say(_TWO_SECRETS)))
+    return _show_secrets(seat, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
+
+
+async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Retire the older of two secrets."""
+    merchant = await load(request, seat, conn)
+    try:
+        async with conn.transaction():
+            number = await store.retire_secret(conn, merchant.merchant_id, at_ms=seat.at_ms)
+            await act(
+                seat,
+                conn,
+                "merchant.retire_secret",
+                f"merchant {merchant.merchant_id}",
+                merchant.merchant_id,
+                after={"retiredSecretNo": number},
+            )
+    except SecretRefused:
+        return await _show(seat, conn, merchant, Filled(problem=seat.say(_ONE_SECRET)))
+    return seat.go(url_of(merchant), N_("The older secret signs nothing any more."))
+
+
+async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Suspend a merchant, or take its requests again."""
+    merchant = await load(request, seat, conn)
+    suspends = seat.form.text("status") == records.SUSPENDED
+    change = store.suspend if suspends else store.resume
+    status = records.SUSPENDED if suspends else records.ACTIVE
+    async with conn.transaction():
+        await change(conn, merchant.merchant_id)
+        await act(
+            seat,
+            conn,
+            "merchant.suspend" if suspends else "merchant.resume",
+            f"merchant {merchant.merchant_id}",
+            merchant.merchant_id,
+            before={"status": merchant.status},
+            after={"status": status},
+        )
+    told = (
+        N_("{name} is suspended: its requests are refused from now on.")
+        if suspends
+        else N_("{name} is active again.")
+    )
+    return seat.go(url_of(merchant), told, name=merchant.name)
+
+
+async def load(request: Request, seat: Seat, conn: Connection) -> Merchant:
+    """The merchant that the path names. Raises HTTPException 404."""
+    found = await store.load(conn, seat.ground.keyring, read_id(request, "merchant_id"))
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def url_of(merchant: Merchant) -> str:
+    """A merchant's first page."""
+    return f"{MERCHANTS}/{merchant.merchant_id}"
+
+
+async def _judge_name(seat: Seat, conn: Connection, name: str) -> str:
+    """What is wrong with a new merchant's name; empty when nothing is."""
+    try:
+        records.parse_setting("name", name)
+    except records.SettingRefused:
+        return seat.say(_NAME_RULE)
+    try:
+        await store.find(conn, name)
+    except MerchantUnknown as error:
+        # Nobody has it, or several have it already.
+        return "" if str(error).startswith("No merchant") else seat.say(_NAME_TAKEN)
+    return seat.say(_NAME_TAKEN)
+
+
+def _show_form(seat: Seat, filled: Filled) -> Response:
+    status = 200 if filled.ok else 422
+    return seat.page("console/merchant_new.html", active="merchants", status=status, filled=filled)
+
+
+async def _show(seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY) -> Response:
+    book = await reads.show_book(conn, merchant.merchant_id, limit=20)
+    return seat.page(
+        "console/merchant.html",
+        active="merchants",
+        status=200 if filled.ok else 409,
+        merchant=merchant,
+        tab="keys",
+        filled=filled,
+        book=book,
+        deposits=await _list_deposits(conn, merchant),
+    )
+
+
+async def _list_deposits(conn: Connection, merchant: Merchant) -> list[Deposit]:
+    # One that is shown must be one that is watched, also for a merchant from before there were any.
+    own = await give_addresses(conn, merchant.merchant_id, merchant.account_xpubs)
+    texts = {ERC20: to_eip55(own[ERC20]), TRC20: to_tron(own[TRC20])}
+    return [Deposit(chain, text, draw_qr(text)) for chain, text in texts.items()]
+
+
+def _show_secrets(seat: Seat, merchant: Merchant, title: str, secrets: list[tuple[str, str]]) -> Response:
+    values: dict[str, Any] = {"merchant": merchant, "title": title, "secrets": secrets}
+    return seat.page("console/merchant_secrets.html", active="merchants", **values)
+
+
+ROUTES: Final = (
+    Page(f"{MERCHANTS}/new", show_form, Right.CHANGE_MERCHANT),
+    Page(f"{MERCHANTS}/new", create, Right.CHANGE_MERCHANT, POST),
+    Page(ONE, show_merchant, Right.READ),
+    Page(f"{ONE}/secrets/rotate", rotate_secret, Right.CHANGE_SECRET, POST),
+    Page(f"{ONE}/secrets/retire", retire_secret, Right.CHANGE_SECRET, POST),
+    Page(f"{ONE}/status", set_status, Right.CHANGE_MERCHANT, POST),
+)

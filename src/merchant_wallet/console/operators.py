@@ -1,0 +1,223 @@
+"""Operators, for owners: who may come in, in which role; resetting, disabling, ending sessions.
+
+Rules: a password that was made here is shown on the answer to that very request and never again. The last
+active owner stays one.
+"""
+
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console import flash
+from merchant_wallet.console.filled import EMPTY, Filled, refill
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.tables import read_state
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.store import MerchantUnknown
+from merchant_wallet.operators import records, sessions
+from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
+from merchant_wallet.operators.roles import Operator, Right, Role
+from merchant_wallet.pages.languages import N_
+
+OPERATORS: Final = "/console/operators"
+PAGE_ROWS: Final = 50
+_FIELDS: Final = ("name", "role", "merchant")
+
+_NAME_RULE: Final = N_("1 to 64 letters, digits, dots, - _ or @.")
+_NAME_TAKEN: Final = N_("There is an operator of this name already.")
+_LAST_OWNER: Final = N_(
+    "The last active owner can't be disabled or given another role. Make another owner first."
+)
+_NO_MERCHANT: Final = N_("No merchant has this id, key or name.")
+_NO_ROLE: Final = N_("Choose a role.")
+
+
+async def list_operators(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Everybody who may come in, by name."""
+    state = read_state(OPERATORS, request.query_params)
+    rows = await records.list_operators(conn, after_name=state.after or "", limit=PAGE_ROWS + 1)
+    shown = rows[:PAGE_ROWS]
+    return seat.page(
+        "console/operators.html",
+        active="operators",
+        state=state,
+        rows=shown,
+        next=shown[-1].name if len(rows) > PAGE_ROWS else None,
+    )
+
+
+async def show_form(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The form for a new operator."""
+    return _show_form(seat, EMPTY)
+
+
+async def create(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Make an operator, and show the first password this once."""
+    name, role = seat.form.text("name"), seat.form.text("role")
+    errors: dict[str, str] = {}
+    merchant_id = await _find_merchant(seat, conn, role, errors)
+    if records.NAME_FORM.fullmatch(name) is None:
+        errors["name"] = seat.say(_NAME_RULE)
+    elif await records.find(conn, name) is not None:
+        errors["name"] = seat.say(_NAME_TAKEN)
+    if role not in set(Role):
+        errors["role"] = seat.say(_NO_ROLE)
+    if errors:
+        return _show_form(seat, refill(seat.form, _FIELDS, errors))
+    try:
+        async with conn.transaction():
+            made = await records.create(conn, name, role, merchant_id=merchant_id, at_ms=seat.at_ms)
+            after = _describe(made.operator)
+            await act(seat, conn, "operator.create", _subject(made.operator), merchant_id, after=after)
+    except OperatorRefused:
+        # Everything but a name that somebody else takes at the same moment was looked at above.
+        return _show_form(seat, refill(seat.form, _FIELDS, {"name": seat.say(_NAME_TAKEN)}))
+    return _show_password(seat, made, N_("{name} can sign in now"))
+
+
+async def show_operator(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One operator and what can be done about it."""
+    return await _show(seat, conn, await _find(request, conn))
+
+
+async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Give an operator another role."""
+    before, role = await _find(request, conn), seat.form.text("role")
+    errors: dict[str, str] = {}
+    merchant_id = await _find_merchant(seat, conn, role, errors)
+    if role not in set(Role):
+        errors["role"] = seat.say(_NO_ROLE)
+    if errors:
+        return await _show(seat, conn, before, refill(seat.form, ("role", "merchant"), errors))
+    try:
+        async with conn.transaction():
+            after = await records.set_role(conn, before.operator_id, role, merchant_id)
+            facts = (_describe(before), _describe(after))
+            await act(
+                seat,
+                conn,
+                "operator.set_role",
+                _subject(before),
+                merchant_id,
+                before=facts[0],
+                after=facts[1],
+            )
+    except OperatorRefused:
+        refused = refill(seat.form, ("role", "merchant"), {"role": seat.say(_LAST_OWNER)})
+        return await _show(seat, conn, before, refused)
+    return seat.go(_url(before), N_("{name} has another role from the next request on."), name=before.name)
+
+
+async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Disable an operator, or let it in again."""
+    before, disables = await _find(request, conn), seat.form.text("status") == records.DISABLED
+    change = records.disable if disables else records.enable
+    try:
+        async with conn.transaction():
+            after = await change(conn, before.operator_id)
+            action = "operator.disable" if disables else "operator.enable"
+            facts = ({"status": before.status}, {"status": after.status})
+            await act(
+                seat, conn, action, _subject(before), before.merchant_id, before=facts[0], after=facts[1]
+            )
+    except OperatorRefused:
+        return await _show(seat, conn, before, Filled(problem=seat.say(_LAST_OWNER)))
+    told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
+    return seat.go(_url(before), told, name=before.name)
+
+
+async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Give an operator a new password, shown this once; the second factor is set up anew."""
+    before = await _find(request, conn)
+    async with conn.transaction():
+        made = await records.reset(conn, before.operator_id)
+        await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
+    return _show_password(seat, made, N_("{name} has a new password"))
+
+
+async def end_sessions(request: Request, seat: Seat, conn: Connection) -> Response:
+    """End an operator's sessions; one's own present one goes on."""
+    found = await _find(request, conn)
+    own = seat.session.session_id if found.operator_id == seat.operator.operator_id else None
+    async with conn.transaction():
+        ended = await sessions.end_sessions(conn, found.operator_id, kept_session=own)
+        await act(
+            seat,
+            conn,
+            "operator.end_sessions",
+            _subject(found),
+            found.merchant_id,
+            after={"ended": ended},
+        )
+    return seat.go(_url(found), N_("{count} sessions were ended."), tone=flash.GOOD, count=ended)
+
+
+async def _find(request: Request, conn: Connection) -> Operator:
+    try:
+        return await records.show_by_id(conn, read_id(request, "operator_id"))
+    except OperatorUnknown:
+        raise HTTPException(404) from None
+
+
+async def _find_merchant(seat: Seat, conn: Connection, role: str, errors: dict[str, str]) -> int | None:
+    """The merchant that a merchant's user belongs to; nobody else has one."""
+    if role != Role.MERCHANT:
+        return None
+    try:
+        return (await store.find(conn, seat.form.text("merchant"))).merchant_id
+    except MerchantUnknown:
+        errors["merchant"] = seat.say(_NO_MERCHANT)
+        return None
+
+
+def _show_form(seat: Seat, filled: Filled) -> Response:
+    status = 200 if filled.ok else 422
+    return seat.page("console/operator_new.html", active="operators", status=status, filled=filled)
+
+
+async def _show(seat: Seat, conn: Connection, found: Operator, filled: Filled = EMPTY) -> Response:
+    return seat.page(
+        "console/operator.html",
+        active="operators",
+        status=200 if filled.ok else 422,
+        found=found,
+        filled=filled,
+        sessions=await sessions.list_sessions(conn, found.operator_id, seat.at_ms),
+    )
+
+
+def _show_password(seat: Seat, made: NewOperator, title: str) -> Response:
+    return seat.page(
+        "console/operator_made.html",
+        active="operators",
+        title=title,
+        made=made,
+        url=f"{seat.ground.public_url}/console",
+    )
+
+
+def _url(operator: Operator) -> str:
+    return f"{OPERATORS}/{operator.operator_id}"
+
+
+def _subject(operator: Operator) -> str:
+    return f"operator {operator.name}"
+
+
+def _describe(operator: Operator) -> dict[str, str | int | None]:
+    return {"name": operator.name, "role": operator.role, "merchantId": operator.merchant_id}
+
+
+_ONE: Final = f"{OPERATORS}/{{operator_id:int}}"
+ROUTES: Final = (
+    Page(OPERATORS, list_operators, Right.MANAGE_OPERATORS),
+    Page(f"{OPERATORS}/new", show_form, Right.MANAGE_OPERATORS),
+    Page(f"{OPERATORS}/new", create, Right.MANAGE_OPERATORS, POST),
+    Page(_ONE, show_operator, Right.MANAGE_OPERATORS),
+    Page(f"{_ONE}/role", set_role, Right.MANAGE_OPERATORS, POST),
+    Page(f"{_ONE}/status", set_status, Right.MANAGE_OPERATORS, POST),
+    Page(f"{_ONE}/reset", reset, Right.MANAGE_OPERATORS, POST),
+    Page(f"{_ONE}/end-sessions", end_sessions, Right.MANAGE_OPERATORS, POST),
+)

@@ -1,0 +1,189 @@
+"""An order's life as a line of moments: what happened, when and why, and what is still to come. Pure.
+
+Rules: what happened stands in order of time; what is to come follows. A cause is told in the reader's words
+where it is one of the book's own, and as it was written where it is a chain's or a person's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.approvals import approvals_needed
+from merchant_wallet.book.rules.withdrawals import (
+    BY_LIMIT,
+    CANCELLED,
+    EXPIRED,
+    FAILED,
+    PAID,
+    PENDING,
+    PROCESSING,
+    REFUNDED,
+)
+from merchant_wallet.book.state import Step
+from merchant_wallet.callbacks.outbox import CallbackShown
+from merchant_wallet.pages.languages import N_
+
+DONE: Final = "done"
+CURRENT: Final = "current"
+TODO: Final = "todo"
+WRONG: Final = "failed"
+
+TITLES: Final[Mapping[int, str]] = {
+    PENDING: N_("Created by the merchant"),
+    PROCESSING: N_("Taken up for payment"),
+    PAID: N_("Paid: the transfer is final on the chain"),
+    FAILED: N_("Failed: it can never be paid"),
+    CANCELLED: N_("Cancelled"),
+    EXPIRED: N_("Expired: not approved in time"),
+    REFUNDED: N_("Refunded to the merchant in full"),
+}
+APPROVED: Final = N_("Approved")
+NEEDS_NO_WORD: Final = N_("Below the limit: needs no approval")
+FIRST_YES: Final = N_("First approval")
+WAITS_FOR_ONE: Final = N_("Waits for approval")
+TWO: Final = N_("Above the second limit: two people must approve it")
+WAITS_FOR_SECOND: Final = N_("Waits for a second person's approval")
+SIGNED: Final = N_("Transfer {number} signed")
+SENT: Final = N_("Transfer {number} taken by a node")
+TO_BE_PAID: Final = N_("Payment on the chain")
+TO_BE_FINAL: Final = N_("Final on the chain")
+TO_BE_TOLD: Final = N_("Merchant told")
+TELLING: Final = N_("Telling the merchant")
+GIVEN_UP: Final = N_("Merchant not told: given up after {count} attempts")
+PAUSED: Final = N_("Merchant not told: paused")
+TO_BE_REFUNDED: Final = N_("Refund to the merchant")
+STATUS_WORDS: Final[Mapping[int, str]] = {
+    PAID: N_("paid"),
+    FAILED: N_("failed"),
+    CANCELLED: N_("cancelled"),
+    EXPIRED: N_("expired"),
+    REFUNDED: N_("refunded"),
+}
+
+
+class Signed(Protocol):
+    """What the line tells of a signed transfer."""
+
+    @property
+    def attempt_no(self) -> int: ...
+    @property
+    def tx_hash(self) -> str: ...
+    @property
+    def signed_ms(self) -> int: ...
+    @property
+    def broadcast_ms(self) -> int | None: ...
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """One point of the line. `note` is shown as it is, `code` as a hash to copy; `word` is translated."""
+
+    title: str
+    at_ms: int | None = None
+    state: str = DONE
+    values: Mapping[str, str | int] = {}
+    word: str = ""
+    note: str = ""
+    code: str = ""
+
+
+class Life(msgspec.Struct, frozen=True):
+    """What the line is made of. Without `names` nobody but `me` is named."""
+
+    order: Withdrawal
+    steps: Sequence[Step]
+    transfers: Sequence[Signed]
+    callbacks: Sequence[CallbackShown]
+    names: bool
+    me: str
+
+
+def tell_life(life: Life) -> list[Moment]:
+    """The moments, those to come last."""
+    past = sorted([*_tell_steps(life), *_tell_approvals(life), *_tell_transfers(life)], key=_at)
+    return [*past, *_tell_told(life), *_tell_rest(life)]
+
+
+def _at(moment: Moment) -> int:
+    assert moment.at_ms is not None
+    return moment.at_ms
+
+
+def _tell_steps(life: Life) -> list[Moment]:
+    return [
+        Moment(
+            TITLES[step.to_status],
+            step.at_ms,
+            WRONG if step.to_status == FAILED else DONE,
+            note=_tell_cause(life, step),
+            code=(life.order.tx_hash or "") if step.to_status == PAID else "",
+        )
+        for step in life.steps
+    ]
+
+
+def _tell_cause(life: Life, step: Step) -> str:
+    """A cause that says more than the step itself: of a failure, or who cancelled."""
+    if step.to_status == FAILED:
+        return step.cause
+    if step.to_status == CANCELLED:
+        return _name(life, step.cause.removeprefix("cancelled by "))
+    return ""
+
+
+def _name(life: Life, actor: str) -> str:
+    return actor if life.names or actor == life.me else ""
+
+
+def _tell_approvals(life: Life) -> list[Moment]:
+    order = life.order
+    if order.approved_ms is None:
+        return []
+    if order.approved_by == BY_LIMIT:
+        return [Moment(NEEDS_NO_WORD, order.approved_ms)]
+    names = [name for name in (order.first_approved_by, order.approved_by) if name]
+    return [
+        Moment(APPROVED, order.approved_ms, note=", ".join(filter(None, (_name(life, n) for n in names))))
+    ]
+
+
+def _tell_transfers(life: Life) -> list[Moment]:
+    moments = []
+    for one in life.transfers:
+        number: Mapping[str, str | int] = {"number": one.attempt_no}
+        moments.append(Moment(SIGNED, one.signed_ms, values=number, code=one.tx_hash))
+        if one.broadcast_ms is not None:
+            moments.append(Moment(SENT, one.broadcast_ms, values=number))
+    return moments
+
+
+def _tell_told(life: Life) -> list[Moment]:
+    """What the merchant was told or is being told, each where its status was reached."""
+    moments = []
+    for one in life.callbacks:
+        if one.state == "delivered":
+            moments.append(Moment(TO_BE_TOLD, one.delivered_ms, word=STATUS_WORDS[one.status]))
+        elif one.state == "parked":
+            moments.append(Moment(GIVEN_UP, state=WRONG, values={"count": one.attempt_no}))
+        elif one.state == "paused":
+            moments.append(Moment(PAUSED, state=WRONG))
+        else:
+            moments.append(Moment(TELLING, state=CURRENT, word=STATUS_WORDS[one.status]))
+    return moments
+
+
+def _tell_rest(life: Life) -> list[Moment]:
+    """What is still to come; the first of it is what goes on now."""
+    order = life.order
+    if order.status == PENDING and order.approved_ms is None:
+        first = order.first_approved_by
+        given = [] if first is None else [Moment(FIRST_YES, note=_name(life, first))]
+        title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
+        waits = Moment(title, state=CURRENT, word="" if approvals_needed(order) == 1 else TWO)
+        return [*given, waits, Moment(TO_BE_PAID, state=TODO), Moment(TO_BE_TOLD, state=TODO)]
+    if order.status in (PENDING, PROCESSING):
+        sent = any(one.broadcast_ms is not None for one in life.transfers)
+        now = Moment(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT)
+        return [now, Moment(TO_BE_TOLD, state=TODO)]
+    return [Moment(TO_BE_REFUNDED, state=CURRENT)] if order.status == FAILED else []

@@ -1,0 +1,171 @@
+"""The first page: what is held, what moves, what waits for somebody.
+
+Rules: everything is read for one look and shown as of then; the page asks for its own middle part again while
+it is looked at. A merchant's user sees the figures of its own book, and nothing of the platform's wallets.
+"""
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
+from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.custody import records as custody
+from merchant_wallet.custody.statement import read_coin
+from merchant_wallet.desk import callbacks, figures, orders
+from merchant_wallet.desk.figures import DayFigure
+from merchant_wallet.money import CURRENCIES, KFB, USDT
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.withdrawals import hot_wallets
+from merchant_wallet.withdrawals.hot_wallets import WalletShown
+
+OVERVIEW: Final = "/console"
+RANGES: Final = (7, 30, 90)
+DEFAULT_RANGE: Final = 30
+COINS: Final = {ERC20: ("ETH", 18), TRC20: ("TRX", 6)}
+"""The chains' own coins and their decimals."""
+
+LINES: Final = (
+    (N_("Deposits"), "deposit"),
+    (N_("Withdrawals paid"), "settle"),
+    (N_("From sub-users"), "user_to_merchant"),
+    (N_("To sub-users"), "merchant_to_user"),
+)
+"""What the chart of volumes shows: label, and the kind of entry whose amounts and fees are added up."""
+
+
+class ChainShown(msgspec.Struct, frozen=True):
+    """One chain: its hot wallet, fuel as text, and the last comparison of books and chain."""
+
+    chain: str
+    wallet: WalletShown | None
+    address: str
+    fuel: str | None
+    compared_ms: int | None
+    is_sound: bool | None
+    unexplained: str | None
+
+
+async def show_overview(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The whole page."""
+    days, currency = _read_range(request)
+    shown = await _read_charts(seat, conn, days, currency)
+    shown |= await _read_state(seat, conn)
+    shown |= {
+        "is_part": False,
+        "days": days,
+        "ranges": RANGES,
+        "currency": currency,
+        "currencies": CURRENCIES,
+    }
+    return seat.page("console/overview.html", active="overview", **shown)
+
+
+async def show_state(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What changes while the page is looked at; nothing while it has not."""
+    shown = await _read_state(seat, conn)
+    if request.query_params.get("seen") == shown["version"]:
+        return Response(status_code=204, headers=seat.ground.answers.headers())
+    return seat.part("console/overview_state.html", is_part=True, **shown)
+
+
+async def _read_state(seat: Seat, conn: Connection) -> dict[str, Any]:
+    scope = seat.merchant_id
+    shown: dict[str, Any] = {
+        "held": await figures.held(conn, scope),
+        "statuses": await orders.count_by_status(conn, scope),
+        "callbacks": {one.state: one for one in await callbacks.count_by_state(conn, scope)},
+        "most": orders.MOST_COUNTED,
+        "pulse": None,
+        "chains": [],
+    }
+    if scope is None:
+        shown["pulse"] = await figures.pulse(conn)
+        shown["chains"] = await _read_chains(seat, conn)
+    shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
+    return shown
+
+
+async def _read_chains(seat: Seat, conn: Connection) -> list[ChainShown]:
+    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
+    shown = []
+    for chain in seat.ground.chains:
+        results = await custody.list_results(conn, chain, 1)
+        at_ms, document = results[0] if results else (None, None)
+        wallet = wallets.get(chain)
+        address = "" if wallet is None else format_address(chain, wallet.address)
+        told = document or {}
+        shown.append(
+            ChainShown(
+                chain=chain,
+                wallet=wallet,
+                address=address,
+                fuel=_tell_fuel(chain, address, document),
+                compared_ms=at_ms,
+                is_sound=told.get("sound"),
+                unexplained=told.get("unexplained"),
+            )
+        )
+    return shown
+
+
+def _tell_fuel(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
+    """What a hot wallet has of its chain's own coin, to four decimals; None when it was never read."""
+    if document is None or "coin" not in document:
+        return None
+    held = read_coin(document).get(address)
+    coin, decimals = COINS[chain]
+    if held is None:
+        return None
+    whole, fraction = divmod(held, 10**decimals)
+    return f"{whole:,}.{fraction * 10_000 // 10**decimals:04d} {coin}"
+
+
+async def _read_charts(seat: Seat, conn: Connection, days: int, currency: str) -> dict[str, Any]:
+    today = seat.at_ms // DAY_MS
+    since = today - days + 1
+    rows = [row for row in await figures.volume(conn, since, seat.merchant_id) if row.currency == currency]
+    span = range(since, today + 1)
+    return {
+        "volume": _chart(span, currency, [(seat.say(label), _sum(rows, kind)) for label, kind in LINES]),
+        "fees": _chart(span, currency, [(seat.say(N_("Fees earned")), _sum_fees(rows))]),
+        "fees_units": sum(row.fee_units for row in rows),
+    }
+
+
+def _sum(rows: list[DayFigure], kind: str) -> dict[int, int]:
+    return {row.day: row.amount_units + row.fee_units for row in rows if row.kind == kind}
+
+
+def _sum_fees(rows: list[DayFigure]) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for row in rows:
+        sums[row.day] = sums.get(row.day, 0) + row.fee_units
+    return sums
+
+
+def _chart(span: range, currency: str, lines: list[tuple[str, dict[int, int]]]) -> dict[str, Any]:
+    return {
+        "at": [day * DAY_MS for day in span],
+        "currency": currency,
+        "series": [
+            {"label": label, "values": [by_day.get(day, 0) for day in span]} for label, by_day in lines
+        ],
+    }
+
+
+def _read_range(request: Request) -> tuple[int, str]:
+    wanted = request.query_params.get("days", "")
+    days = next((days for days in RANGES if str(days) == wanted), DEFAULT_RANGE)
+    return days, KFB if request.query_params.get("currency") == KFB else USDT
+
+
+ROUTES: Final = (
+    Page(OVERVIEW, show_overview, Right.READ, own=True),
+    Page(f"{OVERVIEW}/state", show_state, Right.READ, own=True, is_use=False),
+)

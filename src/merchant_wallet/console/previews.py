@@ -1,0 +1,122 @@
+"""What an amount becomes under fees and rates that are typed but not yet set. Pure.
+
+Rules: the figures come from the very functions that the book uses; what can't be computed says why.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from merchant_wallet.book.rules.withdrawals import withdrawal_fee
+from merchant_wallet.exchange.rates import DIRECTIONS
+from merchant_wallet.money import RATE_SCALE, exchange_units, fee_units, parse_rate, parse_units
+from merchant_wallet.pages.languages import N_
+
+SAMPLE: Final = "1000"
+_NO_AMOUNT: Final = N_("Type an amount such as 1000.")
+_NO_RATE: Final = N_("No rate: refused.")
+_NOT_ABOVE_FEE: Final = N_("The fee takes it all: refused.")
+_NOTHING_ARRIVES: Final = N_("Too little to arrive: refused.")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What becomes of an amount: fee and arrival in units, or why nothing does."""
+
+    label: str
+    sent_currency: str
+    currency: str
+    fee_units: int = 0
+    arrival_units: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """All quotes of one amount; `problem` when the amount itself is none."""
+
+    amount_units: int = 0
+    quotes: tuple[Quote, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What quotes are made under; a rate or fee that is None can't be read or isn't set."""
+
+    transfer_rate_e8: int | None
+    withdraw_rate_e8: int | None
+    withdraw_minimum_units: int | None
+    rates_e8: tuple[tuple[str, int | None], ...]
+    has_kfb: bool
+
+
+def preview(amount: str, conditions: Conditions) -> Preview:
+    """What the typed amount would become."""
+    try:
+        amount_units = parse_units(amount.strip())
+    except ValueError:
+        return Preview(problem=_NO_AMOUNT)
+    if not amount_units:
+        return Preview(problem=_NO_AMOUNT)
+    currency = "KFB" if conditions.has_kfb else "USDT"
+    quotes = [
+        _charge(
+            N_("Transfer to the merchant"), currency, amount_units, _transfer_fee(amount_units, conditions)
+        ),
+        _charge(N_("Withdrawal"), "USDT", amount_units, _withdrawal_fee(amount_units, conditions)),
+    ]
+    if conditions.has_kfb:
+        quotes += [_exchange(direction, amount_units, rate) for direction, rate in conditions.rates_e8]
+    return Preview(amount_units, tuple(quotes))
+
+
+def read_share(text: str) -> int | None:
+    """A typed share, None when it is none."""
+    try:
+        return parse_rate(text.strip(), minimum_e8=0, maximum_e8=RATE_SCALE)
+    except ValueError:
+        return None
+
+
+def read_rate(text: str) -> int | None:
+    """A typed rate, None when it is none."""
+    try:
+        return parse_rate(text.strip())
+    except ValueError:
+        return None
+
+
+def read_amount(text: str) -> int | None:
+    """A typed amount, None when it is none."""
+    try:
+        return parse_units(text.strip())
+    except ValueError:
+        return None
+
+
+def _transfer_fee(amount_units: int, conditions: Conditions) -> int | None:
+    rate = conditions.transfer_rate_e8
+    return None if rate is None else fee_units(amount_units, rate)
+
+
+def _withdrawal_fee(amount_units: int, conditions: Conditions) -> int | None:
+    rate, minimum = conditions.withdraw_rate_e8, conditions.withdraw_minimum_units
+    return None if rate is None or minimum is None else withdrawal_fee(amount_units, rate, minimum)
+
+
+def _charge(label: str, currency: str, amount_units: int, fee: int | None) -> Quote:
+    if fee is None:
+        return Quote(label, currency, currency, refusal=N_("The fee is not a value."))
+    if fee >= amount_units:
+        return Quote(label, currency, currency, fee, 0, _NOT_ABOVE_FEE)
+    return Quote(label, currency, currency, fee, amount_units - fee)
+
+
+def _exchange(direction: str, amount_units: int, rate_e8: int | None) -> Quote:
+    assert direction in DIRECTIONS
+    sent, received = direction.split(":")
+    label = N_("Exchange {sent} to {received}")
+    if rate_e8 is None:
+        return Quote(label, sent, received, refusal=_NO_RATE)
+    arrival = exchange_units(amount_units, rate_e8)
+    return Quote(label, sent, received, 0, arrival, "" if arrival else _NOTHING_ARRIVES)

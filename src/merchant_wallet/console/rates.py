@@ -1,0 +1,185 @@
+"""The platform's exchange rates, where merchants have their own, and what was changed when.
+
+Rules: a pair of rates with which a loop of exchanges would make money, for any merchant, is refused with the
+largest rate that can be set. A merchant's own rates are set on its page.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.filled import EMPTY, Filled
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console.previews import read_rate
+from merchant_wallet.console.reading import find_scope
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.desk import merchants
+from merchant_wallet.desk.paging import read_number
+from merchant_wallet.exchange import rates
+from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
+from merchant_wallet.money import format_rate
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+RATES: Final = "/console/rates"
+PAGE_ROWS: Final = 30
+DOES: Final = ("set", "remove", "pause", "resume")
+MAX_AGE_S: Final = 3_153_600_000
+NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
+NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
+PUMPS: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
+PUMPS_FOR: Final = N_(
+    "For {name}, which has a rate of its own, a loop of exchanges would make money. At most {largest}."
+)
+
+
+class RateForm(msgspec.Struct, frozen=True):
+    """One direction of the platform's, and the name of its fields."""
+
+    direction: str
+    field: str
+    line: RateLine
+    is_old: bool
+
+
+class Own(msgspec.Struct, frozen=True):
+    """A merchant's own rate or pause."""
+
+    name: str
+    line: RateLine
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change of the past, with its merchant's name; without a name it was the platform's."""
+
+    name: str
+    change: RateChange
+
+
+async def show_rates(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What is set, and what was."""
+    return await _show(request, seat, conn)
+
+
+async def change_rate(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Set the platform's rate, take it away, pause or resume a direction: `do` says which."""
+    direction, do = seat.form.text("direction"), seat.form.text("do")
+    if direction not in DIRECTIONS or do not in DOES:
+        raise HTTPException(400)
+    rate_e8, max_age_ms, errors = _read(seat, direction) if do == "set" else (0, None, {})
+    if rate_e8 is None or errors:
+        return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
+    try:
+        async with conn.transaction():
+            before = _find(await rates.list_rates(conn), direction)
+            after = await _change(seat, conn, do, direction, rate_e8, max_age_ms)
+            facts = (_describe(before), _describe(after))
+            await act(seat, conn, f"rate.{do}", f"rate {direction}", before=facts[0], after=facts[1])
+    except RateRefused:
+        told = await _explain(seat, conn, RateLine(PLATFORM, direction, rate_e8))
+        return await _show(request, seat, conn, Filled(seat.form.kept(), {_field(direction): told}))
+    return seat.go(RATES, N_("Saved. It holds from the next exchange on."))
+
+
+async def _change(
+    seat: Seat, conn: Connection, do: str, direction: str, rate_e8: int, max_age_ms: int | None
+) -> RateLine:
+    if do == "set":
+        return await rates.set_rate(conn, direction, rate_e8, PLATFORM, max_age_ms, at_ms=seat.at_ms)
+    if do == "remove":
+        return await rates.remove_rate(conn, direction, at_ms=seat.at_ms)
+    return await rates.pause(conn, direction, PLATFORM, do == "pause", at_ms=seat.at_ms)
+
+
+async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled = EMPTY) -> Response:
+    state = read_state(RATES, request.query_params, filters=("merchant",))
+    lines = await rates.list_rates(conn)
+    history = await _read_history(seat, conn, state)
+    return seat.page(
+        "console/rates.html",
+        active="rates",
+        status=200 if filled.ok else 422,
+        filled=filled,
+        forms=[_form(seat, _find(lines, direction)) for direction in DIRECTIONS],
+        own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
+        state=state,
+        history=history[:PAGE_ROWS],
+        next=str(history[PAGE_ROWS - 1].change.change_no) if len(history) > PAGE_ROWS else None,
+    )
+
+
+async def _read_history(seat: Seat, conn: Connection, state: TableState) -> list[Change]:
+    word = state.get("merchant")
+    scope = PLATFORM if word == "platform" else await find_scope(seat, conn, word)
+    if word and word != "platform" and scope == PLATFORM:
+        return []
+    before_no = read_number(state.after) if state.after else None
+    found = await rates.list_history(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
+    names = {number: await _name(conn, number) for number in {one.merchant_id for one in found}}
+    return [Change(names[one.merchant_id], one) for one in found]
+
+
+async def _name(conn: Connection, merchant_id: int) -> str:
+    """A merchant's name; empty for the platform."""
+    found = await merchants.show_merchant(conn, merchant_id) if merchant_id else None
+    return "" if found is None else found.name
+
+
+def _form(seat: Seat, line: RateLine) -> RateForm:
+    is_old = (
+        line.max_age_ms is not None and line.set_ms is not None and seat.at_ms - line.set_ms > line.max_age_ms
+    )
+    return RateForm(line.direction, _field(line.direction), line, is_old)
+
+
+def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
+    """The rate and the maximum age that were typed, and what is wrong with them."""
+    name, errors, max_age_ms = _field(direction), {}, None
+    rate_e8 = read_rate(seat.form.text(name))
+    if rate_e8 is None:
+        errors[name] = seat.say(NO_RATE)
+    if age := seat.form.text(f"{name}-age"):
+        age_s = read_number(age)
+        if age_s is None or not 0 < age_s <= MAX_AGE_S:
+            errors[f"{name}-age"] = seat.say(NO_AGE)
+        else:
+            max_age_ms = age_s * 1000
+    return rate_e8, max_age_ms, errors
+
+
+async def _explain(seat: Seat, conn: Connection, wanted: RateLine) -> str:
+    """Why a rate was refused: for whom a loop would make money, and the largest rate that would not."""
+    lines = {(one.merchant_id, one.direction): one for one in await rates.list_rates(conn)}
+    lines[PLATFORM, wanted.direction] = wanted
+    pump = rates.find_pump(lines, sorted({PLATFORM, *(number for number, _ in lines)}))
+    if pump is None:
+        return seat.say(NO_RATE)
+    back = pump.kfb_usdt_e8 if wanted.direction == rates.USDT_TO_KFB else pump.usdt_kfb_e8
+    largest = format_rate(ONE // back)
+    if pump.merchant_id == PLATFORM:
+        return seat.say(PUMPS, largest=largest)
+    return seat.say(PUMPS_FOR, name=await _name(conn, pump.merchant_id), largest=largest)
+
+
+def _find(lines: list[RateLine], direction: str) -> RateLine:
+    found = (one for one in lines if (one.merchant_id, one.direction) == (PLATFORM, direction))
+    return next(found, RateLine(PLATFORM, direction))
+
+
+def _describe(line: RateLine) -> dict[str, str | int | bool | None]:
+    rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
+    return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
+
+
+def _field(direction: str) -> str:
+    """The name of a direction's field in the form."""
+    return "rate-" + direction.lower().replace(":", "-")
+
+
+ROUTES: Final = (
+    Page(RATES, show_rates, Right.READ),
+    Page(RATES, change_rate, Right.SET_RATE, POST),
+)

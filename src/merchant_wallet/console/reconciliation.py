@@ -1,0 +1,114 @@
+"""Reconciliation: what the books say against what the chains hold, each difference with its reason.
+
+Rules: only shown here; the workers make the comparisons. Amounts are the documents' own decimal texts.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.tables import read_state
+from merchant_wallet.custody import comparison, records
+from merchant_wallet.custody.records import ResultShown
+from merchant_wallet.desk.paging import read_number
+from merchant_wallet.money import parse_units
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+
+RECONCILIATION: Final = "/console/reconciliation"
+PAGE_ROWS: Final = 30
+MEANINGS: Final = {
+    comparison.DEPOSIT_PENDING: N_("Final deposits that are about to be credited, or wait for a rate"),
+    comparison.DEPOSIT_DUST: N_("Final deposits below the least that is credited"),
+    comparison.DEPOSIT_UNREAD: N_("Deposits in blocks that the watcher has not read yet"),
+    comparison.DEPOSIT_MISSED: N_("Transfers to our deposit addresses that the watcher has read past"),
+    comparison.PAYOUT_UNSETTLED: N_("Final payouts that their books have not settled yet"),
+    comparison.PAYOUT_WRONG: N_("Final transfers that are not what their orders ask for"),
+    comparison.UNKNOWN_IN: N_("Transfers to a hot wallet that nobody has recorded"),
+    comparison.UNKNOWN_OUT: N_("Transfers from an address of ours that nobody has recorded"),
+}
+"""Every kind of difference in words."""
+
+
+class ChainShown(msgspec.Struct, frozen=True):
+    """A chain and its last comparison that was made, with what came after it in vain."""
+
+    chain: str
+    last: ResultShown | None
+    failed: ResultShown | None
+
+
+async def show_reconciliation(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The last comparison of each chain."""
+    chains = [await _read_last(conn, chain) for chain in seat.ground.chains]
+    interval_s = seat.ground.settings.reconcile_interval_s
+    return seat.page(
+        "console/reconciliation.html",
+        active="reconciliation",
+        chains=chains,
+        meanings=MEANINGS,
+        interval_s=interval_s,
+        units=parse_signed,
+    )
+
+
+async def show_chain(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One chain's comparisons, newest first."""
+    chain = _read_chain(request, seat)
+    state = read_state(f"{RECONCILIATION}/{chain}", request.query_params)
+    before_no = read_number(state.after) if state.after else None
+    rows = await records.page_results(conn, chain, before_no=before_no, limit=PAGE_ROWS + 1)
+    return seat.page(
+        "console/reconciliation_chain.html",
+        active="reconciliation",
+        chain=chain,
+        state=state,
+        rows=rows[:PAGE_ROWS],
+        next=str(rows[PAGE_ROWS - 1].result_no) if len(rows) > PAGE_ROWS else None,
+        units=parse_signed,
+    )
+
+
+async def show_result(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One comparison with every difference."""
+    chain, number = _read_chain(request, seat), read_id(request, "result_no")
+    rows = await records.page_results(conn, chain, before_no=number + 1, limit=1)
+    if not rows or rows[0].result_no != number:
+        raise HTTPException(404)
+    return seat.page(
+        "console/reconciliation_result.html",
+        active="reconciliation",
+        chain=chain,
+        result=rows[0],
+        meanings=MEANINGS,
+        units=parse_signed,
+    )
+
+
+def parse_signed(text: str) -> int:
+    """The units of a document's amount, which may be below zero."""
+    return -parse_units(text[1:]) if text.startswith("-") else parse_units(text)
+
+
+async def _read_last(conn: Connection, chain: str) -> ChainShown:
+    rows = await records.page_results(conn, chain, limit=PAGE_ROWS)
+    failed = rows[0] if rows and rows[0].cause is not None else None
+    return ChainShown(chain, next((row for row in rows if row.cause is None), None), failed)
+
+
+def _read_chain(request: Request, seat: Seat) -> str:
+    chain = str(request.path_params["chain"])
+    if chain not in seat.ground.chains:
+        raise HTTPException(404)
+    return chain
+
+
+ROUTES: Final = (
+    Page(RECONCILIATION, show_reconciliation, Right.READ),
+    Page(f"{RECONCILIATION}/{{chain}}", show_chain, Right.READ),
+    Page(f"{RECONCILIATION}/{{chain}}/{{result_no:int}}", show_result, Right.READ),
+)

@@ -1,0 +1,84 @@
+"""Every URL of the console: each module's own list, one line each here."""
+
+from dataclasses import replace
+from functools import partial
+from types import ModuleType
+from typing import Final
+
+from merchant_wallet.console import (
+    account,
+    adjustments,
+    audit_log,
+    book_export,
+    book_verification,
+    books,
+    callbacks,
+    debugger,
+    deposits,
+    merchant_list,
+    merchant_rates,
+    merchant_refusals,
+    merchant_settings,
+    merchants,
+    operators,
+    overview,
+    rates,
+    reconciliation,
+    search,
+    sign_in,
+    sub_users,
+    withdrawal_decisions,
+    withdrawal_order,
+    withdrawals,
+)
+from merchant_wallet.console.frame import OpenPage, Page, make_route
+from merchant_wallet.console.verifying import close_verifier
+from merchant_wallet.pages.connections import Connections
+from merchant_wallet.pages.face import Face
+from merchant_wallet.pages.ground import Ground
+
+MODULES: Final[tuple[ModuleType, ...]] = (
+    sign_in,
+    overview,
+    merchant_list,
+    merchants,
+    merchant_settings,
+    merchant_rates,
+    merchant_refusals,
+    sub_users,
+    operators,
+    audit_log,
+    debugger,
+    account,
+    withdrawals,
+    withdrawal_decisions,
+    withdrawal_order,
+    books,
+    book_export,
+    book_verification,
+    deposits,
+    callbacks,
+    reconciliation,
+    rates,
+    adjustments,
+    search,
+)
+"""What has pages: each has its `ROUTES`."""
+SIGN_IN_CONNECTIONS: Final = 2
+"""As many as passwords are compared at once."""
+
+
+def list_pages() -> list[Page | OpenPage]:
+    """Every page there is."""
+    return [page for module in MODULES for page in module.ROUTES]
+
+
+def build_face(ground: Ground) -> Face:
+    """The console as a part of the web application.
+
+    Passwords are compared over connections of their own: a flood of attempts takes none from the pages.
+    """
+    own = Connections(ground.database_url, SIGN_IN_CONNECTIONS)
+    outside = replace(ground, connections=own)
+    routes = [make_route(outside if isinstance(page, OpenPage) else ground, page) for page in list_pages()]
+    return Face(ground, ("/console",), "/console", routes, (partial(close_verifier, ground), own.close))

@@ -1,0 +1,134 @@
+"""What to know about an order before somebody says yes: has its address been paid, whose is it, is it large.
+
+Rules: only read here, and nothing is decided: a note is for whoever decides. A merchant's user is told of its
+own merchant's orders and wallets only.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.book.rules.withdrawals import PAID
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.addresses import parse_wallet_address
+from merchant_wallet.console.frame import Connection, Seat
+from merchant_wallet.desk import deposits, figures, orders, sub_users
+from merchant_wallet.desk.orders import AddressHistory, OrderFilter, OrderLine
+from merchant_wallet.desk.paging import fetch
+from merchant_wallet.money import USDT
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.withdrawals.hot_wallets import list_addresses
+
+USUAL_DAYS: Final = 30
+USUAL_LEAST: Final = 3
+"""Fewer payouts than these say nothing about what is usual."""
+LARGE_TIMES: Final = 5
+MOST_SAME_DAY: Final = 20
+
+NEW_ADDRESS: Final = N_("Never paid before")
+OF_HOT_WALLET: Final = N_("Our own hot wallet")
+OF_SUB_USER: Final = N_("Wallet of sub-user {name}")
+OF_MERCHANT: Final = N_("Our own deposit address")
+LARGE: Final = N_("{times} times the usual amount")
+SAME_DAY: Final = N_("{count} orders to it today")
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One thing to know: the English text and what fills it; tones as everywhere."""
+
+    tone: str
+    text: str
+    values: Mapping[str, str | int] = {}
+
+
+class Screened(msgspec.Struct, frozen=True):
+    """An order with what is known of its address; `paid` counts what was paid to it."""
+
+    order: OrderLine
+    paid: int
+    paid_units: int
+    first_ms: int | None
+    last_ms: int | None
+    others: int
+    is_complete: bool
+    notes: tuple[Note, ...]
+
+
+class Usual(msgspec.Struct, frozen=True):
+    """What one merchant's payouts of the last days came to, in number and in all."""
+
+    orders: int
+    units: int
+
+    def times(self, amount_units: int) -> int:
+        """How many times the average an amount is; 0 where there is no average yet."""
+        return amount_units * self.orders // self.units if self.orders >= USUAL_LEAST and self.units else 0
+
+
+async def screen(seat: Seat, conn: Connection, lines: Sequence[OrderLine]) -> list[Screened]:
+    """The orders with their notes, in the same order."""
+    usual = {number: await _read_usual(seat, conn, number) for number in {one.merchant_id for one in lines}}
+    hot = await list_addresses(conn) if lines else frozenset[bytes]()
+    return [await _screen(seat, conn, one, usual[one.merchant_id], hot) for one in lines]
+
+
+async def _screen(
+    seat: Seat, conn: Connection, order: OrderLine, usual: Usual, hot: frozenset[bytes]
+) -> Screened:
+    history = await orders.show_address(conn, order.address, seat.merchant_id)
+    paid = [one for one in history.sums if one.status == PAID]
+    notes = [*await _note_owner(seat, conn, order, hot)]
+    if not paid:
+        notes.append(Note("warn", NEW_ADDRESS))
+    if (times := usual.times(order.amount_units)) >= LARGE_TIMES:
+        notes.append(Note("warn", LARGE, {"times": times}))
+    if (count := await _count_today(seat, conn, order)) > 1:
+        notes.append(Note("warn", SAME_DAY, {"count": count}))
+    return Screened(
+        order=order,
+        paid=sum(one.orders for one in paid),
+        paid_units=sum(one.amount_units for one in paid),
+        first_ms=min((one.first_ms for one in paid), default=None),
+        last_ms=max((one.last_ms for one in paid), default=None),
+        others=_count_others(history, order),
+        is_complete=history.is_complete,
+        notes=tuple(notes),
+    )
+
+
+def _count_others(history: AddressHistory, order: OrderLine) -> int:
+    """How many other merchants have named the address."""
+    return len({one.merchant_id for one in history.sums} - {order.merchant_id})
+
+
+async def _read_usual(seat: Seat, conn: Connection, merchant_id: int) -> Usual:
+    rows = await figures.total(conn, seat.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
+    paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
+    return Usual(sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid))
+
+
+async def _count_today(seat: Seat, conn: Connection, order: OrderLine) -> int:
+    """How many orders to the address this UTC day has seen, up to a bound."""
+    since_ms = seat.at_ms // DAY_MS * DAY_MS
+    wanted = OrderFilter(merchant_id=seat.merchant_id, address=order.address, from_ms=since_ms)
+    return len((await orders.list_orders(conn, wanted, limit=MOST_SAME_DAY)).rows)
+
+
+async def _note_owner(
+    seat: Seat, conn: Connection, order: OrderLine, hot: frozenset[bytes]
+) -> tuple[Note, ...]:
+    """Whether the address is one of the platform's own, which a payout should not go to."""
+    try:
+        _, address = parse_wallet_address(order.address)
+    except ValueError:
+        # An order of before a rule about addresses; nobody of ours has such a one.
+        return ()
+    if address in hot:
+        return (Note("bad", OF_HOT_WALLET),)
+    if users := await sub_users.find_sub_users(conn, order.address, seat.merchant_id, limit=1):
+        return (Note("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
+    owners = await fetch(conn, deposits.QUERIES["find_owner"].text, {"address": address})
+    if any(seat.merchant_id in (None, row["merchant_id"]) for row in owners):
+        return (Note("bad", OF_MERCHANT),)
+    return ()

@@ -1,0 +1,265 @@
+"""A merchant's settings as fields of a form: labels, hints, what is typed into what. Pure.
+
+Rules: every setting of `records.SETTINGS` has a field here, which a test holds; one without would still be
+shown, as a line of text under its own name. What is typed becomes the text that `records` reads: nothing
+typed into a field that may be empty is `none`, and a list has one item a line.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from merchant_wallet.console.filled import Filled
+from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, Setting, show_settings
+from merchant_wallet.pages.forms import Form
+from merchant_wallet.pages.languages import N_
+
+LINE: Final = "line"
+AREA: Final = "area"
+CHOICE: Final = "choice"
+SWITCH: Final = "switch"
+CHECKS: Final = "checks"
+_NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingField:
+    """One field. `may_be_empty`: nothing typed means `none`. `after` stands behind what is typed."""
+
+    name: str
+    label: str
+    hint: str = ""
+    kind: str = LINE
+    options: tuple[tuple[str, str], ...] = ()
+    may_be_empty: bool = False
+    after: str = ""
+    inputmode: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGroup:
+    """Fields under one heading, with a sentence about them."""
+
+    key: str
+    title: str
+    text: str
+    fields: tuple[SettingField, ...]
+
+
+_SHARE: Final = N_("A share from 0 to 1: 0.005 is half a percent.")
+
+GROUPS: Final = (
+    FieldGroup(
+        "identity",
+        N_("Merchant"),
+        N_("How the merchant is called, and what its book holds."),
+        (
+            SettingField("name", N_("Name"), N_("1 to 128 characters, not digits alone.")),
+            SettingField(
+                "currency-mode",
+                N_("Currencies"),
+                N_("Can be changed only until the book has its first entry."),
+                CHOICE,
+                (("KFB", N_("USDT and KFB")), ("USDT", N_("USDT alone"))),
+            ),
+        ),
+    ),
+    FieldGroup(
+        "fees",
+        N_("Fees"),
+        N_("What the platform earns from each call. Try amounts out under Fees and rates."),
+        (
+            SettingField("transfer-fee-rate", N_("Transfer fee"), _SHARE, inputmode="decimal"),
+            SettingField("withdraw-fee-rate", N_("Withdrawal fee"), _SHARE, inputmode="decimal"),
+            SettingField(
+                "withdraw-fee-min",
+                N_("Smallest withdrawal fee"),
+                N_("Charged when the share comes to less."),
+                after="USDT",
+                inputmode="decimal",
+            ),
+        ),
+    ),
+    FieldGroup(
+        "limits",
+        N_("Withdrawals"),
+        N_("What may leave, how much, and who has to agree."),
+        (
+            SettingField(
+                "approval-limit",
+                N_("Approval from"),
+                N_("A larger withdrawal waits for an operator."),
+                after="USDT",
+                inputmode="decimal",
+            ),
+            SettingField(
+                "second-approval-limit",
+                N_("Second approval from"),
+                N_("A larger withdrawal waits for two different operators."),
+                after="USDT",
+                inputmode="decimal",
+            ),
+            SettingField(
+                "daily-limit",
+                N_("Limit a day"),
+                N_("For all withdrawals of a UTC day. Empty: no limit."),
+                may_be_empty=True,
+                after="USDT",
+                inputmode="decimal",
+            ),
+            SettingField(
+                "allowed-addresses",
+                N_("Where withdrawals may go"),
+                N_("Addresses on ERC20 or TRC20, one a line. Empty: anywhere."),
+                AREA,
+                may_be_empty=True,
+            ),
+        ),
+    ),
+    FieldGroup(
+        "access",
+        N_("API access"),
+        N_("Who may call, how it is signed, how often."),
+        (
+            SettingField(
+                "sign-method",
+                N_("Signature"),
+                N_("MD5 is weak: only for a client that can't do better."),
+                CHOICE,
+                (("HMAC", "HMAC-SHA256"), ("MD5", "MD5")),
+            ),
+            SettingField(
+                "networks",
+                N_("Networks that requests may come from"),
+                N_("Such as 192.0.2.0/24, one a line. Empty: anywhere."),
+                AREA,
+                may_be_empty=True,
+            ),
+            SettingField(
+                "rate-limit",
+                N_("Requests a second"),
+                N_("0: no limit. Empty: the platform's."),
+                may_be_empty=True,
+                inputmode="numeric",
+            ),
+            SettingField(
+                "disabled-operations",
+                N_("Operations switched off"),
+                N_("A call of one that is ticked is refused."),
+                CHECKS,
+                tuple((name, name) for name in OPERATIONS),
+                may_be_empty=True,
+            ),
+        ),
+    ),
+    FieldGroup(
+        "sub-users",
+        N_("Sub-users"),
+        N_("How wallets come to be and what their owners must do."),
+        (
+            SettingField(
+                "auto-register",
+                N_("Open wallets by themselves"),
+                N_("An unknown extUserId gets a wallet when it is looked up."),
+                SWITCH,
+            ),
+            SettingField(
+                "require-pin",
+                N_("Require a PIN"),
+                N_("Debits are refused until the sub-user has set one."),
+                SWITCH,
+            ),
+            SettingField(
+                "frame-origins",
+                N_("Sites that may frame the wallet page"),
+                N_("Origins such as https://shop.example, one a line. Empty: none."),
+                AREA,
+                may_be_empty=True,
+            ),
+        ),
+    ),
+    FieldGroup(
+        "callbacks",
+        N_("Callbacks"),
+        N_("Withdrawals name their own URL. Deposits are told here."),
+        (
+            SettingField(
+                "deposit-notify-url",
+                N_("URL told of deposits"),
+                N_("At most 100 characters. Empty: nobody is told."),
+                may_be_empty=True,
+                inputmode="url",
+            ),
+        ),
+    ),
+)
+
+
+def list_groups() -> tuple[FieldGroup, ...]:
+    """The fields of every setting there is."""
+    known = {one.name for group in GROUPS for one in group.fields}
+    further = tuple(SettingField(name, name, kind=LINE) for name in SETTINGS if name not in known)
+    present = tuple(
+        FieldGroup(g.key, g.title, g.text, tuple(one for one in g.fields if one.name in SETTINGS))
+        for g in GROUPS
+    )
+    other = FieldGroup("other", N_("Other"), "", further)
+    return (*present, other) if further else present
+
+
+def list_fields() -> tuple[SettingField, ...]:
+    """The fields of all groups."""
+    return tuple(one for group in list_groups() for one in group.fields)
+
+
+def show_fields(merchant: Merchant) -> dict[str, str]:
+    """What stands in each field now."""
+    shown = show_settings(merchant)
+    return {one.name: _show(one, shown[one.name]) for one in list_fields()}
+
+
+def read_typed(form: Form) -> dict[str, str]:
+    """What was typed into each field, in the form in which it can be shown again."""
+    return {one.name: _read(form, one) for one in list_fields()}
+
+
+def to_texts(typed: Mapping[str, str]) -> dict[str, str]:
+    """What was typed as the texts that `records.parse_setting` reads."""
+    return {one.name: _to_text(one, typed[one.name]) for one in list_fields() if one.name in typed}
+
+
+def find_errors(texts: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
+    """Which texts are no values, with what is said of each; all of them, not only the first."""
+    errors = {}
+    for name, text in texts.items():
+        try:
+            SETTINGS[name].parse(text.strip())
+        except ValueError as error:
+            errors[name] = (SETTINGS[name], str(error))
+    return errors
+
+
+def fill(typed: Mapping[str, str], errors: Mapping[str, str], problem: str = "") -> Filled:
+    """The form again with what was typed."""
+    return Filled(typed, errors, problem)
+
+
+def _show(one: SettingField, text: str) -> str:
+    if one.kind == CHECKS:
+        return "" if text == _NONE else text
+    if one.kind == AREA:
+        return "" if text == _NONE else text.replace(" ", "\n")
+    return "" if one.may_be_empty and text == _NONE else text
+
+
+def _read(form: Form, one: SettingField) -> str:
+    if one.kind == CHECKS:
+        return " ".join(form.all(one.name))
+    if one.kind == SWITCH:
+        return "on" if one.name in form else "off"
+    return form.raw(one.name)
+
+
+def _to_text(one: SettingField, typed: str) -> str:
+    text = " ".join(typed.split()) if one.kind in (AREA, CHECKS) else typed.strip()
+    return text or (_NONE if one.may_be_empty else "")

@@ -1,0 +1,350 @@
+"""Signing in and out: name and password, then the second factor, which the first time is set up here.
+
+Rules: nobody is told which part was wrong. A browser that has shown the password alone holds a token of its
+own, which opens nothing but the second step; whoever is through gets a new one. Every form bears a token
+bound to this browser, signed in or not. Nobody is sent anywhere but to the console.
+"""
+
+import secrets
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.audit import records as audit
+from merchant_wallet.console import flash
+from merchant_wallet.console.back import HOME, SIGN_IN, read_back
+from merchant_wallet.console.frame import (
+    COOKIE,
+    CSRF_KEY,
+    POST,
+    Connection,
+    OpenPage,
+    Page,
+    Seat,
+    act,
+    drop_session,
+    keep_session,
+)
+from merchant_wallet.operators import sessions, signing_in
+from merchant_wallet.operators.records import OperatorRefused
+from merchant_wallet.operators.roles import Operator
+from merchant_wallet.operators.signing_in import MustEnrol, Passed, Wait
+from merchant_wallet.pages import csrf
+from merchant_wallet.pages.forms import Form, read_form
+from merchant_wallet.pages.ground import Ground
+from merchant_wallet.pages.languages import N_, translate
+from merchant_wallet.pages.qr import draw_qr
+
+CODE: Final = f"{SIGN_IN}/code"
+ENROL: Final = f"{SIGN_IN}/enrol"
+SIGN_OUT: Final = "/console/sign-out"
+ISSUER: Final = "Merchant Wallet"
+VISIT_COOKIE: Final = "console_visit"
+PENDING_COOKIE: Final = "console_pending"
+_SIGN_IN_KEY: Final = f"{CSRF_KEY} before signing in"
+_MAX_NAME: Final = 200
+_MAX_AGENT: Final = 200
+
+_WRONG: Final = N_("That name and password do not belong together.")
+_WRONG_CODE: Final = N_("That code is not right, or it was used before.")
+_WAIT: Final = N_("Too many tries. Try again in {seconds} seconds.")
+_TOO_LATE: Final = N_("That took too long. Please begin again.")
+
+
+async def show_sign_in(request: Request, ground: Ground) -> Response:
+    """The form for name and password."""
+    async with ground.connections.take() as conn:
+        token = request.cookies.get(COOKIE, "")
+        if token and await sessions.read_session(conn, token, ground.clock()) is not None:
+            return ground.answers.redirect(read_back(request.query_params.get("back", "")))
+    return _show(
+        request, ground, "console/sign_in.html", back=read_back(request.query_params.get("back", ""))
+    )
+
+
+async def take_password(request: Request, ground: Ground) -> Response:
+    """Judge name and password, and go on to the second step."""
+    form = await _read_own_form(request, ground)
+    name, back = form.text("name")[:_MAX_NAME], read_back(form.text("back"))
+    source, at_ms = ground.visitor(request).source, ground.clock()
+    async with ground.connections.take() as conn:
+        outcome = await signing_in.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
+        if not isinstance(outcome, signing_in.NeedsTotp | MustEnrol):
+            return _refuse(request, ground, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
+        token = await sessions.open_session(
+            conn,
+            outcome.operator.operator_id,
+            totp_passed=False,
+            source=source,
+            user_agent=_agent(request),
+            at_ms=at_ms,
+        )
+    step = ENROL if isinstance(outcome, MustEnrol) else CODE
+    response = ground.answers.redirect(_with_back(step, back))
+    _keep(response, PENDING_COOKIE, token, ground)
+    return response
+
+
+async def show_code(request: Request, ground: Ground) -> Response:
+    """The form for a code of the second factor, or a recovery code."""
+    async with ground.connections.take() as conn:
+        pending = await _read_pending(request, ground, conn)
+    if pending is None:
+        return _begin_again(request, ground)
+    back = read_back(request.query_params.get("back", ""))
+    if not pending.operator.enrolled:
+        return ground.answers.redirect(_with_back(ENROL, back))
+    template = "console/recovery.html" if "recovery" in request.query_params else "console/code.html"
+    return _show(request, ground, template, back=back, who=pending.operator)
+
+
+async def take_code(request: Request, ground: Ground) -> Response:
+    """Judge the second factor; whoever is right is in."""
+    form = await _read_own_form(request, ground)
+    back, is_recovery = read_back(form.text("back")), "recovery" in form
+    source, at_ms = ground.visitor(request).source, ground.clock()
+    async with ground.connections.take() as conn:
+        pending = await _read_pending(request, ground, conn)
+        if pending is None:
+            return _begin_again(request, ground)
+        who = pending.operator
+        if not who.enrolled:
+            return ground.answers.redirect(_with_back(ENROL, back))
+        if is_recovery:
+            outcome = await signing_in.use_recovery_code(
+                conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
+            )
+        else:
+            outcome = await signing_in.confirm_totp(
+                conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
+            )
+        if not isinstance(outcome, Passed):
+            template = "console/recovery.html" if is_recovery else "console/code.html"
+            return _refuse(request, ground, outcome, _WRONG_CODE, template, back=back, who=who)
+        try:
+            by = "recovery code" if is_recovery else "code"
+            token = await _let_in(request, ground, conn, pending, by=by)
+        except sessions.SessionOver:
+            return _begin_again(request, ground)
+        left = await signing_in.count_recovery_codes(conn, who.operator_id)
+    response = ground.answers.redirect(back)
+    if is_recovery:
+        text = N_("You signed in with a recovery code. {left} are left; make new ones on your account page.")
+        said = flash.Said(flash.WARN, text, {"left": left})
+        flash.leave(response, said, ground.keyring.derive(flash.KEY), token, ground.answers.secure)
+    _seat(response, token, ground)
+    return response
+
+
+async def show_enrolment(request: Request, ground: Ground) -> Response:
+    """The second factor's secret as a QR code and as text, and the form for a first code."""
+    async with ground.connections.take() as conn:
+        pending = await _read_pending(request, ground, conn)
+        if pending is None:
+            return _begin_again(request, ground)
+        if pending.operator.enrolled:
+            return ground.answers.redirect(CODE)
+        enrolment = await _open_enrolment(ground, conn, pending.operator)
+    back = read_back(request.query_params.get("back", ""))
+    return _show_enrolment(request, ground, enrolment, pending.operator, back)
+
+
+async def take_enrolment(request: Request, ground: Ground) -> Response:
+    """Judge the first code; whoever is right is in, and is shown the recovery codes this once."""
+    form = await _read_own_form(request, ground)
+    back = read_back(form.text("back"))
+    source, at_ms = ground.visitor(request).source, ground.clock()
+    async with ground.connections.take() as conn:
+        pending = await _read_pending(request, ground, conn)
+        if pending is None or pending.operator.enrolled:
+            return _begin_again(request, ground)
+        who = pending.operator
+        enrolment = await _open_enrolment(ground, conn, who)
+        outcome = await signing_in.confirm_totp(
+            conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
+        )
+        if not isinstance(outcome, Passed):
+            problem, status, headers = _tell(request, ground, outcome, _WRONG_CODE)
+            response = _show_enrolment(request, ground, enrolment, who, back, problem, status)
+            response.headers.update(headers)
+            return response
+        try:
+            token = await _let_in(request, ground, conn, pending, by="first code")
+        except sessions.SessionOver:
+            return _begin_again(request, ground)
+    codes = outcome.recovery_codes
+    response = _show(request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who)
+    _seat(response, token, ground)
+    return response
+
+
+async def sign_out(request: Request, seat: Seat, conn: Connection) -> Response:
+    """End the session."""
+    async with conn.transaction():
+        await sessions.end_session(conn, seat.operator.operator_id, seat.session.session_id)
+        await act(seat, conn, "operator.sign_out", f"operator {seat.operator.name}")
+    response = seat.ground.answers.redirect(SIGN_IN)
+    drop_session(response)
+    return response
+
+
+async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> signing_in.Enrolment:
+    """The factor that is being set up; a page that is loaded again shows the same one."""
+    number, keyring = who.operator_id, ground.keyring
+    try:
+        return await signing_in.show_enrolment(conn, keyring, number, issuer=ISSUER)
+    except OperatorRefused:
+        return await signing_in.begin_enrolment(conn, keyring, number, issuer=ISSUER)
+
+
+async def _let_in(
+    request: Request, ground: Ground, conn: Connection, pending: sessions.Session, by: str
+) -> str:
+    """Open the session that is through, in place of the one that was not; gives its token."""
+    who, at_ms = pending.operator, ground.clock()
+    source = ground.visitor(request).source
+    async with conn.transaction():
+        token = await sessions.open_session(
+            conn,
+            who.operator_id,
+            totp_passed=True,
+            source=source,
+            user_agent=_agent(request),
+            at_ms=at_ms,
+            replaced=pending.session_id,
+        )
+        await audit.append(
+            conn,
+            actor=who.actor,
+            action="operator.sign_in",
+            subject=f"operator {who.name}",
+            merchant_id=who.merchant_id,
+            after={"second factor": by},
+            source=source[:64] or "unknown",
+            at_ms=at_ms,
+        )
+    return token
+
+
+def _show(
+    request: Request, ground: Ground, template: str, *, status: int = 200, **values: object
+) -> Response:
+    visitor = ground.visitor(request)
+    visit = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(16)
+    shown = {
+        "theme": visitor.theme,
+        "csrf": _make_csrf(ground, visit),
+        "request_id": request.scope.get("request_id", ""),
+        "here": _with_back(request.url.path, str(values.get("back", HOME))),
+        "problem": "",
+        "name": "",
+        **values,
+    }
+    response = ground.answers.page(template, visitor.language, shown, status=status)
+    _keep(response, VISIT_COOKIE, visit, ground)
+    return response
+
+
+def _show_enrolment(
+    request: Request,
+    ground: Ground,
+    enrolment: signing_in.Enrolment,
+    who: Operator,
+    back: str,
+    problem: str = "",
+    status: int = 200,
+) -> Response:
+    return _show(
+        request,
+        ground,
+        "console/enrol.html",
+        status=status,
+        back=back,
+        who=who,
+        secret=enrolment.secret,
+        qr=draw_qr(enrolment.uri),
+        problem=problem,
+    )
+
+
+def _refuse(
+    request: Request,
+    ground: Ground,
+    outcome: signing_in.SignIn | signing_in.Second,
+    text: str,
+    template: str,
+    **values: object,
+) -> Response:
+    problem, status, headers = _tell(request, ground, outcome, text)
+    response = _show(request, ground, template, status=status, problem=problem, **values)
+    response.headers.update(headers)
+    return response
+
+
+def _tell(
+    request: Request, ground: Ground, outcome: signing_in.SignIn | signing_in.Second, text: str
+) -> tuple[str, int, dict[str, str]]:
+    """What is wrong, in the visitor's language, with the answer's status and headers."""
+    language = ground.visitor(request).language
+    if isinstance(outcome, Wait):
+        told = translate(language, _WAIT, seconds=outcome.wait_s)
+        return told, 429, {"retry-after": str(outcome.wait_s)}
+    return translate(language, text), 422, {}
+
+
+def _begin_again(request: Request, ground: Ground) -> Response:
+    """The way back to the first step, for whoever has not shown a password or took too long."""
+    problem = translate(ground.visitor(request).language, _TOO_LATE)
+    back = read_back(request.query_params.get("back", ""))
+    return _show(request, ground, "console/sign_in.html", status=401, problem=problem, back=back)
+
+
+async def _read_own_form(request: Request, ground: Ground) -> Form:
+    """The form, from this browser's own page. Raises BadForm, Forged."""
+    form = await read_form(request)
+    csrf.check(request, form, _make_csrf(ground, request.cookies.get(VISIT_COOKIE, "")))
+    if not request.cookies.get(VISIT_COOKIE):
+        raise csrf.Forged("the browser has not seen the form")
+    return form
+
+
+async def _read_pending(request: Request, ground: Ground, conn: Connection) -> sessions.Session | None:
+    token = request.cookies.get(PENDING_COOKIE, "")
+    return await sessions.read_pending(conn, token, ground.clock()) if token else None
+
+
+def _make_csrf(ground: Ground, visit: str) -> str:
+    return csrf.make_token(ground.keyring.derive(_SIGN_IN_KEY), visit)
+
+
+def _seat(response: Response, token: str, ground: Ground) -> None:
+    keep_session(response, token, secure=ground.answers.secure)
+    for name in (PENDING_COOKIE, VISIT_COOKIE):
+        response.delete_cookie(name, path=SIGN_IN, httponly=True, samesite="strict")
+
+
+def _keep(response: Response, name: str, value: str, ground: Ground) -> None:
+    response.set_cookie(
+        name, value, path=SIGN_IN, httponly=True, samesite="strict", secure=ground.answers.secure
+    )
+
+
+def _with_back(url: str, back: str) -> str:
+    return url if back == HOME else f"{url}?back={quote(back, safe='')}"
+
+
+def _agent(request: Request) -> str:
+    return request.headers.get("user-agent", "")[:_MAX_AGENT]
+
+
+ROUTES: Final = (
+    OpenPage(SIGN_IN, show_sign_in),
+    OpenPage(SIGN_IN, take_password, POST),
+    OpenPage(CODE, show_code),
+    OpenPage(CODE, take_code, POST),
+    OpenPage(ENROL, show_enrolment),
+    OpenPage(ENROL, take_enrolment, POST),
+    Page(SIGN_OUT, sign_out, None, POST),
+)

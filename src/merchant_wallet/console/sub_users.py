@@ -1,0 +1,178 @@
+"""Sub-users: finding one by any id or address, and one sub-user's wallet, controls and PIN.
+
+Rules: a merchant's user finds its own merchant's sub-users only. A PIN is never seen here, only taken away.
+"""
+
+from typing import Final
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.addresses import to_eip55, to_tron
+from merchant_wallet.console.filled import EMPTY, Filled, refill
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.journal_lines import KINDS
+from merchant_wallet.console.merchants import ONE, load
+from merchant_wallet.console.reading import find_scope, open_page
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.desk import sub_users as desk
+from merchant_wallet.desk.paging import Page as Rows
+from merchant_wallet.money import format_units, parse_units
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.subusers import activity, controls, pins
+from merchant_wallet.subusers.controls import SubUserLine, SubUserUnknown
+
+SUB_USERS: Final = "/console/sub-users"
+ONE_SUB_USER: Final = f"{ONE}/sub-users/{{ext:path}}"
+PAGE_ROWS: Final = 50
+RECENT_ROWS: Final = 8
+BY: Final = ("id", "ext", "name")
+_NO_AMOUNT: Final = N_("An amount with at most 6 decimals, or nothing for no limit.")
+_LIMITS: Final = ("limit-debit", "limit-day")
+
+
+async def show_sub_users(request: Request, seat: Seat, conn: Connection) -> Response:
+    """A page of sub-users, or those that were looked for."""
+    state = read_state(SUB_USERS, request.query_params, filters=("q", "by", "merchant"))
+    page = await _list(conn, state, await find_scope(seat, conn, state.get("merchant")))
+    return seat.page("console/sub_users.html", active="sub-users", state=state, page=page, bys=BY)
+
+
+async def show_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One sub-user."""
+    return await _show(request, seat, conn, await _find(request, conn))
+
+
+async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Change what may be debited, or take the PIN away: `do` says which."""
+    line, do = await _find(request, conn), seat.form.text("do")
+    if do == "reset-pin":
+        return await _reset_pin(request, seat, conn, line)
+    if do not in ("limits", "pause", "resume"):
+        raise HTTPException(400)
+    limits, errors = _read_limits(seat) if do == "limits" else ({}, {})
+    if errors:
+        return await _show(request, seat, conn, line, refill(seat.form, _LIMITS, errors))
+    merchant_id = read_id(request, "merchant_id")
+    async with conn.transaction():
+        if do == "limits":
+            after = await controls.set_controls(
+                conn,
+                merchant_id,
+                line.ext_user_id,
+                limit_debit_units=limits["limit-debit"],
+                limit_day_units=limits["limit-day"],
+            )
+        else:
+            after = await controls.set_controls(conn, merchant_id, line.ext_user_id, paused=do == "pause")
+        facts = (_describe(line), _describe(after))
+        await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
+    return seat.go(url_of(merchant_id, line.ext_user_id), N_("Saved. It holds from the next debit on."))
+
+
+def url_of(merchant_id: int, ext_user_id: str) -> str:
+    """A sub-user's page."""
+    return f"/console/merchants/{merchant_id}/sub-users/{quote(ext_user_id, safe='')}"
+
+
+async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:
+    merchant_id = read_id(request, "merchant_id")
+    async with conn.transaction():
+        was_set = await pins.reset(conn, merchant_id, line.ext_user_id)
+        before = {"hadPin": was_set}
+        await act(seat, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
+    return seat.go(
+        url_of(merchant_id, line.ext_user_id),
+        N_("The PIN is gone, and open wallet pages were signed out. The next link may set a new one."),
+    )
+
+
+async def _find(request: Request, conn: Connection) -> SubUserLine:
+    ext_user_id = str(request.path_params["ext"])
+    if "\0" in ext_user_id:
+        raise HTTPException(404)
+    try:
+        return await controls.show(conn, read_id(request, "merchant_id"), ext_user_id)
+    except SubUserUnknown:
+        raise HTTPException(404) from None
+
+
+async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[desk.SubUserLine]:
+    word, by = state.get("q"), state.get("by") or "id"
+    if word and by == "id":
+        return Rows(tuple(await desk.find_sub_users(conn, word, merchant_id)), None, None)
+    return await open_page(
+        desk.list_sub_users(
+            conn,
+            merchant_id,
+            ext_prefix=word if by == "ext" else "",
+            name_prefix=word if by == "name" else "",
+            after=state.after,
+            limit=PAGE_ROWS,
+        )
+    )
+
+
+async def _show(
+    request: Request, seat: Seat, conn: Connection, line: SubUserLine, filled: Filled = EMPTY
+) -> Response:
+    merchant = await load(request, seat, conn)
+    spent = line.day_debited_units if line.day == seat.at_ms // DAY_MS else 0
+    return seat.page(
+        "console/sub_user.html",
+        active="sub-users",
+        status=200 if filled.ok else 422,
+        merchant=merchant,
+        line=line,
+        url=url_of(merchant.merchant_id, line.ext_user_id),
+        addresses=[("ERC20", to_eip55(line.evm_address)), ("TRC20", to_tron(line.tron_address))],
+        spent_units=spent,
+        is_locked=line.pin_locked_until_ms > seat.at_ms,
+        kinds=KINDS,
+        recent=await activity.list_activity(conn, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
+        filled=filled,
+        shown={
+            "limit-debit": _show_limit(line.limit_debit_units),
+            "limit-day": _show_limit(line.limit_day_units),
+        },
+    )
+
+
+def _read_limits(seat: Seat) -> tuple[dict[str, int | None], dict[str, str]]:
+    limits: dict[str, int | None] = {}
+    errors: dict[str, str] = {}
+    for name in _LIMITS:
+        text = seat.form.text(name)
+        try:
+            limits[name] = parse_units(text) if text else None
+        except ValueError:
+            errors[name] = seat.say(_NO_AMOUNT)
+    return limits, errors
+
+
+def _describe(line: SubUserLine) -> dict[str, str | bool | None]:
+    debit, day = line.limit_debit_units, line.limit_day_units
+    return {
+        "paused": line.paused,
+        "limitDebit": None if debit is None else format_units(debit),
+        "limitDay": None if day is None else format_units(day),
+    }
+
+
+def _show_limit(limit_units: int | None) -> str:
+    return "" if limit_units is None else format_units(limit_units)
+
+
+def _subject(line: SubUserLine) -> str:
+    return f"sub-user {line.ext_user_id}"
+
+
+ROUTES: Final = (
+    Page(SUB_USERS, show_sub_users, Right.READ, own=True),
+    Page(ONE_SUB_USER, show_sub_user, Right.READ),
+    Page(ONE_SUB_USER, change_sub_user, Right.CHANGE_SUB_USER, POST),
+)

@@ -1,0 +1,197 @@
+"""Saying yes or no to orders, one or many: asked once more with all of them in sight, then told one by one.
+
+Rules: the book judges each order by itself, so some may go and others not; each one's outcome is told. Above
+the second limit the first yes is only the first. A merchant's user may cancel its own orders, nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book import reads
+from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.approvals import SAME_PERSON, TOO_LATE
+from merchant_wallet.book.writer import Fault, Unavailable, Unknown
+from merchant_wallet.codes import Refusal, Refused
+from merchant_wallet.console import flash
+from merchant_wallet.console.asking import ask_book
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.screening import screen
+from merchant_wallet.console.withdrawals import QUEUE
+from merchant_wallet.desk import orders
+from merchant_wallet.desk.orders import OrderLine
+from merchant_wallet.desk.paging import read_number
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.pages.languages import N_
+from merchant_wallet.withdrawals import payouts
+
+APPROVE: Final = "approve"
+CANCEL: Final = "cancel"
+REFUND: Final = "refund"
+ONE: Final = f"{QUEUE}/{{order_id:int}}"
+MAX_AT_ONCE: Final = 100
+
+APPROVED: Final = N_("Approved: it is paid next.")
+FIRST_OF_TWO: Final = N_("First of two approvals given. Another person must approve it too.")
+DONE: Final = {
+    CANCEL: N_("Cancelled: the amount is back in the merchant's balance."),
+    REFUND: N_("Refunded: the amount is back in the merchant's balance."),
+}
+TOLD: Final[Mapping[str, str]] = {
+    SAME_PERSON.msg: N_("You have approved it already. Another person must approve it too."),
+    TOO_LATE.msg: N_("Its time for approval has passed; it expires by itself."),
+}
+MOVED_ON: Final = N_("Nothing was done: the order has moved on meanwhile.")
+REFUSED: Final = N_("The book refused: {reason}")
+AWAY: Final = N_("Nothing was done: the book did not answer. Try again.")
+UNKNOWN: Final = N_("The book did not answer in time. Look at the order before you try again.")
+BROKEN: Final = N_("Nothing was done: something broke on our side, and was logged.")
+_ILLEGAL: Final = "orderId: an order in status"
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What became of one order: the English text and what fills it; tones are those of `flash`."""
+
+    order: OrderLine
+    tone: str
+    text: str
+    values: Mapping[str, str] = {}
+
+
+async def approve(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Say yes to the orders of the form."""
+    return await _decide(seat, conn, APPROVE)
+
+
+async def cancel(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Give up the orders of the form."""
+    return await _decide(seat, conn, CANCEL)
+
+
+async def refund(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Give a failed order's amount back."""
+    order = await find_order(seat, conn, read_id(request, "order_id"))
+    return _tell(seat, await _decide_one(seat, conn, order, REFUND))
+
+
+async def thaw(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Let a frozen order's payout go on."""
+    order = await find_order(seat, conn, read_id(request, "order_id"))
+    async with conn.transaction():
+        if not await payouts.thaw(conn, order.merchant_id, order.order_id):
+            return seat.go(url_of(order), N_("It was not frozen; nothing was changed."), tone=flash.WARN)
+        await act(
+            seat,
+            conn,
+            "withdrawal.thaw",
+            _subject(order),
+            order.merchant_id,
+            before={"frozen": True},
+            after={"frozen": False},
+        )
+    return seat.go(url_of(order), N_("Thawed: the workers go on with it."))
+
+
+async def find_order(seat: Seat, conn: Connection, order_id: int) -> OrderLine:
+    """An order by an id that names its book. Raises HTTPException 404, also for another merchant's."""
+    merchant_id = await reads.find_book(conn, order_id) if order_id else None
+    if merchant_id is None or seat.merchant_id not in (None, merchant_id):
+        raise HTTPException(404)
+    order = await orders.find_order(conn, merchant_id, order_id)
+    if order is None:
+        raise HTTPException(404)
+    return order
+
+
+def url_of(order: OrderLine) -> str:
+    """An order's page."""
+    return f"{QUEUE}/{order.order_id}"
+
+
+async def _decide(seat: Seat, conn: Connection, what: str) -> Response:
+    chosen = await _read_chosen(seat, conn)
+    if not chosen:
+        return seat.go(QUEUE, N_("Choose at least one order first."), tone=flash.WARN)
+    if seat.form.text("confirmed") != "1":
+        return seat.page(
+            "console/withdrawals_confirm.html",
+            active="withdrawals",
+            what=what,
+            rows=await screen(seat, conn, chosen),
+            total_units=sum(order.amount_units for order in chosen),
+        )
+    decided = [await _decide_one(seat, conn, order, what) for order in chosen]
+    if seat.form.text("back") == "order":
+        return _tell(seat, decided[0])
+    return _tell_all(seat, decided, what)
+
+
+async def _read_chosen(seat: Seat, conn: Connection) -> list[OrderLine]:
+    """The orders that the form names, each once. Raises HTTPException 400, 404."""
+    numbers = [read_number(text) for text in dict.fromkeys(seat.form.all("order"))]
+    if len(numbers) > MAX_AT_ONCE or None in numbers:
+        raise HTTPException(400)
+    return [await find_order(seat, conn, number) for number in numbers if number is not None]
+
+
+async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str) -> Decided:
+    command, subject = _command(seat, order, what), _subject(order)
+    try:
+        outcome = await ask_book(seat, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
+    except Refused as refused:
+        return _explain(order, refused.refusal)
+    except Unknown:
+        return Decided(order, flash.BAD, UNKNOWN)
+    except Unavailable:
+        return Decided(order, flash.BAD, AWAY)
+    except Fault:
+        return Decided(order, flash.BAD, BROKEN)
+    assert isinstance(outcome, Withdrawal)
+    if what != APPROVE:
+        return Decided(order, flash.GOOD, DONE[what])
+    return Decided(order, flash.GOOD, FIRST_OF_TWO if outcome.approved_ms is None else APPROVED)
+
+
+def _command(seat: Seat, order: OrderLine, what: str) -> Command:
+    if what == REFUND:
+        return Refund(order.order_id)
+    return (Approve if what == APPROVE else Cancel)(order.order_id, seat.actor)
+
+
+def _explain(order: OrderLine, refusal: Refusal) -> Decided:
+    if refusal.msg in TOLD:
+        return Decided(order, flash.WARN, TOLD[refusal.msg])
+    if refusal.msg.startswith(_ILLEGAL):
+        return Decided(order, flash.WARN, MOVED_ON)
+    return Decided(order, flash.BAD, REFUSED, {"reason": refusal.msg})
+
+
+def _tell(seat: Seat, decided: Decided) -> Response:
+    return seat.go(url_of(decided.order), decided.text, tone=decided.tone, **decided.values)
+
+
+def _tell_all(seat: Seat, decided: Sequence[Decided], what: str) -> Response:
+    return seat.page(
+        "console/withdrawals_decided.html",
+        active="withdrawals",
+        what=what,
+        rows=decided,
+        good=sum(one.tone == flash.GOOD for one in decided),
+    )
+
+
+def _subject(order: OrderLine) -> str:
+    return f"order {order.order_id}"
+
+
+ROUTES: Final = (
+    Page(f"{QUEUE}/approve", approve, Right.APPROVE_WITHDRAWAL, POST),
+    Page(f"{QUEUE}/cancel", cancel, Right.CANCEL_WITHDRAWAL, POST, own=True),
+    Page(f"{ONE}/refund", refund, Right.REFUND_WITHDRAWAL, POST),
+    Page(f"{ONE}/thaw", thaw, Right.THAW, POST),
+)

@@ -1,0 +1,179 @@
+"""One order: every step of its life, what was signed for it, what the merchant was told, what it did to the
+book.
+
+Rules: the page asks for its own middle part again while the order still moves. What the payer knows of the
+hot wallet, and who of the platform's people acted, is not shown to a merchant's user.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.book import reads
+from merchant_wallet.book.actors import person_of
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
+from merchant_wallet.book.rules.withdrawals import CANCELLED, EXPIRED, FINAL, PAID, REFUNDED, TOLD
+from merchant_wallet.book.state import Entry
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.outbox import CallbackShown
+from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.console.callbacks import AttemptLine, show_attempts
+from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.journal_lines import PostingLine, tell_postings
+from merchant_wallet.console.order_life import Life, tell_life
+from merchant_wallet.console.screening import Screened, screen
+from merchant_wallet.console.withdrawal_decisions import ONE, find_order
+from merchant_wallet.desk import entries
+from merchant_wallet.desk.entries import EntryFilter
+from merchant_wallet.desk.orders import OrderLine
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals.payouts import PayoutShown
+
+RELEASED_BY: Final[Mapping[int, str]] = {
+    PAID: "settle",
+    CANCELLED: "cancel",
+    EXPIRED: "expire",
+    REFUNDED: "refund",
+}
+"""The kind of entry that releases an order's hold, by the status that ends it."""
+MOST_OF_A_MOMENT: Final = 50
+"""Entries of one kind and millisecond that are looked through for an order's own."""
+
+
+class Transfer(msgspec.Struct, frozen=True):
+    """One transfer that was signed for an order; `raw` in hexadecimal."""
+
+    attempt_no: int
+    tx_hash: str
+    raw: str
+    signed_ms: int
+    broadcast_ms: int | None
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A callback about the order, and each attempt to deliver it."""
+
+    callback: CallbackShown
+    attempts: list[AttemptLine]
+
+
+async def show_order(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One order's page."""
+    line = await find_order(seat, conn, read_id(request, "order_id"))
+    shown = await _read(seat, conn, line)
+    return seat.page("console/withdrawal.html", active="withdrawals", **shown)
+
+
+async def show_state(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What changes while the page is looked at; nothing while it has not."""
+    line = await find_order(seat, conn, read_id(request, "order_id"))
+    shown = await _read(seat, conn, line)
+    if request.query_params.get("seen") == shown["version"]:
+        return Response(status_code=204, headers=seat.ground.answers.headers())
+    return seat.part("console/withdrawal_state.html", **shown)
+
+
+async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]:
+    found = await reads.show_withdrawal(conn, line.merchant_id, line.order_id)
+    assert found is not None, "an order is never deleted"
+    order, is_staff = found.order, seat.merchant_id is None
+    told = await _read_told(conn, line.merchant_id, order)
+    stored = await payouts.read_signed(conn, line.merchant_id, line.order_id)
+    transfers = [
+        Transfer(one.attempt_no, one.signed.tx_hash, one.signed.raw.hex(), one.signed_ms, one.broadcast_ms)
+        for one in stored
+    ]
+    payout = await payouts.show_payout(conn, line.merchant_id, line.order_id) if is_staff else None
+    life = tell_life(
+        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, seat.actor)
+    )
+    shown: dict[str, Any] = {
+        "line": line,
+        "order": order,
+        "life": life,
+        "needed": approvals_needed(order),
+        "given": approvals_given(order),
+        "payout": payout,
+        "wallet": _name_wallet(order, payout),
+        "transfers": transfers if is_staff else [],
+        "told": told,
+        "postings": await _read_postings(conn, line.merchant_id, order),
+        "screened": await _screen(seat, conn, line),
+        "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
+        "has_said_yes": _has_said_yes(seat, order),
+        "approvers": _name_approvers(order, is_staff),
+    }
+    return {**shown, "version": _digest(shown)}
+
+
+def _digest(shown: Mapping[str, Any]) -> str:
+    """What tells one state from another, so that the same is not sent again.
+
+    That a worker has looked once more is nothing to show anew.
+    """
+    payout = shown["payout"]
+    calm = None if payout is None else msgspec.structs.replace(payout, claimed_until_ms=0, failures=0)
+    return hashlib.sha256(msgspec.json.encode({**shown, "payout": calm})).hexdigest()[:16]
+
+
+async def _screen(seat: Seat, conn: Connection, line: OrderLine) -> Screened:
+    return (await screen(seat, conn, [line]))[0]
+
+
+def _name_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
+    """The hot wallet that pays the order; empty while none was chosen."""
+    return "" if payout is None or payout.wallet is None else format_address(order.chain, payout.wallet)
+
+
+def _has_said_yes(seat: Seat, order: Withdrawal) -> bool:
+    first = order.first_approved_by
+    return first is not None and person_of(first) == person_of(seat.actor)
+
+
+def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
+    """Who said yes, for the platform's own people."""
+    return [name for name in (order.first_approved_by, order.approved_by) if name] if is_staff else []
+
+
+async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> list[Told]:
+    """What the merchant was told of the order, in order."""
+    told = []
+    for status in sorted(TOLD):
+        callback = await outbox.find_event(conn, merchant_id, f"evt_{order.order_id}_{status}")
+        if callback is not None:
+            told.append(Told(callback, show_attempts(await outbox.read_attempts(conn, callback))))
+    return told
+
+
+async def _read_postings(conn: Connection, merchant_id: int, order: Withdrawal) -> list[PostingLine]:
+    """What the entry that opened the order moved, and what the one that released its hold did."""
+    opening = await reads.read_entry(conn, merchant_id, order.order_id)
+    releasing = await _find_release(conn, merchant_id, order)
+    return [line for entry in (opening, releasing) if entry is not None for line in tell_postings(entry)]
+
+
+async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -> Entry | None:
+    """The entry that released the hold: of its kind and moment, the one whose facts name the order."""
+    if order.finished_ms is None:
+        return None
+    wanted = EntryFilter(
+        kinds=(RELEASED_BY[order.status],), from_ms=order.finished_ms, to_ms=order.finished_ms + 1
+    )
+    page = await entries.list_entries(conn, merchant_id, wanted, limit=MOST_OF_A_MOMENT)
+    for line in page.rows:
+        entry = await reads.read_entry(conn, merchant_id, line.entry_id)
+        if entry is not None and msgspec.json.decode(entry.facts)["orderId"] == order.order_id:
+            return entry
+    return None
+
+
+ROUTES: Final = (
+    Page(ONE, show_order, Right.READ, own=True),
+    Page(f"{ONE}/state", show_state, Right.READ, own=True, is_use=False),
+)

@@ -1,0 +1,97 @@
+"""Withdrawals: the queue of those that wait for somebody's word, and all of them.
+
+Rules: the queue goes oldest first and tells of each order what there is to know before saying yes. A
+merchant's user sees its own orders only, and may give up those that nobody has begun to pay.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end, read_units
+from merchant_wallet.console.screening import screen
+from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
+from merchant_wallet.desk import orders
+from merchant_wallet.desk.orders import OrderFilter
+from merchant_wallet.desk.paging import Page as Rows
+from merchant_wallet.operators.roles import Right
+
+QUEUE: Final = "/console/withdrawals"
+ALL: Final = f"{QUEUE}/all"
+QUEUE_ROWS: Final = 20
+"""What is told of each order is looked up order by order."""
+PAGE_ROWS: Final = 50
+FILTERS: Final = ("merchant", "chain", "from", "to", "least", "address", "id")
+
+
+async def show_queue(request: Request, seat: Seat, conn: Connection) -> Response:
+    """The orders that wait for approval. Where the URL asks for others it leads to all of them."""
+    if any(name not in ("merchant", AFTER) for name in request.query_params):
+        return seat.ground.answers.redirect(f"{ALL}?{request.url.query}")
+    state = read_state(QUEUE, request.query_params, filters=("merchant",))
+    scope = await find_scope(seat, conn, state.get("merchant"))
+    reading = orders.list_unapproved(conn, scope, after=state.after, limit=QUEUE_ROWS)
+    page = await open_page(reading)
+    return seat.page(
+        "console/withdrawals.html",
+        active="withdrawals",
+        tab="queue",
+        state=state,
+        page=page,
+        rows=await screen(seat, conn, page.rows),
+    )
+
+
+async def show_all(request: Request, seat: Seat, conn: Connection) -> Response:
+    """All orders, filtered and sorted as the URL says."""
+    state = read_state(
+        ALL,
+        request.query_params,
+        sorts=orders.SORTS,
+        default_sort="-created",
+        filters=FILTERS,
+        several=("status",),
+    )
+    # The lists go from the greatest down and no other way.
+    state = replace(state, sort=f"{DESCENDING}{state.column}")
+    scope = await find_scope(seat, conn, state.get("merchant"))
+    if state.get("id"):
+        found = await orders.find_orders(conn, state.get("id"), scope)
+        page = Rows(tuple(found), None, None)
+    else:
+        wanted = _read_filter(state, scope)
+        reading = orders.list_orders(conn, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS)
+        page = await open_page(reading)
+    return seat.page(
+        "console/withdrawals_all.html",
+        active="withdrawals",
+        tab="all",
+        state=state,
+        page=page,
+        statuses=orders.STATUSES,
+        chains=orders.CHAINS,
+        sorted_by={name: replace(state, sort=f"{DESCENDING}{name}").first for name in orders.SORTS},
+    )
+
+
+def _read_filter(state: TableState, scope: int | None) -> OrderFilter:
+    chain = state.get("chain")
+    known = {str(status): status for status in orders.STATUSES}
+    return OrderFilter(
+        merchant_id=scope,
+        statuses=tuple(known[text] for text in state.several.get("status", ()) if text in known),
+        chain=chain if chain in orders.CHAINS else None,
+        from_ms=read_day(state.get("from")),
+        to_ms=read_end(state.get("to")),
+        least_units=read_units(state.get("least")),
+        address=state.get("address") or None,
+    )
+
+
+ROUTES: Final = (
+    Page(QUEUE, show_queue, Right.READ, own=True),
+    Page(ALL, show_all, Right.READ, own=True),
+)

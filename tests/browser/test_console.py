@@ -1,0 +1,330 @@
+"""The console in a real browser: signing in, opening a merchant, pricing it, and every page for everybody."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits
+from tests.console.conftest import PASSWORD, People, Visitor
+from tests.journeys.conftest import DAY_MS, Platform, Shop
+
+from merchant_wallet.console.frame import COOKIE
+from merchant_wallet.operators import totp
+
+WORKING = True
+TIDES = (
+    31,
+    42,
+    38,
+    55,
+    61,
+    20,
+    18,
+    44,
+    52,
+    49,
+    66,
+    71,
+    25,
+    22,
+    58,
+    63,
+    60,
+    74,
+    82,
+    31,
+    28,
+    69,
+    77,
+    73,
+    88,
+    95,
+    40,
+)
+"""What moved on each of the last days, in thousands."""
+
+
+@pytest.fixture
+def people(platform: Platform) -> Iterator[People]:
+    """Whoever comes to the console."""
+    made = People(platform)
+    yield made
+    made.leave()
+
+
+@pytest.fixture(scope="module")
+def house(platform: Platform) -> Shop:
+    """A merchant that looks lived in: customers, refusals, withdrawals of several kinds, weeks of figures."""
+    shop = platform.open_merchant(
+        name="Harbour Tea & Coffee", approval_limit="5000", withdraw_fee_rate="0.002"
+    )
+    platform.open_merchant(name="Quayside Books", currency_mode="USDT")
+    shop.fund("USDT", "184250.75")
+    shop.fund("KFB", "920400")
+    made = shop.client.do("getMerchantCustomer", extUserId="player-7").data
+    for amount in ("120.50", "80"):
+        shop.client.do(
+            "transferFromMerchantToUser",
+            mcOrderId=shop.next_order(),
+            address=made["address"],
+            amount=amount,
+            currency="KFB",
+        )
+    for amount in ("250", "1200", "9000", "64000"):
+        shop.client.do(
+            "createMerchantWithdrawOrder",
+            mcOrderId=shop.next_order(),
+            amount=amount,
+            currency="USDT",
+            chainType="TRC20",
+            address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+            notifyUrl="http://127.0.0.1:9/told",
+        )
+    shop.client.expect(40101, "getMerchantBalance", sign="0" * 32)
+    today = platform.clock() // DAY_MS
+    for back, thousands in enumerate(reversed(TIDES), 1):
+        for movement, share in (
+            ("deposit", 10),
+            ("settle", 7),
+            ("user_to_merchant", 4),
+            ("merchant_to_user", 2),
+        ):
+            units = thousands * share * 95_000_000
+            platform.rows(
+                "insert into daily_figure (merchant_id, day, kind, currency, entries, amount, fee)"
+                " values (0, %s, %s, 'USDT', 40, %s, %s)",
+                today - back,
+                movement,
+                units,
+                units // 500 if movement in ("settle", "user_to_merchant") else 0,
+            )
+    return shop
+
+
+def take_seat(
+    visits: Visits, visitor: Visitor, screen: Screen = DESKTOP, *, language: str = "en", theme: str = "light"
+) -> Page:
+    """A browser in which somebody is signed in."""
+    url = f"http://127.0.0.1:{visitor.platform.port}"
+    page = visits.open(screen, url=url, language=language, theme=theme)
+    page.context.add_cookies(
+        [{"name": COOKIE, "value": visitor.http.cookies[COOKIE], "url": f"{url}/console", "httpOnly": True}]
+    )
+    return page
+
+
+def enrol(page: Page, visitor: Visitor) -> None:
+    """Sign in for the first time, by hand."""
+    page.goto("/console")
+    page.get_by_label("Name").fill(visitor.name)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_text("Can't scan it?").click()
+    visitor.secret = page.locator("[data-secret]").inner_text()
+    page.get_by_label("The six digits it shows now").fill(visitor.code())
+    page.get_by_role("button", name="Confirm").click()
+
+
+def test_an_owner_signs_in_for_the_first_time_and_comes_back(
+    visits: Visits, people: People, house: Shop, check_axe: CheckAxe, shot: Shot
+) -> None:
+    owner = people.newcomer("owner", name="mei.lin")
+    page = visits.open(DESKTOP, url=f"http://127.0.0.1:{owner.platform.port}")
+    page.goto("/console/merchants?q=harbour")
+    check_axe(page)
+    shot(page, "console-sign-in")
+    enrol(page, owner)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Keep your recovery codes")
+    expect(page.locator(".codes li")).to_have_count(totp.RECOVERY_CODES)
+    check_axe(page)
+    page.get_by_role("link", name="I have kept them").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.locator("summary.who").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.goto("/console/merchants?q=harbour")
+    page.get_by_label("Name").fill(owner.name)
+    page.get_by_label("Password", exact=True).fill("not the password")
+    page.get_by_role("button", name="Continue").click()
+    visits.allow("422")
+    expect(page.get_by_role("alert")).to_contain_text("do not belong together")
+    expect(page.get_by_label("Name")).to_have_value(owner.name)
+    check_axe(page)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
+    check_axe(page)
+    page.get_by_label("Six-digit code").fill(owner.code(1))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Merchants")
+    expect(page.get_by_role("link", name="Harbour Tea & Coffee")).to_be_visible()
+
+
+def test_a_merchant_is_opened_and_priced_with_a_preview(
+    visits: Visits, people: People, house: Shop, check_axe: CheckAxe
+) -> None:
+    page = take_seat(visits, people.seat("operator"))
+    page.goto("/console/merchants")
+    page.get_by_role("link", name="New merchant").click()
+    page.get_by_label("Name").fill("Lantern & Sons")
+    page.get_by_role("button", name="Open the merchant").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Lantern & Sons is open")
+    check_axe(page)
+    page.get_by_role("button", name="Copy App secret").click()
+    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("link", name="Fees and rates").click()
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("1,000.00USDT")
+    page.get_by_label("Withdrawal fee", exact=True).fill("0.005")
+    expect(preview).to_contain_text("995.00USDT")
+    page.get_by_label("Amount").fill("200")
+    page.get_by_label("Smallest withdrawal fee").fill("3")
+    expect(preview).to_contain_text("197.00USDT")
+    page.get_by_label("Own rate").first.fill("7.05")
+    expect(preview).to_contain_text("1,410.00KFB")
+    page.get_by_label("Withdrawal fee", exact=True).fill("five")
+    expect(preview).to_contain_text("The fee is not a value.")
+    page.get_by_label("Withdrawal fee", exact=True).fill("0.005")
+    page.get_by_role("button", name="Save fees").click()
+    expect(page.locator(".toast")).to_contain_text("Saved")
+    page.get_by_label("Own rate").first.fill("7.05")
+    page.get_by_role("button", name="Set the rate").first.click()
+    expect(page.get_by_text("Own rate", exact=True).first).to_be_visible()
+    expect(page.get_by_text("1 USDT = 7.05 KFB")).to_be_visible()
+    check_axe(page)
+
+
+def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: People, house: Shop) -> None:
+    page = take_seat(visits, people.seat("operator"))
+    page.goto(f"/console/merchants/{house.merchant_id}/settings")
+    page.get_by_label("Limit a day").fill("plenty")
+    page.get_by_label("Networks that requests may come from").fill("127.0.0.0/8\n999.1.1.1")
+    page.get_by_role("button", name="Save settings").click()
+    visits.allow("422")
+    expect(page.get_by_role("alert")).to_contain_text("2 fields need another look")
+    expect(page.get_by_label("Limit a day")).to_have_value("plenty")
+    expect(page.get_by_label("Networks that requests may come from")).to_have_value("127.0.0.0/8\n999.1.1.1")
+    page.get_by_label("Limit a day").fill("250000")
+    page.get_by_label("Networks that requests may come from").fill("")
+    page.get_by_role("button", name="Save settings").click()
+    expect(page.locator(".toast")).to_contain_text("Saved")
+    expect(page.get_by_label("Limit a day")).to_have_value("250000")
+
+
+def test_a_step_that_hurts_asks_first_and_keys_are_enough(
+    visits: Visits, people: People, house: Shop
+) -> None:
+    page = take_seat(visits, people.seat("operator"))
+    page.goto(f"/console/merchants/{house.merchant_id}")
+    opener = page.get_by_role("button", name="Suspend", exact=True)
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Suspend Harbour Tea & Coffee?")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox").first).to_be_focused()
+    opener.click()
+    dialog.get_by_role("button", name="Suspend").click()
+    expect(page.locator(".toast")).to_contain_text("is suspended")
+    page.get_by_role("button", name="Resume", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(page.locator(".toast")).to_contain_text("is active again")
+
+
+def test_the_overview_changes_while_it_is_looked_at(
+    visits: Visits, people: People, house: Shop, shot: Shot
+) -> None:
+    page = take_seat(visits, people.seat("owner", name="ana"))
+    page.goto("/console")
+    held = page.locator("#overview-state .stat-value").first
+    before = held.inner_text()
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    shot(page, "console-overview")
+    house.fund("USDT", "0.25")
+    expect(held).not_to_have_text(before, timeout=20_000)
+    page.get_by_text("Show as a table").first.click()
+    expect(page.locator("figure.chart").first.locator("details tbody tr")).to_have_count(30)
+    page.get_by_role("link", name="7 days").click()
+    expect(page).to_have_url(re.compile("days=7"))
+
+
+def test_a_refused_request_is_looked_into_in_the_debugger(
+    visits: Visits, people: People, house: Shop, check_axe: CheckAxe
+) -> None:
+    page = take_seat(visits, people.seat("auditor"))
+    page.goto(f"/console/merchants/{house.merchant_id}/refusals")
+    page.locator("summary", has_text="getMerchantBalance").first.click()
+    check_axe(page)
+    page.get_by_role("link", name="Open in the debugger").first.click()
+    page.get_by_label("Your string to sign").fill("/merchant/getMerchantBalance\nappKey=x")
+    page.get_by_role("button", name="Look at it").click()
+    expect(page.get_by_text("What has to be signed")).to_be_visible()
+    expect(page.locator(".code-block mark")).to_have_count(2)
+    check_axe(page)
+
+
+def paths_of(shop: Shop) -> list[str]:
+    """Every page of this part of the console."""
+    own = f"/console/merchants/{shop.merchant_id}"
+    return [
+        "/console",
+        "/console/merchants",
+        "/console/merchants?q=nobody",
+        "/console/merchants/new",
+        own,
+        f"{own}/settings",
+        f"{own}/rates",
+        f"{own}/refusals",
+        "/console/sub-users",
+        f"{own}/sub-users/player-7",
+        "/console/operators",
+        "/console/operators/new",
+        "/console/operators/1",
+        "/console/account",
+        "/console/audit",
+        "/console/audit/verify",
+        "/console/audit/1",
+        "/console/debugger",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("screen", "language", "theme"),
+    [
+        (DESKTOP, "en", "light"),
+        (DESKTOP, "zh-CN", "dark"),
+        (PHONE, "en", "dark"),
+        (PHONE, "zh-CN", "light"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_nobody_is_kept_out_of_any_page(
+    visits: Visits,
+    people: People,
+    house: Shop,
+    check_axe: CheckAxe,
+    shot: Shot,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    owner = people.seat("owner")
+    page = take_seat(visits, owner, screen, language=language, theme=theme)
+    for path in paths_of(house):
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        check_axe(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= screen.width, f"{path} sticks out to {width} px"
+        if screen is DESKTOP and language == "en" and path == f"/console/merchants/{house.merchant_id}":
+            shot(page, "console-merchant")
+
+
+def test_nothing_sticks_out_on_the_narrowest_phone(visits: Visits, people: People, house: Shop) -> None:
+    page = take_seat(visits, people.seat("owner"), NARROW)
+    for path in paths_of(house):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW.width, path

@@ -1,0 +1,310 @@
+"""The console about money in a real browser: two people approve, an order is paid and told; statements."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits
+from tests.browser.test_console import enrol, people, take_seat
+from tests.console.conftest import People, Visitor
+from tests.console.test_adjustments import propose
+from tests.console.test_callbacks import tell_one, try_once
+from tests.console.test_deposits import arrive
+from tests.console.test_reconciliation import COIN, keep
+from tests.console.test_withdrawals import OTHER_ADDRESS, Till
+from tests.journeys.conftest import Platform
+
+from merchant_wallet.custody.comparison import Judged, Movement
+
+__all__ = ["people"]
+
+WORKING = True
+SETTINGS = {"sandbox_confirm_ms": 3000, "reconcile_interval_s": 0}
+QUEUE = "/console/withdrawals"
+
+
+class Taker(BaseHTTPRequestHandler):
+    """A merchant's endpoint that takes every callback."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"success")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is written between the tests' own lines."""
+
+
+@pytest.fixture(scope="module")
+def notify_url() -> Iterator[str]:
+    """Where callbacks are taken."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+    thread = threading.Thread(target=server.serve_forever, name="endpoint")
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/told"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def till(platform: Platform, notify_url: str) -> Till:
+    """A merchant with orders in the queue: one to a known address, one to a sub-user's wallet."""
+    shop = platform.open_merchant(
+        name="Harbour Tea & Coffee",
+        approval_limit="50",
+        second_approval_limit="20000",
+        withdraw_fee_min="1",
+        withdraw_fee_rate="0.002",
+    )
+    shop.fund("USDT", "184250.75")
+    shop.fund("KFB", "9000")
+    shop.user("player-7", "120")
+    till = Till(platform, shop)
+    till.pay(till.order("1200", mcOrderId="INV-2026-0817", address=OTHER_ADDRESS), "0x" + "ab" * 32)
+    wallet = platform.rows("select evm_address from sub_user where merchant_id = %s", shop.merchant_id)[0][0]
+    till.order("640.5", mcOrderId="INV-2026-0819", address=OTHER_ADDRESS)
+    till.order("75", mcOrderId="INV-2026-0820", address="0x" + bytes(wallet).hex())
+    other = platform.open_merchant(name="Quayside Books", approval_limit="50")
+    other.fund("USDT", "5000")
+    Till(platform, other).order("310", chain="TRC20", mcOrderId="QB-51")
+    return till
+
+
+def sign_in(visits: Visits, visitor: Visitor) -> Page:
+    """Sign in by hand, for the first time, up to the overview."""
+    page = visits.open(DESKTOP, url=f"http://127.0.0.1:{visitor.platform.port}")
+    enrol(page, visitor)
+    page.get_by_role("link", name="I have kept them").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    return page
+
+
+def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
+    visits: Visits, people: People, till: Till, notify_url: str, check_axe: CheckAxe, shot: Shot
+) -> None:
+    order = till.order("25000", mcOrderId="INV-2026-0818", notifyUrl=notify_url)
+    ann = sign_in(visits, people.newcomer("operator", name="mei.lin"))
+    ann.get_by_role("navigation", name="Console pages").get_by_role("link", name="Withdrawals").click()
+    ann.get_by_role("checkbox", name="Choose order INV-2026-0818").check()
+    expect(ann.get_by_text("1 chosen")).to_be_visible()
+    ann.get_by_role("button", name="Approve orders").click()
+    expect(ann.get_by_role("heading", level=1)).to_have_text("Approve this order?")
+    check_axe(ann)
+    ann.get_by_role("button", name="Approve", exact=True).click()
+    expect(ann.get_by_text("First of two approvals given")).to_be_visible()
+    ann.get_by_role("link", name="Back to the queue").click()
+    expect(ann.get_by_role("row", name="INV-2026-0818")).to_contain_text("1 of 2")
+    shot(ann, "console-approvals")
+    ann.goto(f"{QUEUE}/{order}")
+    expect(ann.get_by_role("button", name="Approve")).to_have_count(0)
+    ben = take_seat(visits, people.seat("owner", name="jonas"))
+    ben.goto(f"{QUEUE}/{order}")
+    ben.get_by_role("button", name="Approve").click()
+    dialog = ben.get_by_role("dialog", name="Approve this order?")
+    expect(dialog).to_contain_text("a payment can't be called back")
+    check_axe(ben)
+    dialog.get_by_role("button", name="Approve").click()
+    expect(ben.locator(".toast")).to_contain_text("Approved: it is paid next.")
+    # The first one's page was left open and goes on by itself, to the end.
+    life = ann.locator(".timeline")
+    expect(life).to_contain_text("operator:mei.lin, operator:jonas")
+    expect(life).to_contain_text("Transfer 1 taken by a node")
+    expect(life.locator("[aria-current=step]")).to_contain_text("Final on the chain")
+    expect(life).to_contain_text("Paid: the transfer is final on the chain", timeout=30_000)
+    expect(life.locator(".step").last).to_contain_text("Merchant told", timeout=30_000)
+    expect(ann.locator("#order-state")).not_to_have_attribute("hx-get", re.compile("."))
+    expect(ann.locator(".answer")).to_have_text("success")
+    expect(ann.get_by_role("cell", name="Withdrawal paid").first).to_be_visible()
+    check_axe(ann)
+    shot(ann, "console-order")
+
+
+def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: People, till: Till) -> None:
+    names = ("BULK-1", "BULK-2")
+    orders = [till.order("60", mcOrderId=name) for name in names]
+    page = take_seat(visits, people.seat("operator"))
+    page.goto(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    expect(page.get_by_role("button", name="Cancel orders")).to_be_disabled()
+    for name in names:
+        page.get_by_role("checkbox", name=f"Choose order {name}").check()
+    expect(page.get_by_text("2 chosen")).to_be_visible()
+    page.get_by_role("button", name="Cancel orders").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 2 orders?")
+    # Meanwhile somebody else was faster with one of them.
+    people.seat("operator").post(f"{QUEUE}/cancel", {"order": str(orders[0]), "confirmed": "1"})
+    page.get_by_role("button", name="Cancel orders").click()
+    expect(page.get_by_text("1 of 2 went through")).to_be_visible()
+    expect(page.get_by_role("row", name="BULK-1")).to_contain_text("the order has moved on meanwhile")
+    expect(page.get_by_role("row", name="BULK-2")).to_contain_text("back in the merchant's balance")
+
+
+def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till: Till) -> None:
+    page = take_seat(visits, people.seat("auditor"))
+    order = till.order("61")
+    for path in (QUEUE, f"{QUEUE}/{order}", "/console/rates", "/console/adjustments", "/console/callbacks"):
+        page.goto(path)
+        main = page.locator("#main")
+        expect(main.locator("form[method=post]")).to_have_count(0)
+        expect(main.locator("[data-opens]")).to_have_count(0)
+
+
+def test_a_merchants_user_sees_nothing_of_another_merchant(
+    visits: Visits, people: People, till: Till
+) -> None:
+    page = take_seat(visits, people.seat("merchant", till.shop.merchant_id))
+    for path in (
+        QUEUE,
+        f"{QUEUE}/all",
+        "/console/deposits",
+        "/console/callbacks?state=all",
+        "/console/books",
+    ):
+        page.goto(path)
+        expect(page.locator("body")).not_to_contain_text("Quayside")
+        expect(page.locator("body")).not_to_contain_text("QB-51")
+    page.get_by_role("searchbox").first.fill("QB-51")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing has this name")).to_be_visible()
+    page.goto(QUEUE)
+    expect(page.get_by_role("button", name="Approve orders")).to_have_count(0)
+
+
+def test_a_statement_is_read_filtered_and_taken_home(
+    visits: Visits, people: People, till: Till, tmp_path: Path, shot: Shot
+) -> None:
+    page = take_seat(visits, people.seat("operator"))
+    page.goto("/console/books")
+    page.get_by_role("link", name="Harbour Tea & Coffee").click()
+    page.get_by_role("link", name="merchant:USDT", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("merchant:USDT")
+    shot(page, "console-statement")
+    page.get_by_label("Kind").select_option("withdraw")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("rowheader", name="Withdrawal created").first).to_be_visible()
+    expect(page.get_by_role("rowheader", name="Adjustment")).to_have_count(0)
+    page.get_by_text("Download", exact=True).click()
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="CSV").click()
+    kept = tmp_path / "statement.csv"
+    coming.value.save_as(kept)
+    assert coming.value.suggested_filename == f"book-{till.shop.merchant_id}-merchant-USDT.csv"
+    assert kept.read_text().startswith("entryId,atMs,kind")
+
+
+def test_a_book_is_verified_while_one_looks_on(visits: Visits, people: People, till: Till) -> None:
+    page = take_seat(visits, people.seat("auditor"))
+    page.goto(f"/console/books/{till.shop.merchant_id}")
+    page.get_by_role("link", name="Verify").click()
+    page.get_by_role("button", name="Verify now").click()
+    expect(page.get_by_text("The book is sound")).to_be_visible()
+
+
+def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: People, till: Till) -> None:
+    ann = take_seat(visits, people.seat("operator"))
+    ann.goto("/console/adjustments")
+    ann.get_by_role("link", name="Propose one").click()
+    ann.get_by_label("Merchant").fill("Harbour Tea & Coffee")
+    ann.get_by_label("Amount").fill("not much")
+    ann.get_by_label("Reason").fill("goodwill, ticket 12")
+    ann.get_by_role("button", name="Propose").click()
+    visits.allow("422")
+    expect(ann.get_by_text("An amount above 0")).to_be_visible()
+    expect(ann.get_by_label("Reason")).to_have_value("goodwill, ticket 12")
+    ann.get_by_label("Amount").fill("12.5")
+    ann.get_by_role("button", name="Propose").click()
+    expect(ann.locator(".toast")).to_contain_text("Another person must accept it.")
+    ben = take_seat(visits, people.seat("owner"))
+    ben.goto(ann.url)
+    ben.get_by_role("button", name="Accept", exact=True).click()
+    ben.get_by_role("dialog").get_by_role("button", name="Accept and carry out").click()
+    expect(ben.get_by_text("Carried out", exact=True)).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def furnished(platform: Platform, till: Till) -> list[str]:
+    """Every page about money, with something on it."""
+    made = People(platform)
+    shop, operator = till.shop, made.seat("operator")
+    event = tell_one(shop, "parked")
+    try_once(shop, event, 500, b"<html><h1>Internal Server Error</h1></html>", "HTTP status 500")
+    tx_hash = arrive(shop, "undone")
+    stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
+    keep(platform, [Judged(stolen, at_hot=True, is_booked=False)], 93 * COIN, platform.clock())
+    proposal = propose(operator, shop, direction="debit", reason="entered twice, see entry 8589934594")
+    order, number = till.order("25001"), platform.rows("select max(reconciliation_no) from reconciliation")
+    made.leave()
+    book = f"/console/books/{shop.merchant_id}"
+    return [
+        QUEUE,
+        f"{QUEUE}?merchant=nobody",
+        f"{QUEUE}/all",
+        f"{QUEUE}/all?status=5",
+        f"{QUEUE}/{order}",
+        "/console/books",
+        book,
+        f"{book}?kind=expire",
+        f"{book}/accounts/1",
+        f"{book}/entries/{order}",
+        f"{book}/verify",
+        "/console/deposits",
+        "/console/deposits?chain=TRC20",
+        f"/console/deposits/ERC20/{tx_hash}/0",
+        "/console/callbacks",
+        "/console/callbacks?state=paused",
+        f"/console/callbacks/{event}",
+        "/console/reconciliation",
+        "/console/reconciliation/ERC20",
+        "/console/reconciliation/TRC20",
+        f"/console/reconciliation/ERC20/{number[0][0]}",
+        "/console/rates",
+        "/console/adjustments",
+        "/console/adjustments/new",
+        proposal,
+        "/console/search",
+        "/console/search?q=harbour+or+nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("screen", "language", "theme"),
+    [
+        (DESKTOP, "en", "light"),
+        (DESKTOP, "zh-CN", "dark"),
+        (PHONE, "en", "dark"),
+        (PHONE, "zh-CN", "light"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_nobody_is_kept_out_of_any_page_about_money(
+    visits: Visits,
+    people: People,
+    furnished: list[str],
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    page = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
+    for path in furnished:
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        check_axe(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= screen.width, f"{path} sticks out to {width} px"
+
+
+def test_nothing_about_money_sticks_out_on_the_narrowest_phone(
+    visits: Visits, people: People, furnished: list[str]
+) -> None:
+    page = take_seat(visits, people.seat("owner"), NARROW)
+    for path in furnished:
+        page.goto(path)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= NARROW.width, f"{path} sticks out to {width} px"

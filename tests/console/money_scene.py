@@ -1,0 +1,90 @@
+"""What the routes about money name, and who is let in there; `test_rights` asks every one of them."""
+
+from tests.console.test_callbacks import tell_one
+from tests.console.test_deposits import arrive
+from tests.journeys.conftest import Shop
+from tests.journeys.orders import withdrawal
+
+from merchant_wallet.approvals import proposals
+from merchant_wallet.custody import records
+
+ALL = "owner operator auditor merchant"
+STAFF = "owner operator auditor"
+HANDS = "owner operator"
+OWN_HANDS = "owner operator merchant"
+
+ROWS = {
+    "GET /console/withdrawals": ALL,
+    "GET /console/withdrawals/all": ALL,
+    "GET /console/withdrawals/{order_id:int}": ALL,
+    "GET /console/withdrawals/{order_id:int}/state": ALL,
+    "POST /console/withdrawals/approve": HANDS,
+    "POST /console/withdrawals/cancel": OWN_HANDS,
+    "POST /console/withdrawals/{order_id:int}/refund": HANDS,
+    "POST /console/withdrawals/{order_id:int}/thaw": HANDS,
+    "GET /console/books": ALL,
+    "GET /console/books/{merchant_id:int}": ALL,
+    "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,
+    "GET /console/books/{merchant_id:int}/entries/{entry_id:int}": ALL,
+    "GET /console/books/{merchant_id:int}/export": ALL,
+    "GET /console/books/{merchant_id:int}/verify": STAFF,
+    "GET /console/books/{merchant_id:int}/verify/state": STAFF,
+    "POST /console/books/{merchant_id:int}/verify": STAFF,
+    "POST /console/books/{merchant_id:int}/verify/cancel": STAFF,
+    "GET /console/deposits": ALL,
+    "GET /console/deposits/{chain}/{tx_hash}/{log_index:int}": ALL,
+    "GET /console/callbacks": ALL,
+    "GET /console/callbacks/{event}": ALL,
+    "POST /console/callbacks/{event}/resend": OWN_HANDS,
+    "POST /console/callbacks/{event}/pause": HANDS,
+    "POST /console/callbacks/{event}/resume": HANDS,
+    "POST /console/callbacks/merchants/{merchant_id:int}/resend-parked": OWN_HANDS,
+    "POST /console/callbacks/merchants/{merchant_id:int}/pause": HANDS,
+    "POST /console/callbacks/merchants/{merchant_id:int}/resume": HANDS,
+    "GET /console/reconciliation": STAFF,
+    "GET /console/reconciliation/{chain}": STAFF,
+    "GET /console/reconciliation/{chain}/{result_no:int}": STAFF,
+    "GET /console/rates": STAFF,
+    "POST /console/rates": HANDS,
+    "GET /console/adjustments": STAFF,
+    "GET /console/adjustments/new": HANDS,
+    "POST /console/adjustments/new": HANDS,
+    "GET /console/adjustments/{proposal_no:int}": STAFF,
+    "POST /console/adjustments/{proposal_no:int}/accept": HANDS,
+    "POST /console/adjustments/{proposal_no:int}/carry-out": HANDS,
+    "POST /console/adjustments/{proposal_no:int}/refuse": HANDS,
+    "POST /console/adjustments/{proposal_no:int}/withdraw": HANDS,
+    "GET /console/search": ALL,
+}
+
+
+def make_places(shop: Shop) -> dict[str, object]:
+    """An order, an entry, a deposit, a callback, a comparison and a proposal that routes can name."""
+    shop.fund("USDT", "500")
+    shop.change(approval_limit="0")
+    event = tell_one(shop)
+    fields = withdrawal(shop.next_order(), "60", "ERC20")
+    order_id = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
+    proposal = shop.platform.operate(
+        lambda conn: proposals.propose(
+            conn, shop.merchant_id, "USDT", 5, "for the rights", proposed_by="cli:somebody-else", at_ms=1
+        )
+    )
+    document = {"cause": "no node answers"}
+    shop.platform.operate(
+        lambda conn: records.write_result(
+            conn, "ERC20", None, document, is_sound=False, cause="no node answers", now_ms=1
+        )
+    )
+    found = shop.platform.rows("select max(reconciliation_no) from reconciliation where chain = 'ERC20'")
+    return {
+        "order_id:int": order_id,
+        "account_id:int": 1,
+        "entry_id:int": order_id,
+        "chain": "ERC20",
+        "tx_hash": arrive(shop, "seen"),
+        "log_index:int": 0,
+        "event": event,
+        "result_no:int": found[0][0],
+        "proposal_no:int": proposal.proposal_no,
+    }

@@ -1,0 +1,179 @@
+"""Adjustments in the console: one proposes, another carries out; nothing moves twice."""
+
+import pytest
+from tests.console.conftest import People, Visitor, tell
+from tests.journeys.conftest import Platform, Shop, replace_rule
+
+from merchant_wallet.approvals import proposals
+from merchant_wallet.book.commands import Adjust
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.rules import operators as rules
+from merchant_wallet.book.state import Draft
+
+ADJUSTMENTS = "/console/adjustments"
+
+
+def fill(shop: Shop, **changes: str) -> dict[str, str]:
+    """A form that is in order."""
+    return {
+        "merchant": str(shop.merchant_id),
+        "direction": "credit",
+        "currency": "USDT",
+        "amount": "25",
+        "reason": "goodwill, ticket 12",
+        **{name.replace("_", "-"): text for name, text in changes.items()},
+    }
+
+
+def propose(visitor: Visitor, shop: Shop, **changes: str) -> str:
+    """A proposal's page."""
+    answer = visitor.post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
+    assert answer.status_code == 303, tell(answer.text)
+    return str(answer.headers["location"])
+
+
+def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, people: People) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    url = propose(ann, shop)
+    assert shop.balances()[0] == "1000"
+    assert "Another person must accept it." in tell(ann.page(url))
+    assert f'action="{url}/accept"' not in ann.page(url)
+    assert "It is your own proposal" in tell(ann.follow(ann.post(f"{url}/accept")).text)
+    assert shop.balances()[0] == "1000"
+    told = ben.follow(ben.post(f"{url}/accept"))
+    assert "Carried out: the entry is in the book." in tell(told.text)
+    assert shop.balances()[0] == "1025"
+    assert f"/console/books/{shop.merchant_id}/entries/" in told.text
+    again = ben.follow(ben.post(f"{url}/accept"))
+    assert "It was decided meanwhile." in tell(again.text)
+    assert shop.balances()[0] == "1025"
+
+
+def test_one_name_at_two_doors_is_one_person(shop: Shop, people: People) -> None:
+    ann = people.seat("operator")
+    made = shop.platform.operate(
+        lambda conn: proposals.propose(
+            conn, shop.merchant_id, "USDT", 5, "x", proposed_by=f"cli:{ann.name.upper()}", at_ms=1
+        )
+    )
+    told = ann.follow(ann.post(f"{ADJUSTMENTS}/{made.proposal_no}/accept"))
+    assert "It is your own proposal" in tell(told.text)
+
+
+def test_each_step_is_in_the_audit_log(shop: Shop, people: People) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    url = propose(ann, shop, direction="debit")
+    ben.post(f"{url}/accept")
+    found = shop.platform.rows(
+        "select actor, action from audit_entry where merchant_id = %s order by audit_no", shop.merchant_id
+    )
+    assert found == [
+        (f"operator:{ann.name}", "adjustment.propose"),
+        (f"operator:{ben.name}", "adjustment.accept.asked"),
+        (f"operator:{ben.name}", "adjustment.accept"),
+    ]
+    assert shop.balances()[0] == "975"
+
+
+def test_what_the_book_refuses_is_told_with_its_sentence(shop: Shop, people: People) -> None:
+    url = propose(people.seat("operator"), shop, direction="debit", amount="5000")
+    ben = people.seat("owner")
+    told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+    assert "The book refused it" in told
+    assert "more than the available balance" in told
+    assert shop.balances()[0] == "1000"
+
+
+def test_a_refusal_needs_a_reason_and_whoever_proposed_reads_it(shop: Shop, people: People) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    url = propose(ann, shop)
+    empty = ben.post(f"{url}/refuse", {"reason": "  "})
+    assert empty.status_code == 422
+    assert "Say why" in tell(empty.text)
+    ben.post(f"{url}/refuse", {"reason": "no such <b>ticket</b>"})
+    page = ann.page(url)
+    assert "no such &lt;b&gt;ticket&lt;/b&gt;" in page
+    assert f'action="{url}/' not in page
+
+
+def test_one_takes_back_ones_own_and_nobody_elses(shop: Shop, people: People) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    url = propose(ann, shop)
+    assert "It was decided meanwhile" in tell(ben.follow(ben.post(f"{url}/withdraw")).text)
+    assert "Waits for a second person" in tell(ann.page(url))
+    assert "Withdrawn: nothing moves." in tell(ann.follow(ann.post(f"{url}/withdraw")).text)
+
+
+def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
+    shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = propose(people.seat("operator"), shop)
+    ben = people.seat("owner")
+
+    def break_down(draft: Draft, command: Adjust) -> Outcome:
+        raise RuntimeError("a fault of the rule")
+
+    with monkeypatch.context() as patch:
+        replace_rule(patch, Adjust, break_down)
+        told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+    assert "The book did not answer in time." in told
+    assert "Accepted, outcome unknown" in told
+    assert shop.balances()[0] == "1000"
+    replace_rule(monkeypatch, Adjust, rules.adjust)
+    for _ in range(2):
+        told = tell(ben.follow(ben.post(f"{url}/carry-out")).text)
+        assert "Carried out: the entry is in the book." in told
+    assert shop.balances()[0] == "1025"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"merchant": "nobody"}, "No merchant has this id"),
+        ({"amount": "0"}, "An amount above 0"),
+        ({"amount": "1.0000001"}, "An amount above 0"),
+        ({"amount": "-5"}, "An amount above 0"),
+        ({"reason": " "}, "Say why"),
+        ({"sub_user": "nobody"}, "This merchant has no such sub-user."),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
+    shop: Shop, people: People, changes: dict[str, str], told: str
+) -> None:
+    answer = people.seat("operator").post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
+    assert answer.status_code == 422
+    assert told in tell(answer.text)
+    assert "goodwill, ticket 12" in answer.text or "reason" in changes
+
+
+def test_a_wallet_of_another_currency_is_no_account(shop: Shop, people: People) -> None:
+    shop.user("player-7", "10")
+    operator = people.seat("operator")
+    answer = operator.post(f"{ADJUSTMENTS}/new", fill(shop, sub_user="player-7"))
+    assert "holds another currency" in tell(answer.text)
+    ben, url = people.seat("owner"), propose(operator, shop, sub_user="player-7", currency="KFB")
+    ben.post(f"{url}/accept")
+    assert shop.user_balance("player-7") == "35"
+
+
+def test_lists_say_what_waits_and_what_was_decided(shop: Shop, platform: Platform, people: People) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    waits, done = (
+        propose(ann, shop, reason="the one that waits"),
+        propose(ann, shop, reason="the one refused"),
+    )
+    ben.post(f"{done}/refuse", {"reason": "no"})
+    page = tell(ben.page(f"{ADJUSTMENTS}?merchant={shop.merchant_id}"))
+    assert page.index("the one that waits") < page.index("the one refused")
+    assert "No proposal fits" in ben.page(f"{ADJUSTMENTS}?merchant={platform.open_merchant().merchant_id}")
+    assert waits in ben.page(ADJUSTMENTS)
+
+
+def test_auditors_look_and_merchants_are_not_told(shop: Shop, people: People) -> None:
+    url, auditor = propose(people.seat("operator"), shop), people.seat("auditor")
+    assert "data-opens" not in auditor.page(url).split('id="main"')[1]
+    for what in ("accept", "refuse", "withdraw", "carry-out"):
+        assert auditor.post(f"{url}/{what}", {"reason": "x"}).status_code == 403
+    user = people.seat("merchant", shop.merchant_id)
+    for path in (ADJUSTMENTS, url, f"{ADJUSTMENTS}/new"):
+        assert user.get(path).status_code == 404

@@ -1,0 +1,215 @@
+"""What all pages of the console have in common: the menu, notes after a redirect, tables' URLs, headers."""
+
+import base64
+import re
+
+import pytest
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from tests.console.conftest import SIGN_IN, People, tell
+from tests.console.test_rights import PAGES, Scene, scene
+from tests.journeys.conftest import Platform, Shop
+
+from merchant_wallet.console import flash
+from merchant_wallet.console.filled import refill
+from merchant_wallet.console.flash import Said
+from merchant_wallet.console.tables import TableState, read_state
+from merchant_wallet.pages.forms import parse_form
+
+__all__ = ["scene"]
+
+KEY = bytes(32)
+ROLES = ("owner", "operator", "auditor", "merchant")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_entry_of_the_menu_leads_to_a_page_that_names_it_as_the_present_one(
+    people: People, shop: Shop, role: str
+) -> None:
+    visitor = people.seat(role, shop.merchant_id if role == "merchant" else None)
+    menu = re.findall(r'class="side-link" href="([^"]+)"', visitor.page("/console"))
+    assert len(menu) >= 8
+    for url in menu:
+        answer = visitor.get(url)
+        # A merchant's user has one book only, and goes there at once.
+        page = (visitor.follow(answer) if answer.status_code == 303 else answer).text
+        present = re.findall(r'class="side-link" href="([^"]+)" aria-current="page"', page)
+        assert present == [url], url
+
+
+def test_no_page_is_kept_or_framed_or_runs_what_is_not_ours(people: People, shop: Shop) -> None:
+    owner = people.seat("owner")
+    for path in ("/console", SIGN_IN, "/console/no-such-page", f"/console/merchants/{shop.merchant_id}"):
+        headers = owner.get(path).headers
+        policy = headers.get("content-security-policy", "")
+        if path != SIGN_IN:
+            assert "default-src 'none'" in policy, path
+            assert "frame-ancestors 'none'" in policy, path
+            assert "unsafe" not in policy, path
+        assert headers["cache-control"] == "no-store", path
+        assert headers["x-request-id"], path
+
+
+def test_no_page_has_a_script_or_a_style_inside(people: People, shop: Shop) -> None:
+    owner = people.seat("owner")
+    for path in ("/console", "/console/account", f"/console/merchants/{shop.merchant_id}/settings"):
+        page = owner.page(path)
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=\"|javascript:", page), path
+
+
+def test_a_note_is_told_once(people: People, shop: Shop) -> None:
+    operator = people.seat("operator")
+    answer = operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
+    assert "is suspended" in tell(operator.follow(answer).text)
+    assert "is suspended: its" not in tell(operator.follow(answer).text)
+
+
+def brought(cookie: str) -> Request:
+    """A request that brings a note along."""
+    scope = {"type": "http", "headers": [(b"cookie", f"{flash.COOKIE}={cookie}".encode())]}
+    return Request(scope)
+
+
+def left(said: Said, session: str = "token") -> str:
+    """The cookie that a note is left in."""
+    response = Response()
+    flash.leave(response, said, KEY, session, False)
+    return response.headers.get("set-cookie", "=;").partition(";")[0].partition("=")[2].strip('"')
+
+
+def test_a_note_is_good_for_its_own_session_only() -> None:
+    said = Said(flash.GOOD, "Hello {name}", {"name": "<b>"})
+    cookie = left(said)
+    assert flash.read(brought(cookie), KEY, "token") == said
+    assert flash.read(brought(cookie), KEY, "another") is None
+    assert flash.read(brought(cookie), bytes([1]) * 32, "token") is None
+
+
+def test_a_note_that_somebody_changed_says_nothing() -> None:
+    raw = base64.urlsafe_b64decode(left(Said(flash.GOOD, "Approved")))
+    for at in range(0, len(raw), 5):
+        changed = bytearray(raw)
+        changed[at] ^= 1
+        assert flash.read(brought(base64.urlsafe_b64encode(changed).decode()), KEY, "token") is None
+    for cookie in ("", "nonsense", "====", "AAAA", "é", "x" * 5000):
+        scope = {"type": "http", "headers": [(b"cookie", f"{flash.COOKIE}={cookie}".encode("latin-1"))]}
+        assert flash.read(Request(scope), KEY, "token") is None
+
+
+def test_a_note_too_long_for_a_cookie_is_left_out() -> None:
+    assert left(Said(flash.GOOD, "x" * 5000)) == ""
+
+
+def state(query: str) -> TableState:
+    """A table's state by its URL."""
+    return read_state(
+        "/list",
+        QueryParams(query),
+        sorts=("name", "created"),
+        default_sort="-created",
+        filters=("q", "from"),
+        several=("status",),
+    )
+
+
+def test_a_tables_url_leads_back_to_the_same_state() -> None:
+    seen = state("q=a%26b&status=1&status=3&sort=name&after=key")
+    assert (seen.get("q"), seen.column, seen.descending, seen.after) == ("a&b", "name", False, "key")
+    assert seen.has("status", "3")
+    again = state(seen.page_after("key").partition("?")[2])
+    assert again == seen
+
+
+def test_another_order_or_filter_begins_at_the_first_page() -> None:
+    seen = state("q=x&sort=name&after=key")
+    for url in (seen.sorted_by("created"), seen.sorted_by("name"), seen.filtered_by(q="y"), seen.first):
+        assert state(url.partition("?")[2]).after is None, url
+    assert seen.sorted_by("name") == "/list?q=x&sort=-name"
+    assert seen.cleared == "/list?sort=name"
+    assert seen.filtered_by(q="") == "/list?sort=name"
+
+
+@pytest.mark.parametrize("query", ["sort=password", "sort=-", "sort=name;drop", "nobody=asked", ""])
+def test_what_a_table_does_not_know_is_not_there(query: str) -> None:
+    seen = state(query)
+    assert (seen.sort, seen.is_filtered, seen.first) == ("-created", False, "/list")
+
+
+def test_a_form_is_shown_again_with_what_was_typed_and_no_more() -> None:
+    form = parse_form(b"name=a+b&password=hidden")
+    shown = refill(form, ("name", "missing"), {"name": "No."})
+    assert (shown.value("name"), shown.value("missing", "x"), shown.error("name")) == ("a b", "", "No.")
+    assert shown.value("password") == ""
+    assert not shown.ok
+
+
+def test_a_page_that_is_not_there_is_told_in_the_visitors_language(
+    platform: Platform, people: People
+) -> None:
+    chinese = people.stranger(**{"accept-language": "zh-CN"})
+    answer = chinese.get("/console/no-such-page")
+    assert answer.status_code == 404
+    assert "这里没有内容" in answer.text
+    for path in ("/console/", "/console//", "/console/merchants/"):
+        assert chinese.get(path).status_code == 404, path
+
+
+HOSTILE = (
+    "\0",
+    "é" * 400,
+    "-1",
+    "9" * 40,
+    "' or 1=1 --",
+    "%",
+    "\\",
+    "{0}",
+    "<script>",
+    "\u202e",
+    "..",
+    "1e9",
+)
+NAMES = (
+    *("after", "q", "sort", "by", "merchant", "status", "from", "to", "before", "refused", "days"),
+    *(
+        "currency",
+        "seen",
+        "amount",
+        "actor",
+        "action",
+        "chain",
+        "kind",
+        "id",
+        "state",
+        "type",
+        "address",
+        "min",
+    ),
+)
+
+
+def test_whatever_stands_in_a_url_no_page_breaks(people: People, scene: Scene) -> None:
+    owner = people.seat("owner")
+    for page in PAGES:
+        if page.method != "GET":
+            continue
+        path = scene.fill(page.path, scene.shop)
+        for text in HOSTILE:
+            answer = owner.get(path, params=dict.fromkeys(NAMES, text))
+            assert answer.status_code < 500, f"{path} {text!r}: {answer.status_code}"
+            assert "<script>&" not in answer.text
+            assert ">alert" not in answer.text
+
+
+def test_whatever_stands_in_a_form_no_page_breaks(people: People, scene: Scene) -> None:
+    owner = people.seat("owner")
+    for page in PAGES:
+        if page.method != "POST" or page.path.startswith(("/console/account", "/console/sign-out")):
+            continue
+        path = scene.fill(page.path, scene.shop)
+        form = re.findall(r"[a-z][a-z_-]+", page.path)
+        names = {*NAMES, *form, "do", "name", "role", "direction", "path", "body", "string", "sign", "reason"}
+        for text in HOSTILE[1:]:
+            answer = owner.post(path, dict.fromkeys(names, text))
+            assert answer.status_code < 500, f"{path} {text!r}: {answer.status_code}"
+        assert owner.post(path, {"name": "a\0b"}).status_code == 400, path

@@ -1,0 +1,303 @@
+"""Merchants in the console: opening one, its settings, keys, fees and rates, and what the audit log keeps."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.console.conftest import People, Visitor, tell
+from tests.journeys.conftest import Platform, Shop
+
+from merchant_wallet.console.previews import Conditions, preview
+from merchant_wallet.money import parse_units
+
+HOSTILE = '<b>Shop</b> & "Sons" \''
+MERCHANTS = "/console/merchants"
+
+
+def url_of(shop: Shop, path: str = "") -> str:
+    """A merchant's page."""
+    return f"{MERCHANTS}/{shop.merchant_id}{path}"
+
+
+def entries(platform: Platform, action: str) -> list[tuple[Any, ...]]:
+    """What the audit log has of an action, oldest first."""
+    return platform.rows(
+        "select actor, subject, merchant_id, before, after from audit_entry where action = %s"
+        " order by audit_no",
+        action,
+    )
+
+
+def marks_of(page: str) -> str:
+    """What a form bears of the settings that it shows."""
+    return re.findall(r'name="marks" value="([^"]*)"', page)[0]
+
+
+def fees_form(visitor: Visitor, shop: Shop, **typed: str) -> dict[str, str]:
+    """The fees' form with something typed into it."""
+    fees = {name.replace("_", "-"): text for name, text in typed.items()}
+    return {"marks": marks_of(visitor.page(url_of(shop, "/rates"))), **fees}
+
+
+def settings_form(visitor: Visitor, shop: Shop) -> dict[str, Any]:
+    """The settings' form as the page gives it."""
+    page = visitor.page(url_of(shop, "/settings"))
+    form: dict[str, Any] = {"marks": marks_of(page)}
+    for name, value in re.findall(r'<input class="input"[^>]* name="([a-z-]+)"[^>]* value="([^"]*)"', page):
+        form[name] = value
+    for name, text in re.findall(r'(?s)<textarea[^>]* name="([a-z-]+)"[^>]*>\n(.*?)</textarea>', page):
+        form[name] = text
+    for name, text in re.findall(r'(?s)<select[^>]* name="([a-z-]+)".*?value="(\w+)" selected', page):
+        form[name] = text
+    for name, value in re.findall(r'name="([a-z-]+)" value="([^"]*)"[^>]* checked', page):
+        form.setdefault(name, []).append(value)
+    return form
+
+
+def test_a_merchant_is_opened_and_its_secrets_work_and_are_shown_once(
+    platform: Platform, people: People
+) -> None:
+    operator = people.seat("operator")
+    answer = operator.post(f"{MERCHANTS}/new", {"name": "Corner Shop", "currency-mode": "USDT"})
+    assert answer.status_code == 200
+    app_key = re.findall(r">(mk_[a-z0-9]{17})<", answer.text)[0]
+    app_secret, callback_secret = re.findall(r">([A-Za-z0-9]{32})<", answer.text)
+    (merchant_id,) = platform.rows("select merchant_id from merchant where app_key = %s", app_key)[0]
+    shop = Shop(
+        platform, merchant_id, platform.open_merchant().with_client(app_key=app_key, secret=app_secret)
+    )
+    assert shop.client.do("getMerchantBalance")["usdtBalance"] == "0"
+    for path in (url_of(shop), url_of(shop, "/settings"), MERCHANTS):
+        page = operator.page(path)
+        assert app_secret not in page
+        assert callback_secret not in page
+    kept = platform.rows("select before::text, after::text from audit_entry")
+    assert app_secret not in str(kept)
+    assert entries(platform, "merchant.create")[-1] == (
+        f"operator:{operator.name}",
+        f"merchant {merchant_id}",
+        merchant_id,
+        None,
+        {"name": "Corner Shop", "currencyMode": "USDT"},
+    )
+
+
+def test_loading_the_answer_again_opens_no_second_merchant(people: People) -> None:
+    operator = people.seat("operator")
+    form = {"name": "Twice", "currency-mode": "KFB"}
+    assert operator.post(f"{MERCHANTS}/new", form).status_code == 200
+    again = operator.post(f"{MERCHANTS}/new", form)
+    assert again.status_code == 422
+    assert "of this name already" in again.text
+    assert 'value="Twice"' in again.text
+
+
+@pytest.mark.parametrize("name", ["", "   ", "12345", "x" * 129, "bell\x07"])
+def test_a_name_that_is_none_stays_in_the_form_with_the_rule(people: People, name: str) -> None:
+    answer = people.seat("operator").post(f"{MERCHANTS}/new", {"name": name, "currency-mode": "USDT"})
+    assert answer.status_code == 422
+    assert "1 to 128 printable characters" in answer.text
+    assert re.search(r'value="USDT"[^>]* checked', answer.text)
+
+
+def test_names_are_shown_as_text_everywhere(platform: Platform, people: People) -> None:
+    shop = platform.open_merchant(name=HOSTILE)
+    shop.client.do("getMerchantCustomer", extUserId="<i>player</i>")
+    owner = people.seat("owner")
+    paths = [
+        MERCHANTS,
+        f"{MERCHANTS}?q=Sons",
+        "/console/sub-users?q=%3Ci%3Eplayer%3C%2Fi%3E",
+        "/console/audit",
+    ]
+    paths += [url_of(shop, path) for path in ("", "/settings", "/rates", "/refusals")]
+    paths.append(url_of(shop, "/sub-users/%3Ci%3Eplayer%3C%2Fi%3E"))
+    owner.post(url_of(shop, "/settings"), {**settings_form(owner, shop), "name": HOSTILE + "<"})
+    for path in paths:
+        page = owner.page(path)
+        assert "<b>Shop" not in page, path
+        assert "<i>player" not in page, path
+    assert "&lt;b&gt;Shop" in owner.page(MERCHANTS)
+
+
+def test_a_secret_is_changed_without_an_outage(platform: Platform, people: People, shop: Shop) -> None:
+    merchant_user = people.seat("merchant", shop.merchant_id)
+    answer = merchant_user.post(url_of(shop, "/secrets/rotate"))
+    assert answer.status_code == 200
+    (secret,) = re.findall(r">([A-Za-z0-9]{32})<", answer.text)
+    shop.client.do("getMerchantBalance")
+    shop.with_client(secret=secret).do("getMerchantBalance")
+    third = merchant_user.post(url_of(shop, "/secrets/rotate"))
+    assert third.status_code == 409
+    assert "Retire the older one first" in third.text
+    assert secret not in merchant_user.page(url_of(shop))
+    retired = merchant_user.post(url_of(shop, "/secrets/retire"))
+    assert "signs nothing any more" in tell(merchant_user.follow(retired).text)
+    shop.client.expect(40101, "getMerchantBalance")
+    shop.with_client(secret=secret).do("getMerchantBalance")
+    assert merchant_user.post(url_of(shop, "/secrets/retire")).status_code == 409
+    actor = f"merchant:{merchant_user.name}"
+    assert entries(platform, "merchant.rotate_secret")[-1][0] == actor
+    assert entries(platform, "merchant.retire_secret")[-1][4] == {"retiredSecretNo": 1}
+
+
+def test_a_suspended_merchant_is_refused_until_it_is_resumed(
+    platform: Platform, people: People, shop: Shop
+) -> None:
+    operator = people.seat("operator")
+    told = operator.follow(operator.post(url_of(shop, "/status"), {"status": "suspended"})).text
+    assert "is suspended" in tell(told)
+    assert shop.client.call("getMerchantBalance").code != 200
+    assert "Suspended" in tell(operator.page(url_of(shop)))
+    operator.post(url_of(shop, "/status"), {"status": "active"})
+    shop.client.do("getMerchantBalance")
+    assert entries(platform, "merchant.suspend")[-1][3:] == ({"status": "active"}, {"status": "suspended"})
+    assert entries(platform, "merchant.resume")[-1][3:] == ({"status": "suspended"}, {"status": "active"})
+
+
+def test_fees_are_set_beside_the_preview(platform: Platform, people: People, shop: Shop) -> None:
+    operator = people.seat("operator")
+    typed = fees_form(
+        operator, shop, transfer_fee_rate="0.01", withdraw_fee_rate="0.004", withdraw_fee_min="2"
+    )
+    answer = operator.post(url_of(shop, "/fees"), typed)
+    assert "Saved" in tell(operator.follow(answer).text)
+    quoted = shop.client.do("getWithdrawFee", amount="1000", currency="USDT")
+    assert (quoted["fee"], quoted["amountArrival"]) == ("4", "996")
+    wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "40%"})
+    assert wrong.status_code == 422
+    assert 'value="40%"' in wrong.text
+
+
+def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:
+    operator = people.seat("operator")
+    typed = {"transfer-fee-rate": "0.0125", "withdraw-fee-rate": "0.0033", "withdraw-fee-min": "1.5"}
+    query = {"amount": "123.45", **typed, "rate-usdt-kfb": "7.01234567", "rate-kfb-usdt": ""}
+    part = tell(operator.get(url_of(shop, "/preview"), params=query).text)
+    operator.post(url_of(shop, "/fees"), {**fees_form(operator, shop), **typed})
+    shop.set_rate("USDT:KFB", "7.01234567")
+    quoted = shop.client.do("getWithdrawFee", amount="123.45", currency="USDT")
+    assert f"{quoted['amountArrival']} USDT after a fee of" in part
+    exchanged = shop.client.do("exchange", sendCurrency="USDT", receiveCurrency="KFB", amount="123.45")
+    assert f"{exchanged['amountArrival']} KFB arrives" in part
+    back = shop.client.do("exchange", sendCurrency="KFB", receiveCurrency="USDT", amount="123.45")
+    assert f"{back['amountArrival']} USDT arrives" in part
+
+
+@pytest.mark.parametrize("amount", ["", "0", "-1", "1e3", "1,000", "abc", "1.0000001", "9" * 60])
+def test_an_amount_that_is_none_previews_nothing(people: People, shop: Shop, amount: str) -> None:
+    answer = people.seat("operator").get(url_of(shop, "/preview"), params={"amount": amount})
+    assert answer.status_code == 200
+    assert "Type an amount" in answer.text
+
+
+def test_a_preview_says_what_would_be_refused() -> None:
+    conditions = Conditions(1_000_000, None, 0, (("USDT:KFB", None), ("KFB:USDT", 1)), True)
+    shown = preview("0.000001", conditions)
+    assert [quote.refusal for quote in shown.quotes] == [
+        "",
+        "The fee is not a value.",
+        "No rate: refused.",
+        "Too little to arrive: refused.",
+    ]
+    whole = preview("5", Conditions(0, 0, parse_units("5"), (), False))
+    assert [quote.refusal for quote in whole.quotes] == ["", "The fee takes it all: refused."]
+
+
+def test_a_rate_of_its_own_is_set_paused_and_taken_away(
+    platform: Platform, people: People, shop: Shop
+) -> None:
+    operator = people.seat("operator")
+    usdt = {"direction": "USDT:KFB"}
+
+    def exchange() -> Any:
+        return shop.client.call("exchange", sendCurrency="USDT", receiveCurrency="KFB", amount="1")
+
+    operator.post(url_of(shop, "/rates"), {**usdt, "do": "set", "rate-usdt-kfb": "6.5"})
+    assert exchange()["amountArrival"] == "6.5"
+    operator.post(url_of(shop, "/rates"), {**usdt, "do": "pause"})
+    assert exchange().code == 42203
+    operator.post(url_of(shop, "/rates"), {**usdt, "do": "resume"})
+    assert exchange()["amountArrival"] == "6.5"
+    operator.post(url_of(shop, "/rates"), {**usdt, "do": "remove"})
+    assert exchange()["amountArrival"] == "7.1"
+    assert entries(platform, "rate.set")[-1][1:] == (
+        "rate USDT:KFB",
+        shop.merchant_id,
+        {"rate": None, "paused": False, "maxAgeMs": None},
+        {"rate": "6.5", "paused": False, "maxAgeMs": None},
+    )
+    assert entries(platform, "rate.remove")[-1][3]["rate"] == "6.5"
+
+
+def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that_can_be(
+    people: People, shop: Shop
+) -> None:
+    operator = people.seat("operator")
+    form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": "7.2", "rate-usdt-kfb-age": "60"}
+    answer = operator.post(url_of(shop, "/rates"), form)
+    assert answer.status_code == 422
+    assert "at most 7.14285714" in tell(answer.text)
+    assert 'value="7.2"' in answer.text
+    assert 'value="60"' in answer.text
+    assert operator.post(url_of(shop, "/rates"), form | {"rate-usdt-kfb": "7.14285714"}).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"rate-usdt-kfb": "0"}, "rate-usdt-kfb"),
+        ({"rate-usdt-kfb": "seven"}, "rate-usdt-kfb"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "0"}, "rate-usdt-kfb-age"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "1.5"}, "rate-usdt-kfb-age"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "9" * 30}, "rate-usdt-kfb-age"),
+    ],
+)
+def test_a_rate_that_is_none_is_refused_beside_its_field(
+    people: People, shop: Shop, typed: dict[str, str], field: str
+) -> None:
+    form = {"direction": "USDT:KFB", "do": "set", **typed}
+    answer = people.seat("operator").post(url_of(shop, "/rates"), form)
+    assert answer.status_code == 422
+    assert f'id="field-{field}-error"' in answer.text
+
+
+def test_merchants_are_found_by_key_id_and_part_of_the_name(platform: Platform, people: People) -> None:
+    shop = platform.open_merchant(name="Quince and Quill")
+    auditor = people.seat("auditor")
+    for word in ("quill", shop.client.app_key, str(shop.merchant_id)):
+        assert "Quince and Quill" in auditor.page(f"{MERCHANTS}?q={word}"), word
+    assert "No merchant fits" in auditor.page(f"{MERCHANTS}?q=nobody-of-this-name")
+    assert "No merchant fits" in auditor.page(f"{MERCHANTS}?q=quill&status=suspended")
+
+
+def test_the_list_goes_on_page_by_page_and_keeps_its_state_in_the_url(
+    platform: Platform, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merchant_wallet.console.merchant_list.PAGE_ROWS", 2)
+    for letter in "abcde":
+        platform.open_merchant(name=f"Zz shop {letter}")
+    auditor = people.seat("auditor")
+    seen: list[str] = []
+    url = f"{MERCHANTS}?sort=-name"
+    page = auditor.page(f"{MERCHANTS}?sort=name")
+    for _ in range(40):
+        seen += re.findall(r"Zz shop ([a-e])<", page)
+        found = re.findall(r'rel="next" href="([^"]+)"', page)
+        if not found:
+            break
+        url = found[0].replace("&amp;", "&")
+        assert "sort=name" in url
+        page = auditor.page(url)
+    assert seen == list("abcde")
+    back = re.findall(r'rel="prev" href="([^"]+)"', page)[0].replace("&amp;", "&")
+    assert re.findall(r"Zz shop ([a-e])<", auditor.page(back))
+    assert auditor.get(f"{MERCHANTS}?after=nonsense").status_code == 404
+
+
+def test_a_merchant_nobody_has_is_not_there(people: People) -> None:
+    operator = people.seat("operator")
+    for number in ("0", "987654321", "9" * 30):
+        assert operator.get(f"{MERCHANTS}/{number}").status_code == 404
+        assert operator.post(f"{MERCHANTS}/{number}/settings").status_code == 404
+    assert operator.get(f"{MERCHANTS}/-1").status_code == 404

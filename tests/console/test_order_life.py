@@ -1,0 +1,129 @@
+"""An order's life as a line of moments: what happened in order of time, what is to come, who is named."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.state import Step
+from merchant_wallet.callbacks.outbox import CallbackShown
+from merchant_wallet.console.order_life import CURRENT, TODO, WRONG, Life, Moment, tell_life
+from merchant_wallet.console.withdrawal_order import Transfer
+
+COIN = 1_000_000
+PATHS = {0: (), 1: (1,), 2: (1, 2), 3: (1, 3), 4: (4,), 5: (5,), 6: (1, 3, 6)}
+CAUSES = {4: "cancelled by operator:ann", 3: "the token refuses it"}
+
+
+def order(status: int = 0, **changes: Any) -> Withdrawal:
+    """An order of 10 USDT that one person must approve, unless said otherwise."""
+    made = Withdrawal(
+        7, "a", 10 * COIN, COIN, 0, "ERC20", "0x1", "https://x", status, 0, None, 99, 1, None, None, None
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def steps(status: int) -> list[Step]:
+    """The way to a status, one moment each."""
+    way = [Step(7, 0, None, 0, 10, "created by the merchant")]
+    return way + [
+        Step(7, at, None, to, 10 * (at + 1), CAUSES.get(to, "x")) for at, to in enumerate(PATHS[status], 1)
+    ]
+
+
+def callback(state: str, status: int = 2) -> CallbackShown:
+    return CallbackShown(1, 7, status, "withdrawal", "evt_7_2", state, 12, 11, 0, 40, 50, None)
+
+
+def tell(
+    made: Withdrawal,
+    *,
+    transfers: tuple[Transfer, ...] = (),
+    callbacks: tuple[CallbackShown, ...] = (),
+    names: bool = True,
+    me: str = "merchant:shop",
+) -> list[Moment]:
+    return tell_life(Life(made, steps(made.status), transfers, callbacks, names, me))
+
+
+def titles(moments: list[Moment]) -> list[str]:
+    return [moment.title for moment in moments]
+
+
+def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
+    moments = tell(order())
+    assert titles(moments) == [
+        "Created by the merchant",
+        "Waits for approval",
+        "Payment on the chain",
+        "Merchant told",
+    ]
+    assert [moment.state for moment in moments[1:]] == [CURRENT, TODO, TODO]
+
+
+def test_above_the_second_limit_the_first_yes_is_told_and_a_second_awaited() -> None:
+    moments = tell(order(second_limit_units=COIN, first_approved_by="operator:ann"))
+    assert titles(moments)[1:3] == ["First approval", "Waits for a second person's approval"]
+    assert moments[1].note == "operator:ann"
+
+
+def test_what_happened_stands_in_order_of_time_whatever_it_was() -> None:
+    transfer = Transfer(1, "0xab", "00", 22, 25)
+    made = order(2, approved_ms=15, approved_by="operator:ann", tx_hash="0xab")
+    moments = tell(made, transfers=(transfer,), callbacks=(callback("delivered"),))
+    assert titles(moments) == [
+        "Created by the merchant",
+        "Approved",
+        "Taken up for payment",
+        "Transfer {number} signed",
+        "Transfer {number} taken by a node",
+        "Paid: the transfer is final on the chain",
+        "Merchant told",
+    ]
+    assert moments[-2].code == "0xab"
+
+
+@pytest.mark.parametrize(
+    ("state", "title", "told"),
+    [
+        ("due", "Telling the merchant", CURRENT),
+        ("parked", "Merchant not told: given up after {count} attempts", WRONG),
+        ("paused", "Merchant not told: paused", WRONG),
+    ],
+)
+def test_a_merchant_that_was_not_told_shows(state: str, title: str, told: str) -> None:
+    last = tell(order(2, approved_ms=15, approved_by="limit"), callbacks=(callback(state),))[-1]
+    assert (last.title, last.state) == (title, told)
+
+
+def test_a_failure_tells_its_cause_and_waits_for_the_refund() -> None:
+    moments = tell(order(3, approved_ms=15, approved_by="limit"))
+    failed = next(moment for moment in moments if moment.state == WRONG)
+    assert failed.note == "the token refuses it"
+    assert (moments[-1].title, moments[-1].state) == ("Refund to the merchant", CURRENT)
+    assert (
+        titles(tell(order(6, approved_ms=15, approved_by="limit")))[-1] == "Refunded to the merchant in full"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "me", "note"),
+    [
+        (True, "operator:ben", "operator:ann"),
+        (False, "merchant:shop", ""),
+        (False, "operator:ann", "operator:ann"),
+    ],
+)
+def test_who_acted_is_named_to_the_platforms_people_and_to_oneself(names: bool, me: str, note: str) -> None:
+    cancelled = tell(order(4), names=names, me=me)[-1]
+    assert (cancelled.title, cancelled.note) == ("Cancelled", note)
+    approved = tell(order(1, approved_ms=15, approved_by="operator:ann"), names=names, me=me)[1]
+    assert (approved.title, approved.note) == ("Approved", note)
+
+
+@pytest.mark.parametrize(("status", "title"), [(4, "Cancelled"), (5, "Expired: not approved in time")])
+def test_an_order_that_came_to_nothing_has_nothing_before_it(status: int, title: str) -> None:
+    moments = tell(order(status))
+    assert moments[-1].title == title
+    assert all(moment.state not in (CURRENT, TODO) for moment in moments)

@@ -1,0 +1,95 @@
+"""Reconciliation in the console: the last comparison of each chain, and all of them."""
+
+from typing import Any
+
+import pytest
+from tests.console.conftest import People, tell
+from tests.journeys.conftest import Platform
+
+from merchant_wallet.console.reconciliation import MEANINGS, parse_signed
+from merchant_wallet.custody import comparison, records
+from merchant_wallet.custody.comparison import Books, Judged, Movement, Waiting
+from merchant_wallet.custody.statement import Surroundings, describe_comparison
+
+RECONCILIATION = "/console/reconciliation"
+COIN = 1_000_000
+
+
+def compare(judged: list[Judged], chain_units: int) -> tuple[tuple[int, int, int, int], dict[str, Any], bool]:
+    """Books that say 100 against a chain: numbers, document, verdict."""
+    books = Books(100 * COIN, 0, Waiting(), Waiting(), 50)
+    made = comparison.compare("ERC20", 60, books, (chain_units, 0), judged)
+    around = Surroundings(Waiting(), Waiting(), 3, {}, {})
+    numbers = (60, books.total_units, made.chain_units, made.unexplained_units)
+    return numbers, describe_comparison(made, around, is_sound=made.is_sound), made.is_sound
+
+
+def keep(platform: Platform, judged: list[Judged], chain_units: int, at_ms: int) -> None:
+    numbers, document, sound = compare(judged, chain_units)
+    platform.operate(
+        lambda conn: records.write_result(
+            conn, "ERC20", numbers, document, is_sound=sound, cause=None, now_ms=at_ms
+        )
+    )
+
+
+def test_each_difference_is_told_with_its_reason(platform: Platform, people: People) -> None:
+    stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
+    keep(platform, [], 100 * COIN, 1000)
+    keep(platform, [Judged(stolen, at_hot=True, is_booked=False)], 93 * COIN, 2000)
+    operator = people.seat("operator")
+    first = tell(operator.page(RECONCILIATION))
+    assert "Transfers from an address of ours that nobody has recorded" in first
+    assert "−7.00 USDT" in first
+    assert "needs somebody" in first
+    history = operator.page(f"{RECONCILIATION}/ERC20")
+    link = history.split(f'href="{RECONCILIATION}/ERC20/')[1].split('"')[0]
+    page = operator.page(f"{RECONCILIATION}/ERC20/{link}")
+    assert f'data-copy="{stolen.tx_hash}"' in page
+    assert "Difference" in tell(page)
+
+
+def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
+    platform: Platform, people: People
+) -> None:
+    keep(platform, [], 100 * COIN, 3000)
+    document = {"chainType": "ERC20", "currency": "USDT", "sound": False, "cause": "no node answers"}
+    platform.operate(
+        lambda conn: records.write_result(
+            conn, "ERC20", None, document, is_sound=False, cause="no node answers", now_ms=4000
+        )
+    )
+    told = tell(people.seat("operator").page(RECONCILIATION))
+    assert "no node answers" in told
+    assert "Books match the chain" in told
+
+
+def test_history_goes_on_by_key(platform: Platform, people: People) -> None:
+    for number in range(35):
+        keep(platform, [], 100 * COIN, 10_000 + number)
+    operator = people.seat("operator")
+    first = operator.page(f"{RECONCILIATION}/ERC20")
+    second = operator.page(first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&"))
+    seen = [page.split("<tbody>")[1].split("</tbody>")[0].count("<tr>") for page in (first, second)]
+    assert seen[0] == 30
+    assert seen[1] >= 5
+
+
+@pytest.mark.parametrize("path", ["/BTC", "/ERC20/999999", "/BTC/1"])
+def test_what_was_never_compared_is_not_there(people: People, path: str) -> None:
+    assert people.seat("operator").get(f"{RECONCILIATION}{path}").status_code == 404
+
+
+def test_it_is_the_platforms_own_affair(people: People, platform: Platform) -> None:
+    user = people.seat("merchant", platform.open_merchant().merchant_id)
+    for path in ("", "/ERC20", "/ERC20/1"):
+        assert user.get(f"{RECONCILIATION}{path}").status_code == 404
+
+
+def test_every_kind_of_difference_has_its_words() -> None:
+    assert set(MEANINGS) == set(comparison.KINDS)
+
+
+@pytest.mark.parametrize(("text", "units"), [("1.5", 1_500_000), ("-0.000001", -1), ("0", 0)])
+def test_amounts_of_documents_are_read_with_their_sign(text: str, units: int) -> None:
+    assert parse_signed(text) == units

@@ -1,0 +1,208 @@
+"""Who is let in where: every route of the console against every role.
+
+Rules: a new route without a row fails. Who of the platform's people lacks a right is told 403; a merchant's
+user is told 404 of everything that is not of its own book, and 403 of what it may only look at.
+"""
+
+import re
+
+import pytest
+from tests.console import money_scene
+from tests.console.conftest import SIGN_IN, People, Visitor
+from tests.journeys.conftest import Platform, Shop
+
+from merchant_wallet.console.frame import OpenPage, Page
+from merchant_wallet.console.routes import list_pages
+
+ALL = "owner operator auditor merchant"
+STAFF = "owner operator auditor"
+HANDS = "owner operator"
+
+ROWS = {
+    "GET /console": ALL,
+    "GET /console/state": ALL,
+    "GET /console/merchants": STAFF,
+    "GET /console/merchants/new": HANDS,
+    "POST /console/merchants/new": HANDS,
+    "GET /console/merchants/{merchant_id:int}": ALL,
+    "POST /console/merchants/{merchant_id:int}/secrets/rotate": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/secrets/retire": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/status": HANDS,
+    "GET /console/merchants/{merchant_id:int}/settings": ALL,
+    "POST /console/merchants/{merchant_id:int}/settings": HANDS,
+    "GET /console/merchants/{merchant_id:int}/rates": ALL,
+    "POST /console/merchants/{merchant_id:int}/rates": HANDS,
+    "POST /console/merchants/{merchant_id:int}/fees": HANDS,
+    "GET /console/merchants/{merchant_id:int}/preview": ALL,
+    "GET /console/merchants/{merchant_id:int}/refusals": ALL,
+    "GET /console/sub-users": ALL,
+    "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
+    "POST /console/merchants/{merchant_id:int}/sub-users/{ext:path}": HANDS,
+    "GET /console/operators": "owner",
+    "GET /console/operators/new": "owner",
+    "POST /console/operators/new": "owner",
+    "GET /console/operators/{operator_id:int}": "owner",
+    "POST /console/operators/{operator_id:int}/role": "owner",
+    "POST /console/operators/{operator_id:int}/status": "owner",
+    "POST /console/operators/{operator_id:int}/reset": "owner",
+    "POST /console/operators/{operator_id:int}/end-sessions": "owner",
+    "GET /console/audit": STAFF,
+    "GET /console/audit/verify": STAFF,
+    "GET /console/audit/{audit_no:int}": STAFF,
+    "GET /console/debugger": ALL,
+    "POST /console/debugger": ALL,
+    "GET /console/account": ALL,
+    "POST /console/account/password": ALL,
+    "POST /console/account/sessions/end": ALL,
+    "POST /console/account/sessions/end-others": ALL,
+    "POST /console/account/recovery-codes": ALL,
+    "POST /console/account/look": ALL,
+    "POST /console/sign-out": ALL,
+    **money_scene.ROWS,
+}
+OPEN = {
+    f"GET {SIGN_IN}",
+    f"POST {SIGN_IN}",
+    f"GET {SIGN_IN}/code",
+    f"POST {SIGN_IN}/code",
+    f"GET {SIGN_IN}/enrol",
+    f"POST {SIGN_IN}/enrol",
+}
+ROLES = ("owner", "operator", "auditor", "merchant")
+TOLD_NO = (403, 404)
+FORMS = {"POST /console/account/sessions/end": "session"}
+"""What a form has to name so that what it names is there; the values come from `Scene`."""
+
+PAGES = [page for page in list_pages() if isinstance(page, Page)]
+
+
+def name(page: Page | OpenPage) -> str:
+    """A route as the table has it."""
+    return f"{page.method} {page.path}"
+
+
+class Scene:
+    """A merchant, its sub-user and an operator that routes can name."""
+
+    def __init__(self, platform: Platform, people: People) -> None:
+        self.shop = platform.open_merchant()
+        self.shop.client.do("getMerchantCustomer", extUserId="player-7")
+        self.other = people.newcomer("auditor")
+        self.money = money_scene.make_places(self.shop)
+
+    def fill(self, path: str, shop: Shop) -> str:
+        """A route's path with its places filled in."""
+        assert self.other.operator is not None
+        places = {
+            "merchant_id:int": shop.merchant_id,
+            "ext:path": "player-7",
+            "operator_id:int": self.other.operator.operator_id,
+            "audit_no:int": 1,
+            **self.money,
+        }
+        return re.sub(r"\{([^}]+)\}", lambda place: str(places[place[1]]), path)
+
+
+@pytest.fixture
+def scene(platform: Platform, people: People) -> Scene:
+    """What the routes name."""
+    found = Scene(platform, people)
+    # An entry of the audit log, whatever it says.
+    answer = people.seat("operator").post(f"/console/merchants/{found.shop.merchant_id}/status", {})
+    assert answer.status_code == 303
+    return found
+
+
+def ask(visitor: Visitor, page: Page, path: str) -> int:
+    """How a visitor's request is answered."""
+    if page.method == "GET":
+        return visitor.get(path).status_code
+    session = visitor.get("/console/account").text if name(page) in FORMS else ""
+    found = re.search(r'name="session" value="([0-9a-f]{64})"', session)
+    form = {FORMS[name(page)]: found[1]} if found else {}
+    return visitor.post(path, form).status_code
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    assert {name(page) for page in PAGES} == set(ROWS)
+    assert {name(page) for page in list_pages() if isinstance(page, OpenPage)} == OPEN
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_is_let_in_where_its_rights_reach(
+    platform: Platform, people: People, scene: Scene, role: str
+) -> None:
+    person = people.seat(role, scene.shop.merchant_id if role == "merchant" else None)
+    for page in PAGES:
+        visitor = people.again(person)
+        if name(page) in FORMS:
+            people.again(person)
+        status = ask(visitor, page, scene.fill(page.path, scene.shop))
+        if role in ROWS[name(page)].split():
+            assert status not in TOLD_NO, f"{role} {name(page)}: {status}"
+            assert status < 500, f"{role} {name(page)}: {status}"
+        else:
+            own = role == "merchant" and "merchant_id" in page.path
+            expected = 404 if role == "merchant" and not own else 403
+            assert status == expected, f"{role} {name(page)}: {status}"
+
+
+def test_a_merchants_user_is_not_told_that_another_merchant_exists(
+    platform: Platform, people: People, scene: Scene
+) -> None:
+    own = platform.open_merchant()
+    visitor = people.seat("merchant", own.merchant_id)
+    for page in PAGES:
+        if "merchant_id" not in page.path:
+            continue
+        theirs = scene.fill(page.path, scene.shop)
+        nobodys = re.sub(r"/(\d+)", "/987654321", theirs, count=1)
+        for path in (theirs, nobodys):
+            assert ask(visitor, page, path) == 404, f"{name(page)} {path}"
+
+
+def test_who_is_not_signed_in_is_sent_to_sign_in_and_nothing_happens(
+    platform: Platform, people: People, scene: Scene
+) -> None:
+    before = platform.rows("select count(*) from audit_entry")
+    for page in PAGES:
+        stranger = people.stranger()
+        path = scene.fill(page.path, scene.shop)
+        answer = stranger.get(path) if page.method == "GET" else stranger.http.post(path, data={"csrf": ""})
+        assert answer.status_code == 303, f"{name(page)}: {answer.status_code}"
+        assert answer.headers["location"].startswith(SIGN_IN), name(page)
+        part = stranger.get(path, headers={"hx-request": "true"})
+        if page.method == "GET":
+            assert (part.status_code, part.headers["hx-redirect"]) == (204, SIGN_IN), name(page)
+    assert platform.rows("select count(*) from audit_entry") == before
+
+
+def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: People, scene: Scene) -> None:
+    owner, thief = people.seat("owner"), people.seat("owner")
+    before = platform.rows("select count(*) from audit_entry")
+    for page in PAGES:
+        if page.method != "POST":
+            continue
+        path = scene.fill(page.path, scene.shop)
+        tokens = ("", "0" * 64, "x" * 64, thief.token())
+        for token in tokens:
+            answer = owner.http.post(path, data={"csrf": token})
+            assert answer.status_code == 403, f"{name(page)}: {answer.status_code}"
+        for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://elsewhere.example"}):
+            answer = owner.post(path, headers=headers)
+            assert answer.status_code == 403, f"{name(page)} {headers}: {answer.status_code}"
+    assert platform.rows("select count(*) from audit_entry") == before
+
+
+def test_an_auditor_is_shown_no_form_that_changes_a_merchant(people: People, scene: Scene) -> None:
+    auditor, operator = people.seat("auditor"), people.seat("operator")
+    for path in ("", "/settings", "/rates", "/sub-users/player-7"):
+        url = f"/console/merchants/{scene.shop.merchant_id}{path}"
+        forms = re.findall(r'<form[^>]* method="post" action="(/[^"]*)"', auditor.page(url))
+        assert set(forms) == {"/console/sign-out", "/look"}, url
+        assert _buttons(operator.page(url)) - _buttons(auditor.page(url)), url
+
+
+def _buttons(page: str) -> set[str]:
+    found = re.findall(r"(?s)<button[^>]*>(.*?)</button>", page)
+    return {" ".join(re.sub(r"<[^>]+>", " ", text).split()) for text in found}

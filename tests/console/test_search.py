@@ -1,0 +1,83 @@
+"""One box for any id, address or hash: straight to the only thing it names, else a list."""
+
+import pytest
+from tests.console.conftest import People, tell
+from tests.console.test_deposits import arrive
+from tests.journeys.conftest import Platform, Shop
+from tests.journeys.orders import withdrawal
+
+from merchant_wallet.book.commands import Cancel
+from merchant_wallet.chains.addresses import to_eip55
+
+SEARCH = "/console/search"
+
+
+@pytest.fixture
+def order_id(shop: Shop) -> int:
+    """A cancelled order, of which the merchant is to be told."""
+    shop.change(approval_limit="0")
+    fields = withdrawal("an-order-of-mine", "60", "ERC20")
+    made = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
+    shop.ask_book(Cancel(made, "cli:ann"))
+    return made
+
+
+def test_whatever_names_one_thing_leads_straight_to_it(shop: Shop, people: People, order_id: int) -> None:
+    shop.user("player/7 ü", "10")
+    tx_hash = arrive(shop, "seen")
+    operator = people.seat("operator")
+    app_key, address = shop.platform.rows(
+        "select m.app_key, u.evm_address from merchant m join sub_user u using (merchant_id)"
+        " where merchant_id = %s",
+        shop.merchant_id,
+    )[0]
+    leads = {
+        str(order_id): f"/console/withdrawals/{order_id}",
+        app_key: f"/console/merchants/{shop.merchant_id}",
+        tx_hash: f"/console/deposits/ERC20/{tx_hash}/0",
+        tx_hash.removeprefix("0x").upper(): f"/console/deposits/ERC20/{tx_hash}/0",
+        f"evt_{order_id}_4": f"/console/callbacks/evt_{order_id}_4",
+        to_eip55(address): f"/console/merchants/{shop.merchant_id}/sub-users/player%2F7%20%C3%BC",
+    }
+    for word, url in leads.items():
+        answer = operator.get(SEARCH, params={"q": word})
+        assert (answer.status_code, answer.headers.get("location")) == (303, url), word
+        assert operator.get(url).status_code == 200, url
+
+
+def test_what_several_merchants_named_so_is_listed(
+    shop: Shop, platform: Platform, people: People, order_id: int
+) -> None:
+    other = platform.open_merchant(approval_limit="0")
+    other.fund("USDT", "100")
+    other.client.do("createMerchantWithdrawOrder", **withdrawal("an-order-of-mine", "60", "ERC20"))
+    page = people.seat("operator").page(f"{SEARCH}?q=an-order-of-mine")
+    assert f"/console/withdrawals/{order_id}" in page
+    # What opened an order bears its id and would only double it.
+    assert "/entries/" not in page
+    assert str(other.merchant_id) in tell(page)
+
+
+def test_a_merchants_user_finds_nothing_of_others(
+    shop: Shop, platform: Platform, people: People, order_id: int
+) -> None:
+    other = platform.open_merchant(name="A Merchant To Be Kept Quiet")
+    user = people.seat("merchant", other.merchant_id)
+    for word in (order_id, "an-order-of-mine", f"evt_{order_id}_4", shop.merchant_id):
+        page = user.page(f"{SEARCH}?q={word}")
+        assert "Nothing has this name" in page
+    stranger = people.seat("merchant", shop.merchant_id)
+    assert "Nothing has this name" in stranger.page(f"{SEARCH}?q=Kept Quiet")
+
+
+def test_nothing_found_says_what_is_looked_for(people: People) -> None:
+    operator = people.seat("operator")
+    assert "What are you looking for?" in operator.page(SEARCH)
+    page = operator.page(f'{SEARCH}?q="><img src=x>')
+    assert "<img" not in page
+    assert "Nothing has this name" in page
+    assert "Nothing has this name" in operator.page(f"{SEARCH}?q={'x' * 3000}")
+
+
+def test_the_box_in_the_bar_keeps_the_word(people: People) -> None:
+    assert 'value="nothing-is-called-so"' in people.seat("operator").page(f"{SEARCH}?q=nothing-is-called-so")

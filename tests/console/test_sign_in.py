@@ -1,0 +1,353 @@
+"""Signing in to the console, and what does not get one in."""
+
+import re
+
+import pytest
+from tests.console.conftest import PASSWORD, SIGN_IN, People, Visitor, csrf_of, secret_of, tell
+from tests.journeys.conftest import Clock, Platform
+
+from merchant_wallet.console.back import HOME, read_back
+from merchant_wallet.console.frame import COOKIE
+from merchant_wallet.console.passwords import SENTENCES
+from merchant_wallet.operators import passwords, sessions, totp
+from merchant_wallet.operators.passwords import PasswordRefused
+from merchant_wallet.pages.languages import read_words
+
+CLOCK_MS = 1_790_000_000_000
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+
+@pytest.fixture(autouse=True)
+def _time_passes(clock: Clock) -> None:
+    """What another test's failed attempts have brought on is over, and so are its codes."""
+    clock.advance(2 * HOUR_MS)
+
+
+@pytest.fixture
+def mei(people: People, clock: Clock) -> Visitor:
+    """An operator with a password and an authenticator, who is not signed in."""
+    visitor = people.newcomer()
+    assert visitor.enrol().status_code == 200
+    visitor.http.cookies.clear()
+    clock.advance(MINUTE_MS)
+    return visitor
+
+
+def signs_in(visitor: Visitor) -> bool:
+    """Whether somebody is in."""
+    return visitor.get("/console").status_code == 200
+
+
+def test_the_first_sign_in_sets_up_the_second_factor_and_shows_recovery_codes_once(people: People) -> None:
+    newcomer = people.newcomer()
+    page = newcomer.follow(newcomer.show_password())
+    assert "<svg" in page.text, "a QR code"
+    assert not signs_in(newcomer)
+    shown = newcomer.enrol()
+    codes = re.findall(r'<li class="code">([a-z2-7-]{19})</li>', shown.text)
+    assert len(set(codes)) == 10
+    assert signs_in(newcomer)
+    again = newcomer.post(f"{SIGN_IN}/enrol", {"code": newcomer.code()}, seen="/console")
+    assert not set(codes) & set(re.findall(r"[a-z2-7-]{19}", again.text))
+
+
+def test_a_code_counts_only_once_a_second_factor_was_set_up(people: People) -> None:
+    newcomer = people.newcomer()
+    newcomer.secret = secret_of(newcomer.follow(newcomer.show_password()).text)
+    token = csrf_of(newcomer.page(f"{SIGN_IN}/enrol"))
+    for form in ({"code": newcomer.code()}, {"recovery": "abcd-efgh-ijkl-mnop"}):
+        answer = newcomer.http.post(f"{SIGN_IN}/code", data={"csrf": token, **form})
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{SIGN_IN}/enrol")
+    assert newcomer.get(f"{SIGN_IN}/code").headers["location"] == f"{SIGN_IN}/enrol"
+    assert not signs_in(newcomer)
+    assert "recovery codes" in tell(newcomer.enrol().text)
+
+
+def test_the_key_stays_the_same_while_the_page_is_loaded_again(people: People) -> None:
+    newcomer = people.newcomer()
+    first = newcomer.follow(newcomer.show_password()).text
+    again = newcomer.page(f"{SIGN_IN}/enrol")
+    secrets = {re.findall(r"data-secret>([A-Z2-7]{32})<", page)[0] for page in (first, again)}
+    assert len(secrets) == 1
+
+
+def test_a_wrong_first_code_keeps_the_page_and_the_key(people: People) -> None:
+    newcomer = people.newcomer()
+    page = newcomer.follow(newcomer.show_password()).text
+    answer = newcomer.post(f"{SIGN_IN}/enrol", {"code": "000000"}, seen=f"{SIGN_IN}/enrol")
+    assert answer.status_code == 422
+    assert "That code is not right" in answer.text
+    assert re.findall(r"data-secret>(\w+)<", page) == re.findall(r"data-secret>(\w+)<", answer.text)
+
+
+def test_both_factors_get_one_in_and_the_password_alone_nowhere(mei: Visitor) -> None:
+    code_page = mei.follow(mei.show_password())
+    assert "six digits" in code_page.text
+    assert not signs_in(mei)
+    answer = mei.post(f"{SIGN_IN}/code", {"code": mei.code()}, seen=f"{SIGN_IN}/code")
+    assert answer.headers["location"] == "/console"
+    assert signs_in(mei)
+
+
+def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
+    mei.http.cookies.set(COOKIE, "planted-by-somebody", domain="127.0.0.1", path="/console")
+    mei.follow(mei.show_password())
+    pending = mei.http.cookies["console_pending"]
+    mei.post(f"{SIGN_IN}/code", {"code": mei.code()}, seen=f"{SIGN_IN}/code")
+    token = mei.http.cookies[COOKIE]
+    assert token not in ("planted-by-somebody", pending)
+    assert "console_pending" not in mei.http.cookies
+    thief = Visitor(mei.platform)
+    for name, path, value in (
+        ("console_pending", SIGN_IN, pending),
+        (COOKIE, "/console", pending),
+        (COOKIE, "/console", "planted-by-somebody"),
+    ):
+        thief.http.cookies.clear()
+        thief.http.cookies.set(name, value, domain="127.0.0.1", path=path)
+        assert not signs_in(thief)
+        assert "begin again" in thief.get(f"{SIGN_IN}/code").text
+    thief.http.close()
+
+
+def test_the_cookies_stay_with_the_console_and_with_our_own_pages(mei: Visitor) -> None:
+    shown = mei.show_password()
+    passed = mei.post(f"{SIGN_IN}/code", {"code": mei.code()}, seen=f"{SIGN_IN}/code")
+    kept = [*shown.headers.get_list("set-cookie"), *passed.headers.get_list("set-cookie")]
+    for cookie in kept:
+        assert "HttpOnly" in cookie, cookie
+        assert "SameSite=strict" in cookie, cookie
+        assert "Path=/console" in cookie, cookie
+    assert any(cookie.startswith(f"{COOKIE}=") and "Path=/console;" in cookie for cookie in kept)
+
+
+def test_a_code_is_taken_once(mei: Visitor, people: People) -> None:
+    code = mei.code()
+    assert mei.sign_in().status_code == 303
+    other = Visitor(mei.platform, mei.operator, secret=mei.secret)
+    other.follow(other.show_password())
+    answer = other.post(f"{SIGN_IN}/code", {"code": code}, seen=f"{SIGN_IN}/code")
+    assert answer.status_code == 422
+    assert "used before" in answer.text
+    assert not signs_in(other)
+    other.http.close()
+
+
+def test_a_recovery_code_stands_in_for_the_authenticator_once(people: People, clock: Clock) -> None:
+    newcomer = people.newcomer()
+    codes = re.findall(r'<li class="code">([a-z2-7-]{19})</li>', newcomer.enrol().text)
+    for tries, expected in enumerate((303, 422)):
+        newcomer.http.cookies.clear()
+        newcomer.follow(newcomer.show_password())
+        page = newcomer.page(f"{SIGN_IN}/code?recovery")
+        form = {"csrf": csrf_of(page), "recovery": codes[0].upper().replace("-", " ")}
+        answer = newcomer.http.post(f"{SIGN_IN}/code", data=form)
+        assert answer.status_code == expected, tries
+    newcomer.http.cookies.clear()
+    newcomer.follow(newcomer.show_password())
+    answer = newcomer.post(f"{SIGN_IN}/code", {"recovery": codes[1]}, seen=f"{SIGN_IN}/code")
+    assert "8 are left" in tell(newcomer.follow(answer).text)
+    assert "8 of 10 codes are left" in tell(newcomer.page("/console/account"))
+
+
+def test_what_is_wrong_is_told_the_same_for_a_name_nobody_has(mei: Visitor, people: People) -> None:
+    wrong = people.stranger()
+    texts = []
+    for name in (mei.name, "nobody-of-this-name"):
+        form = {"name": name, "password": "not the password"}
+        answer = wrong.post(SIGN_IN, form, seen=SIGN_IN)
+        assert answer.status_code == 422
+        texts.append(tell(answer.text).replace(name, ""))
+    assert texts[0] == texts[1]
+    assert "do not belong together" in texts[0]
+
+
+def test_a_name_nobody_has_costs_the_same_hash(
+    people: People, mei: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    verify = passwords.verify_password
+
+    def count(kept: str | None, password: str) -> bool:
+        asked.append(kept)
+        return verify(kept, password)
+
+    monkeypatch.setattr(passwords, "verify_password", count)
+    stranger = people.stranger()
+    for name in (mei.name, "nobody-of-this-name"):
+        stranger.post(SIGN_IN, {"name": name, "password": "not the password"}, seen=SIGN_IN)
+    assert [kept is None for kept in asked] == [False, True]
+
+
+def test_a_disabled_operator_is_told_what_everybody_is(mei: Visitor, people: People) -> None:
+    owner = people.seat("owner")
+    assert mei.operator is not None
+    url = f"/console/operators/{mei.operator.operator_id}/status"
+    assert owner.post(url, {"status": "disabled"}).status_code == 303
+    answer = mei.show_password()
+    assert answer.status_code == 422
+    assert "do not belong together" in answer.text
+
+
+def test_after_several_wrong_tries_one_waits_and_is_told_how_long(mei: Visitor, clock: Clock) -> None:
+    right, mei.password = mei.password, "not the password"
+    answers = [mei.show_password() for _ in range(7)]
+    waiting = next(answer for answer in answers if answer.status_code == 429)
+    wait_s = int(waiting.headers["retry-after"])
+    assert f"Try again in {wait_s} seconds" in tell(waiting.text)
+    mei.password = right
+    assert mei.show_password().status_code == 429, "the right one has to wait as well"
+    clock.advance(wait_s * 1000)
+    assert mei.show_password().status_code == 303
+
+
+def test_codes_can_not_be_tried_out(mei: Visitor) -> None:
+    mei.follow(mei.show_password())
+    statuses = [
+        mei.post(f"{SIGN_IN}/code", {"code": f"{guess:06d}"}, seen=f"{SIGN_IN}/code").status_code
+        for guess in range(8)
+    ]
+    assert statuses[-1] == 429
+    assert 303 not in statuses
+
+
+def test_ten_minutes_after_the_password_one_begins_again(mei: Visitor, clock: Clock) -> None:
+    mei.follow(mei.show_password())
+    clock.advance(sessions.PENDING_MS)
+    answer = mei.http.post(f"{SIGN_IN}/code", data={"csrf": csrf_of(mei.page(SIGN_IN)), "code": mei.code()})
+    assert answer.status_code == 401
+    assert "begin again" in answer.text
+
+
+def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours(mei: Visitor, clock: Clock) -> None:
+    mei.sign_in()
+    clock.advance(sessions.IDLE_MS - 1)
+    assert signs_in(mei)
+    clock.advance(sessions.IDLE_MS)
+    assert not signs_in(mei)
+    clock.advance(MINUTE_MS)
+    mei.sign_in()
+    for _ in range(sessions.LIFE_MS // (20 * MINUTE_MS) - 1):
+        clock.advance(20 * MINUTE_MS)
+        assert signs_in(mei)
+    clock.advance(20 * MINUTE_MS)
+    assert not signs_in(mei)
+
+
+def test_a_page_that_asks_by_itself_keeps_no_session_alive(people: People, clock: Clock) -> None:
+    visitor = people.seat("operator")
+    for _ in range(3):
+        clock.advance(sessions.IDLE_MS // 2)
+        visitor.get("/console/state")
+    assert not signs_in(visitor)
+
+
+def test_signing_out_ends_the_session_itself(mei: Visitor) -> None:
+    mei.sign_in()
+    token = mei.http.cookies[COOKIE]
+    assert mei.post("/console/sign-out").headers["location"] == SIGN_IN
+    mei.http.cookies.set(COOKIE, token, domain="127.0.0.1", path="/console")
+    assert not signs_in(mei)
+
+
+def test_a_form_of_another_browser_signs_nobody_in(mei: Visitor, people: People) -> None:
+    stranger = people.stranger()
+    theirs = csrf_of(stranger.page(SIGN_IN))
+    form = {"csrf": theirs, "name": mei.name, "password": PASSWORD}
+    assert mei.http.post(SIGN_IN, data=form).status_code == 403
+    mei.page(SIGN_IN)
+    assert mei.http.post(SIGN_IN, data=form).status_code == 403
+    cross = {"sec-fetch-site": "cross-site"}
+    assert mei.post(SIGN_IN, form, seen=SIGN_IN, headers=cross).status_code == 403
+
+
+def test_after_signing_in_one_comes_back_to_the_page_asked_for(mei: Visitor) -> None:
+    asked = "/console/sub-users?q=player-7&by=ext"
+    answer = mei.get(asked)
+    sign_in = answer.headers["location"]
+    back = re.findall(r'name="back" value="([^"]+)"', mei.page(sign_in))[0].replace("&amp;", "&")
+    assert back == asked
+    code = mei.follow(mei.show_password(back))
+    back = re.findall(r'name="back" value="([^"]+)"', code.text)[0].replace("&amp;", "&")
+    answer = mei.post(f"{SIGN_IN}/code", {"code": mei.code(), "back": back}, seen=f"{SIGN_IN}/code")
+    assert answer.headers["location"] == asked
+    assert mei.get(f"{SIGN_IN}?back=%2Fconsole%2Faudit").headers["location"] == "/console/audit"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://elsewhere.example",
+        "//elsewhere.example",
+        "/\\elsewhere.example",
+        "/console//elsewhere.example/..",
+        "/console/../wallet",
+        "/console/%2e%2e/wallet",
+        "/console/..%5c..%5cwallet",
+        "/consoles",
+        "/wallet",
+        "console",
+        "javascript:alert(1)",
+        "/console\n/x",
+        "/console/\x00",
+        "/console/sign-in",
+        "/console/sign-in/code",
+        "/console/" + "x" * 2000,
+        "",
+    ],
+)
+def test_nobody_is_sent_out_of_the_console(mei: Visitor, text: str) -> None:
+    assert read_back(text) == HOME
+    if "\x00" in text:
+        return
+    mei.follow(mei.show_password(text))
+    answer = mei.post(f"{SIGN_IN}/code", {"code": mei.code(), "back": text}, seen=f"{SIGN_IN}/code")
+    assert answer.headers["location"] == "/console"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/console", "/console?days=7", "/console/audit?actor=operator%3Amei", "/console/merchants/7/rates"],
+)
+def test_pages_of_the_console_can_be_come_back_to(text: str) -> None:
+    assert read_back(text) == text
+
+
+def test_signing_in_and_out_stands_in_the_audit_log(mei: Visitor, platform: Platform) -> None:
+    mei.sign_in()
+    mei.post("/console/sign-out")
+    rows = platform.rows(
+        "select action, subject from audit_entry where actor = %s order by audit_no", f"operator:{mei.name}"
+    )
+    subject = f"operator {mei.name}"
+    assert rows == [
+        ("operator.sign_in", subject),
+        ("operator.sign_in", subject),
+        ("operator.sign_out", subject),
+    ]
+
+
+def test_the_page_speaks_the_visitors_language(people: People) -> None:
+    chinese = people.stranger(**{"accept-language": "zh-CN"})
+    page = chinese.page(SIGN_IN)
+    assert 'lang="zh-CN"' in page
+    assert read_words()["Sign in to the console"] in page
+
+
+def test_why_a_password_is_refused_is_told_in_both_languages() -> None:
+    told = set()
+    for password in ("short", "x" * 300, "mei.lin and more words", "aaaaaaaaaaaa", "password1234"):
+        with pytest.raises(PasswordRefused) as refused:
+            passwords.check_password(password, "mei.lin")
+        told.add(str(refused.value))
+    assert told <= set(SENTENCES)
+    assert len(told) == 5
+    assert all(read_words()[sentence] != sentence for sentence in SENTENCES)
+
+
+def test_codes_are_those_of_rfc_6238() -> None:
+    # Appendix B, the last six of eight digits; the secret is the ASCII of 12345678901234567890.
+    secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+    assert totp.make_code(secret, 59 // 30) == "287082"
+    assert totp.make_code(secret, 20_000_000_000 // 30) == "353130"

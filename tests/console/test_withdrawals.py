@@ -1,0 +1,349 @@
+"""Withdrawals in the console: who says yes, what he is told before, and an order's life from end to end."""
+
+from dataclasses import dataclass
+
+import pytest
+from tests.console.conftest import People, Visitor, tell
+from tests.journeys.conftest import DAY_MS, Platform, Shop
+from tests.journeys.orders import ADDRESSES, withdrawal
+
+from merchant_wallet.book.commands import Approve, Fail, Settle, TakeUp
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.console.screening import Usual
+
+CREATE = "createMerchantWithdrawOrder"
+QUEUE = "/console/withdrawals"
+ALL = "/console/withdrawals/all"
+OTHER_ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
+
+
+@dataclass
+class Till:
+    """A merchant whose orders above 50 USDT wait for one person, and above 200 for two."""
+
+    platform: Platform
+    shop: Shop
+
+    def order(self, amount: str, chain: str = "ERC20", **fields: str) -> int:
+        """A new order's id."""
+        asked = {**withdrawal(self.shop.next_order(), amount, chain), **fields}
+        return int(self.shop.client.do(CREATE, **asked)["orderId"])
+
+    def status(self, order_id: int) -> int:
+        found = self.platform.rows(
+            "select status from withdrawal where merchant_id = %s and order_id = %s",
+            self.shop.merchant_id,
+            order_id,
+        )
+        return int(found[0][0])
+
+    def approvers(self, order_id: int) -> tuple[str | None, str | None]:
+        found = self.platform.rows(
+            "select first_approved_by, approved_by from withdrawal where merchant_id = %s and order_id = %s",
+            self.shop.merchant_id,
+            order_id,
+        )
+        return found[0][0], found[0][1]
+
+    def pay(self, order_id: int, tx_hash: str) -> None:
+        """The order goes to its end, as the payer has it go."""
+        for command in (Approve(order_id, "cli:ann"), TakeUp(order_id), Settle(order_id, tx_hash)):
+            assert isinstance(self.shop.ask_book(command), Withdrawal)
+
+
+@pytest.fixture
+def till(platform: Platform) -> Till:
+    shop = platform.open_merchant(
+        approval_limit="50", second_approval_limit="200", withdraw_fee_min="1", withdraw_fee_rate="0"
+    )
+    shop.fund("USDT", "5000")
+    return Till(platform, shop)
+
+
+def audit(platform: Platform, subject: str) -> list[tuple[str, str]]:
+    """Who did what to a subject, in order."""
+    return [
+        (actor, action)
+        for actor, action in platform.rows(
+            "select actor, action from audit_entry where subject = %s order by audit_no", subject
+        )
+    ]
+
+
+def decide(visitor: Visitor, what: str, *orders: int, **fields: str) -> str:
+    """The page that tells what became of the orders, without its markup."""
+    answer = visitor.post(
+        f"{QUEUE}/{what}", {"order": [str(one) for one in orders], "confirmed": "1", **fields}
+    )
+    assert answer.status_code == 200, tell(answer.text)
+    return tell(answer.text)
+
+
+def test_the_queue_names_what_waits_with_its_whole_address_and_leaves_the_rest_out(
+    till: Till, people: People
+) -> None:
+    waits, goes = till.order("60"), till.order("40")
+    page = people.seat("operator").page(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    assert f'value="{waits}"' in page
+    assert f"{QUEUE}/{goes}" not in page
+    assert ADDRESSES["ERC20"] in tell(page)
+
+
+def test_the_oldest_order_comes_first_and_the_next_page_goes_on_where_the_first_ended(
+    till: Till, people: People
+) -> None:
+    made = [till.order("60") for _ in range(22)]
+    operator = people.seat("operator")
+    first = operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    assert first.index(f'value="{made[0]}"') < first.index(f'value="{made[1]}"')
+    assert f'value="{made[20]}"' not in first
+    link = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = operator.page(link)
+    assert [f'value="{one}"' in second for one in made[18:]] == [False, False, True, True]
+
+
+def test_nothing_waits_says_so_and_where_the_limits_are_set(platform: Platform, people: People) -> None:
+    shop = platform.open_merchant()
+    assert "Nothing waits for approval" in people.seat("merchant", shop.merchant_id).page(QUEUE)
+
+
+def test_an_order_is_asked_about_once_more_before_it_is_approved(till: Till, people: People) -> None:
+    order, operator = till.order("60"), people.seat("operator")
+    asked = operator.post(f"{QUEUE}/approve", {"order": str(order)})
+    assert asked.status_code == 200
+    assert "Approve this order?" in tell(asked.text)
+    assert till.approvers(order) == (None, None)
+    assert "Approved: it is paid next." in decide(operator, "approve", order)
+    assert till.approvers(order) == (None, f"operator:{operator.name}")
+    assert audit(till.platform, f"order {order}") == [
+        (f"operator:{operator.name}", "withdrawal.approve.asked"),
+        (f"operator:{operator.name}", "withdrawal.approve"),
+    ]
+
+
+def test_a_large_order_takes_two_different_people(till: Till, people: People) -> None:
+    order, ann, ben = till.order("500"), people.seat("operator"), people.seat("owner")
+    assert "First of two approvals given" in decide(ann, "approve", order)
+    assert till.approvers(order) == (f"operator:{ann.name}", None)
+    page = ben.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    assert "1 of 2" in tell(page)
+    assert f"operator:{ann.name}" in tell(page)
+    assert "You have approved it already" in decide(ann, "approve", order)
+    assert till.approvers(order) == (f"operator:{ann.name}", None)
+    assert "You have approved it. Another person must, too." in tell(ann.page(f"{QUEUE}/{order}"))
+    assert "Approved: it is paid next." in decide(ben, "approve", order)
+    assert till.approvers(order) == (f"operator:{ann.name}", f"operator:{ben.name}")
+
+
+def test_one_name_at_two_doors_is_one_person(till: Till, people: People) -> None:
+    order, ann = till.order("500"), people.seat("operator")
+    till.shop.ask_book(Approve(order, f"cli:{ann.name.upper()}"))
+    assert "You have approved it already" in decide(ann, "approve", order)
+    assert till.approvers(order)[1] is None
+
+
+def test_of_several_orders_each_is_told_what_became_of_it(till: Till, people: People) -> None:
+    good, gone, operator = till.order("60"), till.order("70"), people.seat("operator")
+    decide(operator, "cancel", gone)
+    told = decide(operator, "approve", good, gone)
+    assert "1 of 2 went through" in told
+    assert "the order has moved on meanwhile" in told
+    assert (till.status(gone), till.approvers(good)[1]) == (4, f"operator:{operator.name}")
+    assert audit(till.platform, f"order {gone}")[-1] == (
+        f"operator:{operator.name}",
+        "withdrawal.approve.refused",
+    )
+
+
+def test_cancelled_money_is_back_at_the_merchant(till: Till, people: People) -> None:
+    order = till.order("60")
+    assert till.shop.balances()[0] == "4940"
+    assert "back in the merchant's balance" in decide(people.seat("operator"), "cancel", order)
+    assert till.shop.balances()[0] == "5000"
+
+
+def test_a_form_without_orders_and_a_form_that_names_none_change_nothing(till: Till, people: People) -> None:
+    operator = people.seat("operator")
+    told = operator.follow(operator.post(f"{QUEUE}/approve", {"confirmed": "1"}))
+    assert "Choose at least one order first." in tell(told.text)
+    assert operator.post(f"{QUEUE}/approve", {"order": "1; drop", "confirmed": "1"}).status_code == 400
+    assert operator.post(f"{QUEUE}/approve", {"order": "999999999999", "confirmed": "1"}).status_code == 404
+
+
+def test_a_merchants_user_gives_up_its_own_order_and_no_other(till: Till, people: People) -> None:
+    mine, user = till.order("60"), people.seat("merchant", till.shop.merchant_id)
+    other = till.platform.open_merchant(approval_limit="0")
+    other.fund("USDT", "100")
+    foreign = int(other.client.do(CREATE, **withdrawal("1", "60", "ERC20"))["orderId"])
+    assert (
+        user.post(f"{QUEUE}/cancel", {"order": [str(mine), str(foreign)], "confirmed": "1"}).status_code
+        == 404
+    )
+    assert till.status(mine) == 0
+    assert user.get(f"{QUEUE}/{foreign}").status_code == 404
+    assert user.get(f"{QUEUE}/{foreign}/state").status_code == 404
+    assert user.post(f"{QUEUE}/approve", {"order": str(mine), "confirmed": "1"}).status_code == 404
+    assert "went through" in decide(user, "cancel", mine)
+    assert till.status(mine) == 4
+
+
+def test_an_auditor_sees_the_queue_and_is_offered_nothing(till: Till, people: People) -> None:
+    order, auditor = till.order("60"), people.seat("auditor")
+    page = auditor.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    assert 'type="checkbox"' not in page
+    assert "data-opens" not in auditor.page(f"{QUEUE}/{order}").split('id="order-state"')[1]
+    for what in ("approve", "cancel"):
+        assert auditor.post(f"{QUEUE}/{what}", {"order": str(order), "confirmed": "1"}).status_code == 403
+    assert till.status(order) == 0
+
+
+def test_what_there_is_to_know_stands_beside_the_order(till: Till, people: People) -> None:
+    operator = people.seat("operator")
+    till.shop.user("player-7")
+    own = till.platform.rows(
+        "select evm_address from sub_user where merchant_id = %s", till.shop.merchant_id
+    )[0][0]
+    till.order("60", address="0x" + bytes(own).hex())
+    page = tell(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
+    assert "Wallet of sub-user player-7" in page
+    assert "Never paid before" in page
+    assert "orders to it today" not in page
+    for number in range(2):
+        till.pay(till.order("60", address=OTHER_ADDRESS), f"0x{number:064x}")
+    till.order("60", address=OTHER_ADDRESS)
+    page = tell(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
+    assert "Paid 2 times: 120.00 USDT" in page
+    assert "3 orders to it today" in page
+
+
+def test_an_address_that_other_merchants_paid_shows_to_the_platform_alone(till: Till, people: People) -> None:
+    address = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
+    other = till.platform.open_merchant(approval_limit="0", name="A Shop Nobody May Know")
+    other.fund("USDT", "100")
+    other.client.do(CREATE, **{**withdrawal("1", "60", "ERC20"), "address": address})
+    order = till.order("60", address=address)
+    assert "other merchants: 1" in tell(people.seat("operator").page(f"{QUEUE}/{order}"))
+    own = people.seat("merchant", till.shop.merchant_id)
+    for page in (own.page(f"{QUEUE}/{order}"), own.page(QUEUE), own.page(f"{ALL}?address={address}")):
+        assert "other merchants" not in tell(page)
+        assert "A Shop Nobody May Know" not in page
+
+
+def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, people: People) -> None:
+    tx_hash, order = "0x" + "ab" * 32, till.order("500")
+    ann, ben = people.seat("operator"), people.seat("owner")
+    decide(ann, "approve", order)
+    decide(ben, "approve", order)
+    till.shop.ask_book(TakeUp(order))
+    till.shop.ask_book(Settle(order, tx_hash))
+    page = ann.page(f"{QUEUE}/{order}")
+    told = tell(page)
+    places = [
+        told.index(text) for text in ("Created by the merchant", "Approved", "Taken up", "Paid: the transfer")
+    ]
+    assert places == sorted(places)
+    assert f"operator:{ann.name}, operator:{ben.name}" in told
+    assert f'data-copy="{tx_hash}"' in page
+    assert f"evt_{order}_2" in told
+    assert ["Withdrawal created" in told, "Withdrawal paid" in told] == [True, True]
+    assert "hold:USDT" in told
+    own = tell(people.seat("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
+    assert "Taken up" in own
+    assert f"operator:{ann.name}" not in own
+
+
+def test_the_live_part_answers_nothing_while_nothing_has_changed(till: Till, people: People) -> None:
+    order, operator = till.order("60"), people.seat("operator")
+    page = operator.page(f"{QUEUE}/{order}")
+    part = page.split('hx-get="')[1].split('"')[0]
+    assert operator.get(part).status_code == 204
+    till.shop.ask_book(Approve(order, "cli:ann"))
+    changed = operator.get(part)
+    assert changed.status_code == 200
+    assert "Payment on the chain" in changed.text
+
+
+def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: People) -> None:
+    order, operator = till.order("60"), people.seat("operator")
+    for command in (Approve(order, "cli:ann"), TakeUp(order), Fail(order, "the token refuses <b>it</b>")):
+        till.shop.ask_book(command)
+    page = operator.page(f"{QUEUE}/{order}")
+    assert "the token refuses &lt;b&gt;it&lt;/b&gt;" in page
+    told = operator.follow(operator.post(f"{QUEUE}/{order}/refund"))
+    assert "Refunded: the amount is back" in tell(told.text)
+    assert (till.status(order), till.shop.balances()[0]) == (6, "5000")
+
+
+def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, people: People) -> None:
+    order, operator = till.order("60"), people.seat("operator")
+    till.platform.rows(
+        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
+        " frozen_ms) values (%s, %s, 1, 'a worker', 0, 'the journal says another address', 5)",
+        till.shop.merchant_id,
+        order,
+    )
+    assert "the journal says another address" in operator.page(f"{QUEUE}/{order}")
+    user = people.seat("merchant", till.shop.merchant_id)
+    assert "another address" not in user.page(f"{QUEUE}/{order}")
+    assert "Thawed" in tell(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
+    assert audit(till.platform, f"order {order}") == [(f"operator:{operator.name}", "withdrawal.thaw")]
+    assert "nothing was changed" in tell(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
+
+
+def test_all_orders_are_filtered_sorted_and_paged_by_the_url(till: Till, people: People) -> None:
+    small, large = till.order("60"), till.order("90", chain="TRC20")
+    gone = till.order("70")
+    operator = people.seat("operator")
+    decide(operator, "cancel", gone)
+    own = f"merchant={till.shop.merchant_id}"
+
+    def listed(query: str) -> list[int]:
+        page = operator.page(f"{ALL}?{own}{query}")
+        found = [(page.find(f'href="{QUEUE}/{one}"'), one) for one in (small, large, gone)]
+        return [one for place, one in sorted(found) if place >= 0]
+
+    assert listed("") == [gone, large, small]
+    assert listed("&sort=-amount") == [large, gone, small]
+    assert listed("&status=4") == [gone]
+    assert listed("&chain=TRC20") == [large]
+    assert listed("&least=65") == [gone, large]
+    assert listed("&from=2000-01-01&to=2000-01-02") == []
+    assert listed("&id=2") == [large]
+    assert operator.get(f"{ALL}?after=nonsense").status_code == 404
+    moved = operator.get(f"{QUEUE}?status=4")
+    assert (moved.status_code, moved.headers["location"]) == (303, f"{ALL}?status=4")
+
+
+def test_hostile_texts_in_filters_and_ids_stay_texts(till: Till, people: People) -> None:
+    operator = people.seat("operator")
+    page = operator.page(f'{ALL}?address="><script>alert(1)</script>&merchant=%3Cb%3E&id=%00')
+    assert "<script>alert" not in page
+    assert operator.get(f"{QUEUE}/99999999999999999999999").status_code == 404
+
+
+def test_an_order_to_a_merchants_own_deposit_address_is_pointed_out(till: Till, people: People) -> None:
+    found = till.platform.rows(
+        "select address from merchant_address where merchant_id = %s and chain = 'ERC20'",
+        till.shop.merchant_id,
+    )
+    order = till.order("60", address="0x" + bytes(found[0][0]).hex())
+    assert "Our own deposit address" in tell(people.seat("operator").page(f"{QUEUE}/{order}"))
+
+
+def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: People) -> None:
+    day = till.platform.clock() // DAY_MS
+    till.platform.rows(
+        "insert into daily_figure (merchant_id, day, kind, currency, entries, amount, fee)"
+        " values (%s, %s, 'settle', 'USDT', 4, 39000000, 1000000)",
+        till.shop.merchant_id,
+        day - 1,
+    )
+    usual, large = till.order("60", address=OTHER_ADDRESS), till.order("490")
+    page = people.seat("operator")
+    assert "6 times the usual amount" in tell(page.page(f"{QUEUE}/{usual}"))
+    assert "49 times the usual amount" in tell(page.page(f"{QUEUE}/{large}"))
+
+
+@pytest.mark.parametrize(("orders", "units", "times"), [(2, 20, 0), (0, 0, 0), (3, 30, 6), (3, 0, 0)])
+def test_what_is_usual_takes_a_few_payouts_to_know(orders: int, units: int, times: int) -> None:
+    assert Usual(orders, units).times(60) == times
