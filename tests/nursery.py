@@ -38,7 +38,12 @@ class Child:
         self._news = minder.makefile("rb")
         self._minder = minder
         self._ended = False
-        self.pid = int(self._news.readline())
+        try:
+            self.pid = int(self._news.readline())
+        except BaseException:
+            self._news.close()
+            minder.close()
+            raise
 
     def await_news(self) -> int | str:
         """Wait for what becomes of it: `STOPPED`, or how it ended, as a return code."""
@@ -54,10 +59,12 @@ class Child:
 
     def end(self) -> None:
         """Kill it if it still lives, and let go of it."""
-        if not self._ended:
-            os.kill(self.pid, signal.SIGKILL)
-        self._news.close()
-        self._minder.close()
+        try:
+            if not self._ended:
+                os.kill(self.pid, signal.SIGKILL)
+        finally:
+            self._news.close()
+            self._minder.close()
 
 
 def bear(program: str, *arguments: str) -> Child:

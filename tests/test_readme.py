@@ -9,6 +9,8 @@ from merchant_wallet.routes import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PICTURES = re.findall(r'<img src="([^"]+)" alt="([^"]+)"', README)
+MAX_PICTURE_BYTES = 150_000
 LINKS = sorted(set(re.findall(r"\]\(([^)#]+)[^)]*\)", README)))
 
 
@@ -33,3 +35,9 @@ def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
 def test_the_table_of_operations_names_each_of_them_once() -> None:
     named = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
     assert sorted(named) == sorted(operation.name for operation in OPERATIONS)
+
+
+def test_every_picture_is_there_and_light_and_says_what_it_shows() -> None:
+    assert README.count("<img ") == len(PICTURES) > 0
+    for source, _ in PICTURES:
+        assert 0 < (ROOT / source).stat().st_size <= MAX_PICTURE_BYTES, source

@@ -13,8 +13,11 @@ from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_e
 from merchant_wallet.cli.program import app as command_line
 from merchant_wallet.codes import CODES
 from merchant_wallet.config import describe_settings
+from merchant_wallet.console.frame import Page
+from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
 from merchant_wallet.metric_table import COUNTERS, METRICS
+from merchant_wallet.operators.roles import RIGHTS, Right, Role
 from merchant_wallet.signing import CALLBACK_PATH, HMAC, MD5, md5_string_to_sign, sign, string_to_sign
 
 PROGRAM: Final = "merchant-wallet"
@@ -34,6 +37,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "sandbox addresses": _show_sandbox_addresses(),
         "settings": _show_settings(),
         "merchant settings": _show_merchant_settings(story.fresh_settings),
+        "roles": _show_roles(),
         "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
         "metrics": _show_metrics(),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
@@ -123,6 +127,19 @@ def _show_merchant_settings(fresh: dict[str, str]) -> str:
         for name, setting in SETTINGS.items()
     ]
     return _table(("Setting", "When new", "Value"), rows)
+
+
+def _show_roles() -> str:
+    """Who may what, as far as a page of the console asks for it."""
+    asked = {page.right for page in list_pages() if isinstance(page, Page)}
+    rows = [(right.value, *(_tell_right(role, right) for role in Role)) for right in Right if right in asked]
+    return _table(("To", *(role.value for role in Role)), rows)
+
+
+def _tell_right(role: Role, right: Right) -> str:
+    if right not in RIGHTS[role]:
+        return ""
+    return "its own book" if role is Role.MERCHANT else "yes"
 
 
 def _show_metrics() -> str:

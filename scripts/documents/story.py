@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from merchant_wallet import db
-from merchant_wallet.app import WALLET_LINK_KEY, Base, Web, make_base, make_writer, open_web
+from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.content import Letter
@@ -31,7 +31,7 @@ from merchant_wallet.merchants.keys import APP, CALLBACK
 from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.settings import Settings
 from merchant_wallet.signing import HMAC, sign, string_to_sign
-from merchant_wallet.subusers.wallets import make_link_token
+from merchant_wallet.subusers.wallets import LINK_KEY, make_link_token
 from merchant_wallet.upkeep import ensure_nonce_partitions
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
@@ -194,7 +194,7 @@ async def _go_wrong(shop: Shop) -> list[Example]:
 @asynccontextmanager
 async def _open(base: Base, clock: Clock) -> AsyncIterator[Web]:
     """The web side, with links that the story's clock dates."""
-    link_key = base.keyring.derive(WALLET_LINK_KEY)
+    link_key = base.keyring.derive(LINK_KEY)
 
     def make_link(merchant_id: int, user_id: int) -> str:
         return f"{PUBLIC_URL}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from starlette.types import ASGIApp
 
-from merchant_wallet import db
+from merchant_wallet import console, db, wallet_page
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
@@ -29,12 +29,17 @@ from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.metrics import Metrics
 from merchant_wallet.metrics_page import make_route
 from merchant_wallet.operation import Terms
+from merchant_wallet.pages import static, visitor
+from merchant_wallet.pages.answers import Answers
+from merchant_wallet.pages.connections import Connections
+from merchant_wallet.pages.face import Face
+from merchant_wallet.pages.ground import Ground
+from merchant_wallet.pages.templates import Templates
+from merchant_wallet.refusals.notebook import Notebook
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
-from merchant_wallet.subusers.wallets import make_link_token
+from merchant_wallet.subusers.wallets import LINK_KEY, make_link_token
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
-
-WALLET_LINK_KEY = "wallet link"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Base:
     @property
     def checkpoint_dir(self) -> Path:
         """Where signed checkpoints are kept, outside the database."""
-        return self.settings.checkpoint_dir or self.settings.data / "checkpoints"
+        return self.settings.checkpoint_folder
 
 
 def require_supported(settings: Settings) -> None:
@@ -133,13 +138,15 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
     )
 
 
-def make_terms(base: Base, public_url: str, forbidden: Container[bytes]) -> Terms:
+def make_terms(
+    base: Base, public_url: str, forbidden: Container[bytes], clock: Callable[[], int] = now_ms
+) -> Terms:
     """What operations need to know of the platform's settings."""
     settings = base.settings
-    link_key = base.keyring.derive(WALLET_LINK_KEY)
+    link_key = base.keyring.derive(LINK_KEY)
 
     def make_link(merchant_id: int, user_id: int) -> str:
-        return f"{public_url}/w/{make_link_token(link_key, merchant_id, user_id, now_ms())}"
+        return f"{public_url}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"
 
     return Terms(
         sandbox=settings.sandbox,
@@ -197,13 +204,17 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             monotonic=time.monotonic,
             clock=clock,
         )
+        notebook = Notebook(partial(db.connect, base.url), clock=clock)
+        notebook.start()
+        stack.push_async_callback(notebook.stop)
         joints = Joints(
             gate=gate,
             directory=directory,
             writer=writer,
-            terms=make_terms(base, public_url, await _follow_hot_wallets(base, stack)),
+            terms=make_terms(base, public_url, await _follow_hot_wallets(base, stack), clock),
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
+            notebook=notebook,
         )
         metrics = Metrics(
             partial(db.connect, base.url),
@@ -216,4 +227,33 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(metrics.close)
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(joints)
-        yield Web(endpoints, build_routes(endpoints, joints, [page]), joints)
+        ground = await _lay_ground(base, public_url, joints, clock, stack)
+        look = Face(ground, (visitor.PATH,), "/", [visitor.make_route(ground.answers)])
+        faces = [wallet_page.build_face(ground), console.build_face(ground), look]
+        for face in faces:
+            stack.push_async_callback(face.close)
+        further = [page, static.make_route()]
+        yield Web(endpoints, build_routes(endpoints, joints, further, faces), joints)
+
+
+async def _lay_ground(
+    base: Base, public_url: str, joints: Joints, clock: Callable[[], int], stack: AsyncExitStack
+) -> Ground:
+    """What the pages stand on."""
+    connections = Connections(base.url)
+    stack.push_async_callback(connections.close)
+    return Ground(
+        settings=base.settings,
+        public_url=public_url,
+        database_url=base.url,
+        keyring=base.keyring,
+        connections=connections,
+        answers=Answers(Templates(), secure=public_url.startswith("https://")),
+        writer=joints.writer,
+        clock=clock,
+        is_ending=lambda: joints.counter.draining,
+        request_ids=joints.request_ids,
+        access_log=joints.access_log,
+        trusted_proxies=joints.trusted_proxies,
+        chains=list_chains(base.settings),
+    )

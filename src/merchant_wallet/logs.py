@@ -77,6 +77,11 @@ def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlo
     return event
 
 
+def hide_link(path: str) -> str:
+    """A path for the log: what stands behind `/w/` opens a wallet."""
+    return "/w/\u2026" if path.startswith("/w/") else path
+
+
 class RequestIds:
     """Ids for requests: unique for this start of this process, in order."""
 
@@ -114,7 +119,7 @@ class AccessLog:
 
     def write_foreign(self, request_id: str, path: str, code: int, source: str) -> None:
         """Note a request for no operation. Any text may stand in its path; the line is JSON made by hand."""
-        self.write(request_id, msgspec.json.encode(path).decode()[1:-1], code, "", source, 0.0)
+        self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, 0.0)
 
     async def stop(self) -> None:
         """Write what has gathered and end."""

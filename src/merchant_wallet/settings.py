@@ -372,3 +372,8 @@ class Settings:
         "a whole number from 1 to 1000",
         "How many sweeps may be under way on one chain.",
     )
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Where signed checkpoints are kept, outside the database."""
+        return self.checkpoint_dir or self.data / "checkpoints"

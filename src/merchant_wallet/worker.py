@@ -15,8 +15,13 @@ from psycopg import AsyncConnection
 
 from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
-from merchant_wallet.book.checkpoints import write_checkpoints
+from merchant_wallet.approvals import proposals
+from merchant_wallet.audit.checkpoints import write_checkpoint
+from merchant_wallet.book.checkpoints import CHECKPOINT_KEY, write_checkpoints
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.writer import Fault, Unavailable, Writer
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
 from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
 from merchant_wallet.callbacks.sender import Sender
@@ -29,14 +34,17 @@ from merchant_wallet.custodians import Custodians
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
+from merchant_wallet.desk import rollup
 from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
 from merchant_wallet.metrics import Metrics
 from merchant_wallet.metrics_page import PageServer, make_route
 from merchant_wallet.nodes import open_chain_readers
+from merchant_wallet.operators.attempts import drop_forgotten
 from merchant_wallet.paying import open_paying
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.settings import Settings
+from merchant_wallet.subusers.sessions import drop_expired
 from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.workers import Connect, Line, run_workers
@@ -47,7 +55,6 @@ WRITER_CONNECTIONS = 4
 SANDBOX_WATCH_S = 0.25
 ID_MARGIN = 1 << 24
 """A book gets its next range of ids while it still has this many left."""
-CHECKPOINT_KEY = "checkpoint"
 
 
 def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | None = None) -> int:
@@ -74,7 +81,8 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     chain_line = Line(connect)
     paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
-    upkeep = Upkeep(connect, make_duties(base))
+    upkeep = Upkeep(connect, make_duties(base, writer))
+    figures = Upkeep(connect, {"figures": rollup.advance_all})
     messenger = make_messenger(base, connect)
     creditor = Creditor(connect, writer)
     watchers = make_watchers(base, connect, chain_line)
@@ -83,6 +91,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     # The sandbox's chains cost nothing to ask.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
     watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
+    watching.append(partial(figures.run, interval_s=rollup.INTERVAL_S))
     if settings.reconcile_interval_s:
         watching.append(partial(reconciler.run, interval_s=settings.reconcile_interval_s))
     metrics = Metrics(
@@ -115,6 +124,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await page.stop()
         await metrics.close()
         await upkeep.close()
+        await figures.close()
         await chain_line.close()
 
 
@@ -154,16 +164,34 @@ def make_messenger(base: Base, connect: Connect) -> Messenger:
     return Messenger(connect, base.keyring, Sender(guard, httpx.create_ssl_context()))
 
 
-def make_duties(base: Base) -> dict[str, Duty]:
+def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
     """What is done once a minute."""
     key = base.keyring.derive(CHECKPOINT_KEY)
 
     async def checkpoint(connection: AsyncConnection, at_ms: int) -> None:
         await write_checkpoints(connection, key, base.checkpoint_dir, at_ms)
+        await write_checkpoint(connection, key, base.checkpoint_dir, at_ms)
+
+    async def ask(merchant_id: int, command: Command) -> Outcome:
+        return await writer.submit(merchant_id, Submission(command))
+
+    async def finish_proposals(connection: AsyncConnection, at_ms: int) -> None:
+        failures: list[Exception] = []
+        for proposal in await proposals.list_unfinished(connection, now_ms=at_ms):
+            try:
+                await proposals.carry_out(connection, ask, proposal.proposal_no)
+            except (Unavailable, Fault) as failure:
+                # One book that can't be asked keeps no other's waiting.
+                failures.append(failure)
+        if failures:
+            raise ExceptionGroup("proposals not finished", failures)
 
     return {
         "nonces": nonce_duty(base.settings.timestamp_tolerance_s),
         "id ranges": range_duty(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
         "checkpoints": checkpoint,
         "deposit addresses": give_missing_addresses,
+        "wallet sessions": drop_expired,
+        "proposals": finish_proposals,
+        "failed sign-ins": drop_forgotten,
     }

@@ -6,6 +6,8 @@ from scripts.documents.pages import PAGES, list_blocks, renew
 
 from merchant_wallet.codes import CODES
 from merchant_wallet.config import describe_settings
+from merchant_wallet.console.frame import Page
+from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS
 
 STALE = "the generated parts are out of date: run `make docs`"
@@ -39,6 +41,15 @@ def test_every_code_and_every_setting_has_its_row(blocks: dict[str, str]) -> Non
     listed = re.findall(r"^\| `(WALLET_[A-Z0-9_]+)` \|", blocks["settings"], re.M)
     assert listed == [name for name, _, _ in describe_settings()]
     assert re.findall(r"^\| `([a-z-]+)` \|", blocks["merchant settings"], re.M) == list(SETTINGS)
+
+
+def test_the_table_of_roles_has_what_pages_ask_for_and_nothing_else(blocks: dict[str, str]) -> None:
+    rights = [page.right for page in list_pages() if isinstance(page, Page)]
+    asked = {right.value for right in rights if right is not None}
+    rows = dict(re.findall(r"^\| ([a-z][a-z -]+) \| (.*) \|$", blocks["roles"], re.M))
+    assert set(rows) == asked
+    assert rows["read"] == "yes | yes | yes | its own book"
+    assert rows["manage operators"] == "yes |  |  | "
 
 
 def test_the_story_makes_the_published_vector(blocks: dict[str, str]) -> None:

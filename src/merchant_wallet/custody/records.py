@@ -21,6 +21,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 HOT: Final = "hot"
 DEPOSIT: Final = "deposit"
+MAX_RESULT_NO: Final = 2**63 - 1
 MARGIN_MS: Final = 3_600_000
 """Deposits are looked through from so long before the last search on: clocks differ, commits come late."""
 
@@ -33,6 +34,16 @@ class Scanned(msgspec.Struct, frozen=True):
 
     block_number: int
     moved_ms: int
+
+
+class ResultShown(msgspec.Struct, frozen=True):
+    """One comparison: its number, when it was made, its document; `cause` is why it could not be made."""
+
+    result_no: int
+    at_ms: int
+    is_sound: bool
+    cause: str | None
+    explanation: dict[str, Any]
 
 
 class Addresses(msgspec.Struct, frozen=True):
@@ -256,6 +267,15 @@ async def list_results(
     """The last comparisons of a chain, the newest first: when, and what they said."""
     rows = await _rows(connection, "list_results", chain=chain, limit=limit)
     return [(at_ms, explanation) for _, at_ms, _, explanation in rows]
+
+
+async def page_results(
+    connection: AsyncConnection, chain: str, *, before_no: int | None = None, limit: int
+) -> list[ResultShown]:
+    """A chain's comparisons before a number, the newest first."""
+    before = MAX_RESULT_NO if before_no is None else before_no
+    rows = await _rows(connection, "page_results", chain=chain, before_no=before, limit=limit)
+    return [ResultShown(*row) for row in rows]
 
 
 def _names(chain: str, movements: Sequence[Movement]) -> dict[str, Any]:

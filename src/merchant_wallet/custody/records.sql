@@ -152,3 +152,8 @@ select chain, movement_no, direction, amount::bigint, tx_hash, reason, actor, re
 -- The last comparisons of a chain, the newest first.
 select chain, at_ms, is_sound, explanation from reconciliation
  where chain = %(chain)s::text order by reconciliation_no desc limit %(limit)s::int;
+
+-- name: page_results
+-- A chain's comparisons before one of them, the newest first.
+select reconciliation_no, at_ms, is_sound, cause, explanation from reconciliation
+ where chain = %(chain)s::text and reconciliation_no < %(before_no)s::bigint order by reconciliation_no desc limit %(limit)s::int;

@@ -13,7 +13,7 @@ from merchant_wallet.demo.client import Client
 from merchant_wallet.demo.devnet import Devnet
 from merchant_wallet.demo.mailbox import Mailbox
 from merchant_wallet.demo.stage import Stage
-from merchant_wallet.demo.story import SHOP, Day, check_book, open_account
+from merchant_wallet.demo.story import ALICE, SHOP, Day, check_book, open_account
 
 INTERRUPTED = 130
 """What a shell gives for a program that Ctrl-C ended before it was done."""
@@ -96,8 +96,31 @@ def _start(stage: Stage, backstage: Backstage, port: int, *options: str) -> str:
 
 
 def _invite(stage: Stage, backstage: Backstage, client: Client) -> None:
-    program = shlex.quote(os.path.relpath(backstage.program))
     stage.chapter("Your turn")
+    _show_pages(stage, backstage, client)
+    _show_commands(stage, backstage, client)
+    stage.gap()
+    stage.say("Serving until Ctrl-C.", "bold")
+
+
+def _show_pages(stage: Stage, backstage: Backstage, client: Client) -> None:
+    """What a browser opens: the console, and Alice's wallet by a fresh link."""
+    with Client(client.base_url, client.app_key, client.secret) as asking:
+        answer = asking.send(asking.prepare("getMerchantCustomer", extUserId=ALICE))
+    stage.say("In a browser:")
+    stage.lines(
+        [
+            f"console      {backstage.sign_in['console']}",
+            f"             as {backstage.sign_in['operator']}, password {backstage.sign_in['password']}",
+            f"a wallet     {answer.data['url']}",
+            "             (the link opens Alice's wallet for 15 minutes)",
+        ]
+    )
+    stage.gap()
+
+
+def _show_commands(stage: Stage, backstage: Backstage, client: Client) -> None:
+    program = shlex.quote(os.path.relpath(backstage.program))
     stage.lines(
         [
             f"base URL     {client.base_url}",
@@ -132,8 +155,6 @@ def _invite(stage: Stage, backstage: Backstage, client: Client) -> None:
             f"{program} --help",
         ]
     )
-    stage.gap()
-    stage.say("Serving until Ctrl-C.", "bold")
 
 
 if __name__ == "__main__":

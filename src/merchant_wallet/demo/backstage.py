@@ -29,6 +29,8 @@ STOP_TIMEOUT_S: Final = 60.0
 CONFIRM_MS: Final = 2500
 """Long enough for a reader, and a slow machine, to see a withdrawal on its way."""
 READY_PREFIX: Final = "ready: "
+SIGN_IN: Final = ("operator", "password", "console")
+"""What `up` says, once, about how to sign in to the console."""
 LOG_LINES_SHOWN: Final = 12
 
 
@@ -66,6 +68,7 @@ class Backstage:
         self.data.chmod(0o711)
         self.log = self.data / "up.log"
         self.settings: dict[str, str] = {}
+        self.sign_in: dict[str, str] = {}
         self._up: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._heard: queue.Queue[str | None] = queue.Queue()
@@ -164,7 +167,10 @@ class Backstage:
                 raise Failure(f"the service did not start.{self._last_lines()}")
             if line.startswith(READY_PREFIX):
                 return line.removeprefix(READY_PREFIX)
-            if line:
+            name, _, said = line.partition(": ")
+            if name in SIGN_IN:
+                self.sign_in[name] = said
+            elif line:
                 progress(line)
 
     def _last_lines(self) -> str:

@@ -5,6 +5,7 @@ Rules: nothing here writes or locks. Lists are pages by key, newest first. A dep
 `dust` (final, but too little until more comes) or `credited`.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,6 +93,26 @@ async def list_deposits(
     }
     query = "page_deposits" if user_id is None else "page_wallet_deposits"
     return await _read(connection, query, values)
+
+
+async def list_uncredited(
+    connection: AsyncConnection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
+) -> dict[tuple[int, int], list[DepositShown]]:
+    """What is not credited among the newest `limit` deposits of each wallet, by merchant's and user's id.
+
+    One question, however many wallets; those without any such deposit lack.
+    """
+    wanted = sorted(set(wallets))
+    values = {
+        "merchant_ids": [merchant_id for merchant_id, _ in wanted],
+        "user_ids": [user_id for _, user_id in wanted],
+        "limit": limit,
+    }
+    found: dict[tuple[int, int], list[DepositShown]] = {}
+    for shown in await _read(connection, "page_deposits_of_wallets", values):
+        assert shown.user_id is not None
+        found.setdefault((shown.merchant_id, shown.user_id), []).append(shown)
+    return found
 
 
 async def list_open_deposits(

@@ -34,6 +34,23 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status,
  order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc
  limit %(limit)s::int;
 
+-- name: page_deposits_of_wallets
+-- The newest deposits of many wallets, a few of each, in one question for all the pages that show them.
+select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address, d.user_id, s.ext_user_id,
+       d.amount, d.seen_ms, d.final_ms, d.cause,
+       case when d.status <> 'undone' then greatest(0, k.head_number - d.block_number + 1) end,
+       null::bigint, null::text, null::bigint, null::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(user_ids)s::bigint[]) w (merchant_id, user_id)
+ cross join lateral (
+       select * from deposit x
+        where x.merchant_id = w.merchant_id and x.user_id = w.user_id
+        order by x.seen_ms desc, x.chain desc, x.tx_hash desc, x.log_index desc
+        limit %(limit)s::int) d
+  join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
+  left join chain_cursor k on k.chain = d.chain
+ where d.status <> 'credited'
+ order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+
 -- name: page_open_deposits
 -- The deposits of all merchants that are not credited yet, in one standing.
 select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address, d.user_id, s.ext_user_id,

@@ -25,6 +25,7 @@ USDT_TO_KFB: Final = "USDT:KFB"
 KFB_TO_USDT: Final = "KFB:USDT"
 DIRECTIONS: Final = (USDT_TO_KFB, KFB_TO_USDT)
 PLATFORM: Final = 0
+HIGHEST_NO: Final = 2**63 - 1
 ONE: Final = RATE_SCALE**2
 """The largest product of the two directions."""
 
@@ -45,6 +46,18 @@ class RateLine(msgspec.Struct, frozen=True):
     paused: bool = False
     set_ms: int | None = None
     max_age_ms: int | None = None
+
+
+class RateChange(msgspec.Struct, frozen=True):
+    """One change, by its number: what a direction of a scope was from `set_ms` on."""
+
+    change_no: int
+    merchant_id: int
+    direction: str
+    rate_e8: int | None
+    paused: bool
+    max_age_ms: int | None
+    set_ms: int
 
 
 class EffectiveRate(NamedTuple):
@@ -124,6 +137,16 @@ async def pause(
 async def list_rates(conn: Connection) -> list[RateLine]:
     """Every line that holds a rate or a pause, the platform's first."""
     return [line for line in await _read(conn, None) if line.rate_e8 is not None or line.paused]
+
+
+async def list_history(
+    conn: Connection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int
+) -> list[RateChange]:
+    """What was changed before a change's number, the newest first, of one scope or (None) of all."""
+    before = HIGHEST_NO if before_no is None else before_no
+    values = {"merchant_id": merchant_id, "before_no": before, "limit": limit}
+    cursor = await conn.execute(QUERIES["list_history"].text, values)
+    return [RateChange(*row) for row in await cursor.fetchall()]
 
 
 async def read_effective(conn: Connection, merchant_id: int) -> dict[str, EffectiveRate]:

@@ -39,3 +39,11 @@ on conflict (merchant_id) do update
 insert into rate_history (merchant_id, direction, rate_e8, paused, max_age_ms, set_ms)
 values (%(merchant_id)s::bigint, %(direction)s::text, %(rate_e8)s::bigint, %(paused)s::boolean,
         %(max_age_ms)s::bigint, %(at_ms)s::bigint);
+
+-- name: list_history
+-- What was changed before a change, the newest first, of one scope or of all.
+select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set_ms
+  from rate_history
+ where rate_history_id < %(before_no)s::bigint
+   and (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
+ order by rate_history_id desc limit %(limit)s::int;
