@@ -73,15 +73,16 @@ def test_request_lines_go_on_after_a_write_that_failed() -> None:
     assert "req_2" in disk.getvalue()
 
 
-def test_the_token_of_a_link_to_a_wallet_is_in_no_line_whoever_notes_the_request() -> None:
+@pytest.mark.parametrize("path", ["/w/the-token", "//w/the-token", "/pay/w/the-token", "/w/w/the-token"])
+def test_the_token_of_a_link_to_a_wallet_is_in_no_line_whoever_notes_the_request(path: str) -> None:
     stream = io.StringIO()
 
     async def note() -> None:
         access_log = logs.AccessLog(stream, enabled=True)
         access_log.start()
-        access_log.write_foreign("req_1", "/w/the-token", 40400, "10.0.0.1")
+        access_log.write_foreign("req_1", path, 40400, "10.0.0.1")
         await access_log.stop()
 
     asyncio.run(note())
     assert "the-token" not in stream.getvalue()
-    assert '"path":"/w/' in stream.getvalue()
+    assert "/w/" in stream.getvalue()

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -227,27 +227,33 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(metrics.close)
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(joints)
-        ground = await _lay_ground(base, public_url, joints, clock, stack)
-        look = Face(ground, (visitor.PATH,), "/", [visitor.make_route(ground.answers)])
-        faces = [wallet_page.build_face(ground), console.build_face(ground), look]
+        ground = _lay_ground(base, public_url, joints, clock, stack)
+        look = Face(ground, (visitor.PATH,), "", [visitor.make_route(ground.answers)])
+        # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
+        consoles = replace(ground, connections=_lend_connections(base, stack))
+        faces = [wallet_page.build_face(ground), console.build_face(consoles), look]
         for face in faces:
             stack.push_async_callback(face.close)
         further = [page, static.make_route()]
         yield Web(endpoints, build_routes(endpoints, joints, further, faces), joints)
 
 
-async def _lay_ground(
+def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
+    connections = Connections(base.url)
+    stack.push_async_callback(connections.close)
+    return connections
+
+
+def _lay_ground(
     base: Base, public_url: str, joints: Joints, clock: Callable[[], int], stack: AsyncExitStack
 ) -> Ground:
     """What the pages stand on."""
-    connections = Connections(base.url)
-    stack.push_async_callback(connections.close)
     return Ground(
         settings=base.settings,
         public_url=public_url,
         database_url=base.url,
         keyring=base.keyring,
-        connections=connections,
+        connections=_lend_connections(base, stack),
         answers=Answers(Templates(), secure=public_url.startswith("https://")),
         writer=joints.writer,
         clock=clock,

@@ -79,7 +79,8 @@ def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlo
 
 def hide_link(path: str) -> str:
     """A path for the log: what stands behind `/w/` opens a wallet."""
-    return "/w/\u2026" if path.startswith("/w/") else path
+    head, found, _ = path.partition("/w/")
+    return f"{head}/w/\u2026" if found else path
 
 
 class RequestIds:

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
 from merchant_wallet.approvals import proposals
+from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpoints import write_checkpoint
 from merchant_wallet.book.checkpoints import CHECKPOINT_KEY, write_checkpoints
 from merchant_wallet.book.commands import Command, Submission
@@ -179,10 +180,22 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
         failures: list[Exception] = []
         for proposal in await proposals.list_unfinished(connection, now_ms=at_ms):
             try:
-                await proposals.carry_out(connection, ask, proposal.proposal_no)
+                done = await proposals.carry_out(connection, ask, proposal.proposal_no)
             except (Unavailable, Fault) as failure:
                 # One book that can't be asked keeps no other's waiting.
                 failures.append(failure)
+                continue
+            # Whoever accepted it died, or gave up, before the log had the outcome.
+            await audit.append(
+                connection,
+                actor="worker",
+                action="adjustment.carry_out",
+                subject=f"proposal {done.proposal_no}",
+                merchant_id=done.merchant_id,
+                after={"state": done.state, "entryId": done.entry_id, "outcome": done.outcome},
+                source="worker",
+                at_ms=at_ms,
+            )
         if failures:
             raise ExceptionGroup("proposals not finished", failures)
 

@@ -16,6 +16,7 @@ from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop,
 from merchant_wallet.app import Base
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.proposals import Proposal, ProposalRefused
+from merchant_wallet.audit import records as audit
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
 from merchant_wallet.book.rules.operators import SAME_PERSON
@@ -234,6 +235,13 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
         done = await proposals.show(desk.conn, no)
         assert done is not None
         assert [done.entry_id] == await desk.entries()
+        (told,) = await audit.list_entries(desk.conn)
+        assert (told.actor, told.action, told.subject) == (
+            "worker",
+            "adjustment.carry_out",
+            f"proposal {no}",
+        )
+        assert told.after == {"state": "accepted", "entryId": done.entry_id, "outcome": None}
 
     on_desk(database_url, story)
 

@@ -30,7 +30,7 @@ def entries(platform: Platform, action: str) -> list[tuple[Any, ...]]:
 
 def marks_of(page: str) -> str:
     """What a form bears of the settings that it shows."""
-    return re.findall(r'name="marks" value="([^"]*)"', page)[0]
+    return str(re.findall(r'name="marks" value="([^"]*)"', page)[0])
 
 
 def fees_form(visitor: Visitor, shop: Shop, **typed: str) -> dict[str, str]:
@@ -153,6 +153,15 @@ def test_a_suspended_merchant_is_refused_until_it_is_resumed(
     shop.client.do("getMerchantBalance")
     assert entries(platform, "merchant.suspend")[-1][3:] == ({"status": "active"}, {"status": "suspended"})
     assert entries(platform, "merchant.resume")[-1][3:] == ({"status": "suspended"}, {"status": "active"})
+
+
+@pytest.mark.parametrize("form", [{}, {"status": ""}, {"status": "on"}])
+def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: dict[str, str]) -> None:
+    operator = people.seat("operator")
+    operator.post(url_of(shop, "/status"), {"status": "suspended"})
+    assert operator.post(url_of(shop, "/status"), form).status_code == 400
+    assert "Suspended" in tell(operator.page(url_of(shop)))
+    operator.post(url_of(shop, "/status"), {"status": "active"})
 
 
 def test_fees_are_set_beside_the_preview(platform: Platform, people: People, shop: Shop) -> None:

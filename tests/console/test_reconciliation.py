@@ -59,9 +59,13 @@ def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
             conn, "ERC20", None, document, is_sound=False, cause="no node answers", now_ms=4000
         )
     )
-    told = tell(people.seat("operator").page(RECONCILIATION))
+    operator = people.seat("operator")
+    told = tell(operator.page(RECONCILIATION))
     assert "no node answers" in told
     assert "Books match the chain" in told
+    overview = tell(operator.page("/console"))
+    assert "could not be made" in overview
+    assert "Difference" not in overview, "nobody has seen one"
 
 
 def test_history_goes_on_by_key(platform: Platform, people: People) -> None:

@@ -108,7 +108,9 @@ def scene(platform: Platform, people: People) -> Scene:
     """What the routes name."""
     found = Scene(platform, people)
     # An entry of the audit log, whatever it says.
-    answer = people.seat("operator").post(f"/console/merchants/{found.shop.merchant_id}/status", {})
+    answer = people.seat("operator").post(
+        f"/console/merchants/{found.shop.merchant_id}/status", {"status": "active"}
+    )
     assert answer.status_code == 303
     return found
 

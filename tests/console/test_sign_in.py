@@ -1,11 +1,13 @@
 """Signing in to the console, and what does not get one in."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, People, Visitor, csrf_of, secret_of, tell
 from tests.journeys.conftest import Clock, Platform
 
+from merchant_wallet import db
 from merchant_wallet.console.back import HOME, read_back
 from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.console.passwords import SENTENCES
@@ -39,6 +41,16 @@ def signs_in(visitor: Visitor) -> bool:
     return visitor.get("/console").status_code == 200
 
 
+def test_a_key_that_somebody_saw_who_came_before_is_not_the_one_that_counts(people: People) -> None:
+    newcomer, thief = people.newcomer(), people.stranger()
+    thief.operator = newcomer.operator
+    seen = secret_of(thief.follow(thief.show_password()).text)
+    assert newcomer.enrol().status_code == 200
+    assert newcomer.secret != seen
+    late = thief.get(f"{SIGN_IN}/enrol")
+    assert (late.status_code, "data-secret" in late.text) == (401, False)
+
+
 def test_the_first_sign_in_sets_up_the_second_factor_and_shows_recovery_codes_once(people: People) -> None:
     newcomer = people.newcomer()
     page = newcomer.follow(newcomer.show_password())
@@ -70,6 +82,29 @@ def test_the_key_stays_the_same_while_the_page_is_loaded_again(people: People) -
     again = newcomer.page(f"{SIGN_IN}/enrol")
     secrets = {re.findall(r"data-secret>([A-Z2-7]{32})<", page)[0] for page in (first, again)}
     assert len(secrets) == 1
+
+
+def test_whoever_sets_up_what_another_browser_has_just_set_up_begins_again(
+    people: People, platform: Platform
+) -> None:
+    newcomer = people.newcomer()
+    newcomer.secret = secret_of(newcomer.follow(newcomer.show_password()).text)
+    form = {"csrf": csrf_of(newcomer.page(f"{SIGN_IN}/enrol")), "code": newcomer.code()}
+    assert newcomer.operator is not None
+    mine = "where operator_id = %s"
+    with db.connect_sync(platform.url) as other, ThreadPoolExecutor(1) as late:
+        with other.transaction():
+            other.execute(f"select from operator {mine} for update", [newcomer.operator.operator_id])
+            answer = late.submit(newcomer.http.post, f"{SIGN_IN}/enrol", data=form)
+            waiting = "select 1 from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))"
+            while other.execute(waiting).fetchone() is None:
+                assert not answer.done()
+            other.execute(
+                f"update operator set totp_confirmed_ms = 1, totp_last_step = 1 {mine}",
+                [newcomer.operator.operator_id],
+            )
+        assert answer.result().status_code == 401
+    assert not signs_in(newcomer)
 
 
 def test_a_wrong_first_code_keeps_the_page_and_the_key(people: People) -> None:

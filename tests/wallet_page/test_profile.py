@@ -54,3 +54,9 @@ def test_the_merchants_id_for_the_sub_user_can_be_copied(shop: Shop, browser: Br
     page = browser.get(PAGE)
     assert 'data-copy="alice"' in page.text
     assert f'data-copy="{alice["userId"]}"' in page.text
+
+
+def test_where_a_look_can_not_be_chosen_nobody_is_led_to_a_page_that_is_not_there(browser: Browser) -> None:
+    page = browser.get("/look")
+    assert page.status_code == 405
+    assert 'href="/"' not in page.text

@@ -122,9 +122,11 @@ async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Respo
 async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
     """Suspend a merchant, or take its requests again."""
     merchant = await load(request, seat, conn)
-    suspends = seat.form.text("status") == records.SUSPENDED
+    status = seat.form.text("status")
+    if status not in (records.ACTIVE, records.SUSPENDED):
+        raise HTTPException(400)
+    suspends = status == records.SUSPENDED
     change = store.suspend if suspends else store.resume
-    status = records.SUSPENDED if suspends else records.ACTIVE
     async with conn.transaction():
         await change(conn, merchant.merchant_id)
         await act(

@@ -112,7 +112,10 @@ async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
 
 async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
     """Disable an operator, or let it in again."""
-    before, disables = await _find(request, conn), seat.form.text("status") == records.DISABLED
+    before, status = await _find(request, conn), seat.form.text("status")
+    if status not in (records.ACTIVE, records.DISABLED):
+        raise HTTPException(400)
+    disables = status == records.DISABLED
     change = records.disable if disables else records.enable
     try:
         async with conn.transaction():

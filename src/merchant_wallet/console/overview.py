@@ -40,7 +40,10 @@ LINES: Final = (
 
 
 class ChainShown(msgspec.Struct, frozen=True):
-    """One chain: its hot wallet, fuel as text, and the last comparison of books and chain."""
+    """One chain: its hot wallet, fuel as text, and the last comparison of books and chain.
+
+    `is_failed`: that one could not be made, so it says nothing of the two.
+    """
 
     chain: str
     wallet: WalletShown | None
@@ -48,7 +51,7 @@ class ChainShown(msgspec.Struct, frozen=True):
     fuel: str | None
     compared_ms: int | None
     is_sound: bool | None
-    unexplained: str | None
+    is_failed: bool
 
 
 async def show_overview(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -108,7 +111,7 @@ async def _read_chains(seat: Seat, conn: Connection) -> list[ChainShown]:
                 fuel=_tell_fuel(chain, address, document),
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
-                unexplained=told.get("unexplained"),
+                is_failed=told.get("cause") is not None,
             )
         )
     return shown

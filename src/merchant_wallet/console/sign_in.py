@@ -73,6 +73,7 @@ async def take_password(request: Request, ground: Ground) -> Response:
         outcome = await signing_in.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
         if not isinstance(outcome, signing_in.NeedsTotp | MustEnrol):
             return _refuse(request, ground, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
+        enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(ground, conn, outcome.operator)
         token = await sessions.open_session(
             conn,
             outcome.operator.operator_id,
@@ -81,8 +82,7 @@ async def take_password(request: Request, ground: Ground) -> Response:
             user_agent=_agent(request),
             at_ms=at_ms,
         )
-    step = ENROL if isinstance(outcome, MustEnrol) else CODE
-    response = ground.answers.redirect(_with_back(step, back))
+    response = ground.answers.redirect(_with_back(ENROL if enrols else CODE, back))
     _keep(response, PENDING_COOKIE, token, ground)
     return response
 
@@ -146,7 +146,10 @@ async def show_enrolment(request: Request, ground: Ground) -> Response:
             return _begin_again(request, ground)
         if pending.operator.enrolled:
             return ground.answers.redirect(CODE)
-        enrolment = await _open_enrolment(ground, conn, pending.operator)
+        try:
+            enrolment = await _open_enrolment(ground, conn, pending.operator)
+        except OperatorRefused:
+            return _begin_again(request, ground)
     back = read_back(request.query_params.get("back", ""))
     return _show_enrolment(request, ground, enrolment, pending.operator, back)
 
@@ -161,10 +164,14 @@ async def take_enrolment(request: Request, ground: Ground) -> Response:
         if pending is None or pending.operator.enrolled:
             return _begin_again(request, ground)
         who = pending.operator
-        enrolment = await _open_enrolment(ground, conn, who)
-        outcome = await signing_in.confirm_totp(
-            conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
-        )
+        try:
+            enrolment = await _open_enrolment(ground, conn, who)
+            outcome = await signing_in.confirm_totp(
+                conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
+            )
+        except OperatorRefused:
+            # Another browser was quicker, or an owner's reset.
+            return _begin_again(request, ground)
         if not isinstance(outcome, Passed):
             problem, status, headers = _tell(request, ground, outcome, _WRONG_CODE)
             response = _show_enrolment(request, ground, enrolment, who, back, problem, status)
@@ -188,6 +195,21 @@ async def sign_out(request: Request, seat: Seat, conn: Connection) -> Response:
     response = seat.ground.answers.redirect(SIGN_IN)
     drop_session(response)
     return response
+
+
+async def _begin_enrolment(ground: Ground, conn: Connection, who: Operator) -> bool:
+    """Make the factor to be set up by whoever shows the password now; False where one counts already.
+
+    Who has shown it before has seen another key, and begins again.
+    """
+    try:
+        async with conn.transaction():
+            await signing_in.begin_enrolment(conn, ground.keyring, who.operator_id, issuer=ISSUER)
+            await sessions.end_sessions(conn, who.operator_id)
+    except OperatorRefused:
+        # Another browser was through with it in the meantime.
+        return False
+    return True
 
 
 async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> signing_in.Enrolment:

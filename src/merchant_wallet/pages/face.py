@@ -59,7 +59,7 @@ register_url_convertor("int", _Number())
 
 
 class Face:
-    """The pages at `paths` and below; error pages lead to `home`, and `frame_ancestors` may frame them."""
+    """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them."""
 
     def __init__(
         self,

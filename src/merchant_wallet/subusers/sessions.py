@@ -92,10 +92,9 @@ async def end_session(conn: Connection, token: str) -> None:
         await conn.execute(QUERIES["end_session"].text, key)
 
 
-async def end_sessions(conn: Connection, merchant_id: int, user_id: int, *, kept: str | None = None) -> int:
-    """End every session of a sub-user but the one with the token `kept`; gives how many ended."""
-    kept_hash = None if kept is None else _hash(kept)
-    values = {"merchant_id": merchant_id, "user_id": user_id, "kept_hash": kept_hash}
+async def end_sessions(conn: Connection, merchant_id: int, user_id: int) -> int:
+    """End every session of a sub-user; gives how many ended."""
+    values = {"merchant_id": merchant_id, "user_id": user_id}
     return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
 
 

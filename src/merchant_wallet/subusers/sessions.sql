@@ -39,10 +39,8 @@ update wallet_session set seen_ms = greatest(seen_ms, %(at_ms)s::bigint)
 delete from wallet_session where merchant_id = %(merchant_id)s::bigint and token_hash = %(token_hash)s::bytea;
 
 -- name: end_sessions
--- A sub-user's, but for the one that is kept.
-delete from wallet_session
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
-   and token_hash is distinct from %(kept_hash)s::bytea;
+-- All of a sub-user's.
+delete from wallet_session where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
 
 -- name: drop_expired
 -- Those whose time is over, whoever's they were.

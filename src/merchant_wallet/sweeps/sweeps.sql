@@ -40,7 +40,10 @@ returning sweep_id;
 -- What is under way on a chain, the oldest first.
 select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel, fuel_fee_limit,
        token_fee_limit, step, version, fuel_sequence, token_sequence, opened_ms,
-       exists (select from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id) as is_signed, obstacle,
+       -- No `exists`, which the planner may answer by reading all that was ever signed.
+       coalesce((select true from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id limit 1), false)
+           as is_signed,
+       obstacle,
        -- Twice, for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.fuel), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'fuel' and o.sweep_id < s.sweep_id)::bigint as promised

@@ -56,7 +56,6 @@ class Holder:
     visitor: Visitor
     token: str = field(repr=False)
     csrf: str = field(repr=False)
-    request_id: str
     at_ms: int
     form: Form
     path: str
@@ -143,7 +142,6 @@ async def find_holder(
         visitor=ground.visitor(request, wallet.language),
         token=token,
         csrf=csrf.make_token(ground.keyring.derive(CSRF_KEY), token),
-        request_id=request.scope.get("request_id", ""),
         at_ms=at_ms,
         form=form,
         path=request.url.path,

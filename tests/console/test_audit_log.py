@@ -1,0 +1,132 @@
+"""The audit log in the console: looked through, and verified beside everything else."""
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.console.conftest import People
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+
+from merchant_wallet import db
+from merchant_wallet.audit import verify as audit_verify
+from merchant_wallet.console import audit_log
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+CLOCK_MS = 1_790_000_000_000
+HOUR_MS = 3_600_000
+PATIENCE_S = 20
+
+
+@pytest.fixture(autouse=True)
+def _time_passes(platform: Platform, clock: Clock) -> None:
+    """What another test's failed attempts have brought on is over."""
+    clock.advance(2 * HOUR_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
+
+
+@pytest.fixture
+def hold_verification(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """A verification that keeps its thread until it is let go: says when it has begun, waits for leave."""
+    begun, leave = threading.Event(), threading.Event()
+    verify = audit_verify.verify
+
+    async def verify_slowly(conn: Any) -> audit_verify.AuditReport:
+        begun.set()
+        assert leave.wait(PATIENCE_S)
+        return await verify(conn)
+
+    monkeypatch.setattr(audit_log, "verify", verify_slowly)
+    return begun, leave
+
+
+def test_a_long_verification_keeps_nobody_waiting_and_runs_once(
+    people: People, hold_verification: tuple[threading.Event, threading.Event]
+) -> None:
+    begun, leave = hold_verification
+    auditor, other = people.seat("auditor"), people.seat("auditor")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(auditor.page, "/console/audit/verify")
+        try:
+            assert begun.wait(PATIENCE_S)
+            other.page("/console/audit")
+            second = other.get("/console/audit/verify")
+        finally:
+            leave.set()
+        assert "Nothing is wrong" in first.result(PATIENCE_S)
+    assert (second.status_code, second.headers["retry-after"]) == (503, "10")
+    assert "Nothing is wrong" in other.page("/console/audit/verify")
+
+
+def test_the_log_is_filtered_by_who_what_whom_and_when(
+    platform: Platform, people: People, shop: Shop, clock: Clock
+) -> None:
+    operator, auditor = people.seat("operator"), people.seat("auditor")
+    url = f"/console/merchants/{shop.merchant_id}/status"
+    operator.post(url, {"status": "suspended"})
+    clock.advance(24 * HOUR_MS)
+    operator = people.seat("operator", name="second.one")
+    auditor = people.again(auditor)
+    operator.post(url, {"status": "active"})
+    whom = f"merchant={shop.merchant_id}"
+    today = f"{datetime.fromtimestamp(clock() / 1000, UTC):%Y-%m-%d}"
+
+    def found(query: str) -> list[str]:
+        return re.findall(
+            r'<span class="code">(merchant\.\w+)</span>', auditor.page(f"/console/audit?{query}")
+        )
+
+    assert found(whom) == ["merchant.resume", "merchant.suspend"]
+    assert found(f"{whom}&action=merchant.suspend") == ["merchant.suspend"]
+    assert found("actor=operator:second.one") == ["merchant.resume"]
+    assert found(f"{whom}&from={today}") == ["merchant.resume"]
+    assert found(f"{whom}&to={today}") == ["merchant.resume", "merchant.suspend"]
+    assert found(f"{whom}&from=2031-01-01") == []
+    assert found(f"{whom}&to=2001-01-01") == []
+    assert found("merchant=nobody-of-this-name") == []
+    assert found("actor=%00") != []
+
+
+def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merchant_wallet.console.audit_log.PAGE_ROWS", 2)
+    operator = people.seat("operator")
+    for status in ("suspended", "active", "suspended", "active", "suspended"):
+        operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": status})
+    page, seen = operator.page(f"/console/audit?merchant={shop.merchant_id}"), 0
+    for _ in range(5):
+        seen += len(re.findall(r'<span class="code">merchant\.\w+</span>', page))
+        link = re.findall(r'rel="next" href="([^"]+)"', page)
+        if not link:
+            break
+        page = operator.page(link[0].replace("&amp;", "&"))
+    assert seen == 5
+
+
+def test_a_log_that_somebody_changed_is_told_to_be_not_whole(
+    platform: Platform, people: People, shop: Shop
+) -> None:
+    operator = people.seat("operator")
+    operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
+    auditor = people.seat("auditor")
+    assert "Nothing is wrong" in auditor.page("/console/audit/verify")
+    [(number, actor)] = platform.rows(
+        "select audit_no, actor from audit_entry order by audit_no desc limit 1"
+    )
+    with db.connect_sync(platform.url) as connection:
+        connection.execute("update audit_entry set actor = 'operator:else' where audit_no = %s", (number,))
+        page = auditor.page("/console/audit/verify")
+        connection.execute("update audit_entry set actor = %s where audit_no = %s", (actor, number))
+    assert "Somebody changed the log" in page
+    assert f"Entry {number}:" in page
+
+
+def test_one_entry_shows_all_of_a_change(people: People, shop: Shop, platform: Platform) -> None:
+    operator = people.seat("operator")
+    operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
+    [(number,)] = platform.rows("select max(audit_no) from audit_entry")
+    page = operator.page(f"/console/audit/{number}")
+    assert "<del>active</del><ins>suspended</ins>" in page
+    assert operator.get(f"/console/audit/{number + 1}").status_code == 404
+    assert operator.get("/console/audit/" + "9" * 30).status_code == 404
