@@ -36,11 +36,11 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.clock import now_ms
 from merchant_wallet.codes import Refusal
 from merchant_wallet.config import load_or_create_master_key
-from merchant_wallet.desk import rollup
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.money import KFB
 from merchant_wallet.operators import records, sessions
+from merchant_wallet.oversight import rollup
 from merchant_wallet.subusers.wallets import derive_wallets
 
 PAGES: Final = (

@@ -113,6 +113,8 @@ def test_every_setting_is_read_from_the_environment() -> None:
         ("WALLET_LOG_LEVEL", "loud", "debug, info, warning, error"),
         ("WALLET_LOG_FORMAT", "xml", "json or console"),
         ("WALLET_DRAIN_TIMEOUT_S", "3601", "0 to 3600"),
+        ("WALLET_ERC20_EXPLORER", "https://scan.example/tx/", "{tx} in it"),
+        ("WALLET_TRC20_EXPLORER", "javascript:alert({tx})", "http:// or https://"),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_name_and_rule(

@@ -118,9 +118,9 @@ class AccessLog:
                 f'"source":"{source}","took_ms":{took_s * 1000:.1f},"at_ms":{time.time() * 1000:.0f}}}\n'
             )
 
-    def write_foreign(self, request_id: str, path: str, code: int, source: str) -> None:
+    def write_foreign(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
         """Note a request for no operation. Any text may stand in its path; the line is JSON made by hand."""
-        self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, 0.0)
+        self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, took_s)
 
     async def stop(self) -> None:
         """Write what has gathered and end."""

@@ -86,6 +86,14 @@ def read_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def read_link(value: str) -> str:
+    """An http or https URL with `{tx}` once, for a transaction's hash. Raises ValueError."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or value.count("{tx}") != 1:
+        raise ValueError(value)
+    return value
+
+
 def parse_key(value: str) -> bytes:
     """The 32 bytes of 64 hexadecimal digits. Raises ValueError."""
     if not re.fullmatch(r"[0-9a-fA-F]{64}", value):

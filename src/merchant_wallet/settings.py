@@ -28,6 +28,7 @@ from merchant_wallet.setting_forms import (
     read_database_url,
     read_finality,
     read_flag,
+    read_link,
     read_networks,
     read_path,
     read_price,
@@ -351,6 +352,18 @@ class Settings:
         "an amount above 0 with at most 6 decimals",
         "What a TRX costs, in USDT, where the cost of sweeping is weighed. Without it, TRC20 is not swept.",
         show=show_price,
+    )
+    erc20_explorer: str | None = _setting(
+        None,
+        read_link,
+        "an http:// or https:// URL with {tx} in it",
+        "Where the console's link to a transaction on ERC20 leads; {tx} is its hash. Without it, no link.",
+    )
+    trc20_explorer: str | None = _setting(
+        None,
+        read_link,
+        "an http:// or https:// URL with {tx} in it",
+        "Where the console's link to a transaction on TRC20 leads; {tx} is its hash. Without it, no link.",
     )
     sweep_share: int = _setting(
         1_000_000,

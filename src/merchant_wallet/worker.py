@@ -35,13 +35,13 @@ from merchant_wallet.custodians import Custodians
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
-from merchant_wallet.desk import rollup
 from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
 from merchant_wallet.metrics import Metrics
 from merchant_wallet.metrics_page import PageServer, make_route
 from merchant_wallet.nodes import open_chain_readers
 from merchant_wallet.operators.attempts import drop_forgotten
+from merchant_wallet.oversight import rollup
 from merchant_wallet.paying import open_paying
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.settings import Settings

@@ -17,7 +17,7 @@ from merchant_wallet.book.state import Posting
 from merchant_wallet.console import book_export, verifying
 from merchant_wallet.console.books import tell_lines
 from merchant_wallet.console.verifying import Verification
-from merchant_wallet.desk.entries import EntryLine
+from merchant_wallet.oversight.entries import EntryLine
 
 BOOKS = "/console/books"
 FILL = Path(__file__).with_name("large_journal.sql")

@@ -10,8 +10,9 @@ from merchant_wallet.book.commands import CreditDeposit, DepositKey
 from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.chains.addresses import to_eip55
 from merchant_wallet.console.deposits import count_confirmations
-from merchant_wallet.desk.deposits import DepositLine
+from merchant_wallet.oversight.deposits import DepositLine
 
+SETTINGS = {"erc20_explorer": "https://scan.example/tx/{tx}?utm=a&b"}
 DEPOSITS = "/console/deposits"
 COIN = 1_000_000
 
@@ -105,3 +106,10 @@ def test_a_merchants_user_finds_its_own_deposits_alone(
     assert f"/ERC20/{mine}/0" in user.page(DEPOSITS)
     assert user.get(f"{DEPOSITS}/ERC20/{foreign}/0").status_code == 404
     assert user.get(f"{DEPOSITS}/TRC20/{mine}/0").status_code == 404
+
+
+def test_a_transaction_leads_to_the_explorer_that_the_settings_name(shop: Shop, people: People) -> None:
+    tx_hash = arrive(shop, "seen")
+    page = people.seat("auditor").page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
+    link = f'href="https://scan.example/tx/{tx_hash}?utm=a&amp;b" target="_blank" rel="noopener noreferrer"'
+    assert link in page

@@ -7,6 +7,7 @@ import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, People, Visitor, tell
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
+from merchant_wallet.console import overview
 from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.upkeep import ensure_nonce_partitions
 
@@ -382,3 +383,13 @@ def test_the_range_of_the_charts_stands_in_the_url(people: People, query: str) -
     current = re.findall(r'aria-current="true">([^<]+)<', page)
     expected = {"?days=7": ["USDT", "7 days"], "?days=90&currency=KFB": ["KFB", "90 days"]}
     assert current == expected.get(query, ["USDT", "30 days"])
+
+
+def test_figures_that_are_late_are_said_to_be(
+    people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auditor = people.seat("auditor")
+    shop.fund("USDT", "1")
+    assert "Figures are late" not in auditor.page("/console"), "a few are on their way, as always"
+    monkeypatch.setattr(overview, "FIGURES_LATE", 1)
+    assert "Figures are late" in auditor.page("/console")

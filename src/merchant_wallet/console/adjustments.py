@@ -23,12 +23,12 @@ from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import read_state
-from merchant_wallet.desk import merchants
-from merchant_wallet.desk.paging import read_number
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.money import CURRENCIES, format_units, parse_units
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import merchants
+from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.subusers import controls
 from merchant_wallet.subusers.controls import SubUserUnknown

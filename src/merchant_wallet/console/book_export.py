@@ -17,8 +17,8 @@ from merchant_wallet.book import reads
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.reading import read_day, read_end
-from merchant_wallet.desk import export
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import export
 
 MOST_AT_ONCE: Final = 4
 RETRY_AFTER_S: Final = 30

@@ -20,11 +20,11 @@ from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.journal_lines import KINDS, tell_postings
 from merchant_wallet.console.reading import open_page, read_day, read_end
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.desk import entries, figures, merchants, sub_users
-from merchant_wallet.desk.entries import EntryFilter, EntryLine
-from merchant_wallet.desk.merchants import MerchantLine
-from merchant_wallet.desk.paging import Page as Rows
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import entries, figures, merchants, sub_users
+from merchant_wallet.oversight.entries import EntryFilter, EntryLine
+from merchant_wallet.oversight.merchants import MerchantLine
+from merchant_wallet.oversight.paging import Page as Rows
 from merchant_wallet.pages.languages import N_
 
 BOOKS: Final = "/console/books"

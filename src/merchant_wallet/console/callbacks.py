@@ -18,10 +18,10 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.desk import callbacks as desk
-from merchant_wallet.desk.callbacks import CallbackFilter, CallbackLine
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import callbacks as desk
+from merchant_wallet.oversight.callbacks import CallbackFilter, CallbackLine
 from merchant_wallet.pages.languages import N_
 
 CALLBACKS: Final = "/console/callbacks"

@@ -16,12 +16,12 @@ from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.deposits import listing
-from merchant_wallet.desk import callbacks
-from merchant_wallet.desk import deposits as desk
-from merchant_wallet.desk.deposits import DepositFilter, DepositLine
-from merchant_wallet.desk.paging import Page as Rows
-from merchant_wallet.desk.sub_users import read_address
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import callbacks
+from merchant_wallet.oversight import deposits as desk
+from merchant_wallet.oversight.deposits import DepositFilter, DepositLine
+from merchant_wallet.oversight.paging import Page as Rows
+from merchant_wallet.oversight.sub_users import read_address
 from merchant_wallet.pages.languages import N_
 
 DEPOSITS: Final = "/console/deposits"

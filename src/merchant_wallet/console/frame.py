@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from merchant_wallet.audit import records
+from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
 from merchant_wallet.console.back import HOME, SIGN_IN, read_back
 from merchant_wallet.console.menu import Entry, list_entries
@@ -86,6 +87,12 @@ class Seat:
     def say(self, text: str, **values: object) -> str:
         """A text in this person's language."""
         return translate(self.visitor.language, text, **values)
+
+    def explorer_url(self, chain: str, tx_hash: str) -> str | None:
+        """Where a transaction can be looked at; None where the settings name no explorer."""
+        settings = self.ground.settings
+        link = {ERC20: settings.erc20_explorer, TRC20: settings.trc20_explorer}[chain]
+        return None if link is None else link.replace("{tx}", quote(tx_hash, safe=""))
 
     def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:
         """A whole page: a template with the frame around it; `active` is the menu's entry it belongs to."""

@@ -16,10 +16,10 @@ from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.statement import read_coin
-from merchant_wallet.desk import callbacks, figures, orders
-from merchant_wallet.desk.figures import DayFigure
 from merchant_wallet.money import CURRENCIES, KFB, USDT
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import callbacks, figures, orders
+from merchant_wallet.oversight.figures import DayFigure
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.withdrawals import hot_wallets
 from merchant_wallet.withdrawals.hot_wallets import WalletShown
@@ -27,6 +27,8 @@ from merchant_wallet.withdrawals.hot_wallets import WalletShown
 OVERVIEW: Final = "/console"
 RANGES: Final = (7, 30, 90)
 DEFAULT_RANGE: Final = 30
+FIGURES_LATE: Final = 10_000
+"""From so many entries on that are in no figure yet, the page says so: fewer are added within seconds."""
 COINS: Final = {ERC20: ("ETH", 18), TRC20: ("TRX", 6)}
 """The chains' own coins and their decimals."""
 
@@ -85,10 +87,12 @@ async def _read_state(seat: Seat, conn: Connection) -> dict[str, Any]:
         "callbacks": {one.state: one for one in await callbacks.count_by_state(conn, scope)},
         "most": orders.MOST_COUNTED,
         "pulse": None,
+        "behind": 0,
         "chains": [],
     }
     if scope is None:
-        shown["pulse"] = await figures.pulse(conn)
+        pulse = shown["pulse"] = await figures.pulse(conn)
+        shown["behind"] = pulse.figures_behind if pulse.figures_behind >= FIGURES_LATE else 0
         shown["chains"] = await _read_chains(seat, conn)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     return shown

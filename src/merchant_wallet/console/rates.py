@@ -16,12 +16,12 @@ from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
 from merchant_wallet.console.previews import read_rate
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.desk import merchants
-from merchant_wallet.desk.paging import read_number
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.money import format_rate
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import merchants
+from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
 
 RATES: Final = "/console/rates"

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.journal_lines import KINDS
-from merchant_wallet.desk import search as desk
-from merchant_wallet.desk.search import Hit
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import search as desk
+from merchant_wallet.oversight.search import Hit
 from merchant_wallet.pages.languages import N_
 
 SEARCH: Final = "/console/search"

@@ -18,10 +18,10 @@ from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.desk import sub_users as desk
-from merchant_wallet.desk.paging import Page as Rows
 from merchant_wallet.money import format_units, parse_units
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import sub_users as desk
+from merchant_wallet.oversight.paging import Page as Rows
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.subusers import activity, controls, pins
 from merchant_wallet.subusers.controls import SubUserLine, SubUserUnknown

@@ -23,10 +23,10 @@ from merchant_wallet.console.asking import ask_book
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawals import QUEUE
-from merchant_wallet.desk import orders
-from merchant_wallet.desk.orders import OrderLine
-from merchant_wallet.desk.paging import read_number
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import orders
+from merchant_wallet.oversight.orders import OrderLine
+from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.withdrawals import payouts
 

@@ -28,10 +28,10 @@ from merchant_wallet.console.journal_lines import PostingLine, tell_postings
 from merchant_wallet.console.order_life import Life, tell_life
 from merchant_wallet.console.screening import Screened, screen
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
-from merchant_wallet.desk import entries
-from merchant_wallet.desk.entries import EntryFilter
-from merchant_wallet.desk.orders import OrderLine
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import entries
+from merchant_wallet.oversight.entries import EntryFilter
+from merchant_wallet.oversight.orders import OrderLine
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 

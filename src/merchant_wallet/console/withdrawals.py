@@ -14,10 +14,10 @@ from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end, read_units
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
-from merchant_wallet.desk import orders
-from merchant_wallet.desk.orders import OrderFilter
-from merchant_wallet.desk.paging import Page as Rows
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.oversight import orders
+from merchant_wallet.oversight.orders import OrderFilter
+from merchant_wallet.oversight.paging import Page as Rows
 
 QUEUE: Final = "/console/withdrawals"
 ALL: Final = f"{QUEUE}/all"

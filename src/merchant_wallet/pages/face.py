@@ -4,6 +4,7 @@ Rules: every answer bears the request's id, which the log line bears too; an err
 face, in the visitor's language, and says nothing of what is inside. A token in a path is never logged.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -92,7 +93,7 @@ class Face:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens, with its id."""
         request_id = scope["request_id"] = self._ground.request_ids.next()
-        status = 0
+        status, began_s = 0, time.monotonic()
 
         async def send_noted(message: Message) -> None:
             nonlocal status
@@ -109,7 +110,8 @@ class Face:
                 await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
             source = self._ground.visitor(Request(scope)).source
-            self._ground.access_log.write_foreign(request_id, scope["path"], status, source)
+            took_s = time.monotonic() - began_s
+            self._ground.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
 
     def _tell(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
         title, text = TEXTS.get(status, TEXTS[500])

@@ -1,14 +1,14 @@
 """Deposits, callbacks, entries, merchants and sub-users as operators look for them, of several shops."""
 
 import pytest
-from tests.desk.conftest import COIN, TRON_ADDRESS, Bazaar, evm_of, tron_of
+from tests.oversight.conftest import COIN, TRON_ADDRESS, Bazaar, evm_of, tron_of
 
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.chains.addresses import to_eip55, to_tron
-from merchant_wallet.desk import callbacks, deposits, entries, export, merchants, rollup, sub_users
-from merchant_wallet.desk.callbacks import CallbackFilter
-from merchant_wallet.desk.deposits import DepositFilter
-from merchant_wallet.desk.entries import EntryFilter
+from merchant_wallet.oversight import callbacks, deposits, entries, export, merchants, rollup, sub_users
+from merchant_wallet.oversight.callbacks import CallbackFilter
+from merchant_wallet.oversight.deposits import DepositFilter
+from merchant_wallet.oversight.entries import EntryFilter
 
 pytestmark = pytest.mark.anyio
 

@@ -4,11 +4,11 @@ import base64
 import json
 
 import pytest
-from tests.desk.conftest import COIN, Bazaar
+from tests.oversight.conftest import COIN, Bazaar
 
-from merchant_wallet.desk import orders
-from merchant_wallet.desk.orders import OrderFilter, OrderLine
-from merchant_wallet.desk.paging import Key, Order, Page, decode_key, encode_key, turn
+from merchant_wallet.oversight import orders
+from merchant_wallet.oversight.orders import OrderFilter, OrderLine
+from merchant_wallet.oversight.paging import Key, Order, Page, decode_key, encode_key, turn
 
 ORDERS = Order("orders", ("at_ms", "name"), (0, ""))
 
@@ -119,8 +119,8 @@ async def test_going_back_beyond_the_beginning_shows_the_first_page_whole(bazaar
 async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
     bazaar: Bazaar, monkeypatch: pytest.MonkeyPatch, strides: int, sizes: list[int]
 ) -> None:
-    monkeypatch.setattr("merchant_wallet.desk.paging.STRIDE", 3)
-    monkeypatch.setattr("merchant_wallet.desk.paging.STRIDES", strides)
+    monkeypatch.setattr("merchant_wallet.oversight.paging.STRIDE", 3)
+    monkeypatch.setattr("merchant_wallet.oversight.paging.STRIDES", strides)
     shop = await bazaar.open_shop("Shop")
     made = [await bazaar.order(shop, (90 if n in (0, 9) else 10) * COIN) for n in range(10)]
     pages = await walk(bazaar, OrderFilter(least_units=50 * COIN), sort="created", limit=1)

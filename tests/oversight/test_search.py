@@ -1,13 +1,13 @@
 """One box for everything that a transaction may be named by."""
 
 import pytest
-from tests.desk.conftest import Bazaar, evm_of
+from tests.oversight.conftest import Bazaar, evm_of
 
 from merchant_wallet.chains.addresses import to_eip55
-from merchant_wallet.desk import callbacks, entries, merchants
-from merchant_wallet.desk.callbacks import CallbackFilter
-from merchant_wallet.desk.entries import EntryFilter
-from merchant_wallet.desk.search import search
+from merchant_wallet.oversight import callbacks, entries, merchants
+from merchant_wallet.oversight.callbacks import CallbackFilter
+from merchant_wallet.oversight.entries import EntryFilter
+from merchant_wallet.oversight.search import search
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from merchant_wallet.book.chart import FEES_ID_OF
 from merchant_wallet.db import Queries
-from merchant_wallet.desk.paging import Connection, fetch
+from merchant_wallet.oversight.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("rollup.sql"))
 BATCH: Final = 5000

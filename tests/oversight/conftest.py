@@ -25,9 +25,9 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.codes import Refusal
 from merchant_wallet.db import connect
-from merchant_wallet.desk.paging import Connection
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.oversight.paging import Connection
 from merchant_wallet.upkeep import ensure_nonce_partitions
 
 START_MS = 20_000 * DAY_MS + 1000

@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-import merchant_wallet.desk
+import merchant_wallet.oversight
 from merchant_wallet.db import Queries, connect_sync
-from merchant_wallet.desk.paging import turn
+from merchant_wallet.oversight.paging import turn
 
-FOLDER = Path(merchant_wallet.desk.__file__).parent
+FOLDER = Path(merchant_wallet.oversight.__file__).parent
 TEXTS = {
     f"{path.stem}/{name}{way}": text
     for path in sorted(FOLDER.glob("*.sql"))

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.db import Queries
-from merchant_wallet.desk import paging
-from merchant_wallet.desk.paging import HIGHEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.oversight import paging
+from merchant_wallet.oversight.paging import HIGHEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
 STATES: Final = ("due", "delivered", "parked", "paused")

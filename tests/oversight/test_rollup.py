@@ -4,14 +4,14 @@ import asyncio
 from collections import Counter
 
 import pytest
-from tests.desk.conftest import COIN, Bazaar
+from tests.oversight.conftest import COIN, Bazaar
 
 from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Adjust, Exchange, WithdrawFees
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.db import connect
-from merchant_wallet.desk import figures, rollup
 from merchant_wallet.exchange.rates import USDT_TO_KFB, set_rate
+from merchant_wallet.oversight import figures, rollup
 
 pytestmark = pytest.mark.anyio
 

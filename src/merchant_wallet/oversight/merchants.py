@@ -13,8 +13,8 @@ import msgspec
 
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.db import Queries
-from merchant_wallet.desk import paging
-from merchant_wallet.desk.paging import LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.oversight import paging
+from merchant_wallet.oversight.paging import LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("merchants.sql"))
 STATUSES: Final = ("active", "suspended")

@@ -13,11 +13,11 @@ import msgspec
 from merchant_wallet.book.chart import EXCHANGE as DESK
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT
 from merchant_wallet.db import Queries
-from merchant_wallet.desk import callbacks, orders
-from merchant_wallet.desk.merchants import LAST_FIXED
-from merchant_wallet.desk.orders import MOST_COUNTED, PLATFORM
-from merchant_wallet.desk.paging import Connection, fetch
 from merchant_wallet.money import CURRENCIES
+from merchant_wallet.oversight import callbacks, orders
+from merchant_wallet.oversight.merchants import LAST_FIXED
+from merchant_wallet.oversight.orders import MOST_COUNTED, PLATFORM
+from merchant_wallet.oversight.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("figures.sql"))
 LAST_DAY: Final = 2**31 - 1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from merchant_wallet.book import reads
-from merchant_wallet.desk.paging import Connection
+from merchant_wallet.oversight.paging import Connection
 
 PIECE_CHARACTERS: Final = 64 * 1024
 FORMS: Final[dict[str, tuple[str, Callable[[reads.StatementRow], str]]]] = {

@@ -12,8 +12,8 @@ import msgspec
 
 from merchant_wallet.book import reads
 from merchant_wallet.db import Queries
-from merchant_wallet.desk import callbacks, deposits, entries, merchants, orders, sub_users
-from merchant_wallet.desk.paging import Connection, fetch, read_number
+from merchant_wallet.oversight import callbacks, deposits, entries, merchants, orders, sub_users
+from merchant_wallet.oversight.paging import Connection, fetch, read_number
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
 MAX_CHARACTERS: Final = 128

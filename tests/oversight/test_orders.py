@@ -1,10 +1,10 @@
 """Orders as operators look for them, of several shops."""
 
 import pytest
-from tests.desk.conftest import COIN, EVM_ADDRESS, START_MS, TRON_ADDRESS, Bazaar
+from tests.oversight.conftest import COIN, EVM_ADDRESS, START_MS, TRON_ADDRESS, Bazaar
 
-from merchant_wallet.desk import orders, rollup
-from merchant_wallet.desk.orders import OrderFilter, StatusCount
+from merchant_wallet.oversight import orders, rollup
+from merchant_wallet.oversight.orders import OrderFilter, StatusCount
 
 pytestmark = pytest.mark.anyio
 

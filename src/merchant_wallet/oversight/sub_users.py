@@ -11,8 +11,8 @@ import msgspec
 from merchant_wallet.book import reads
 from merchant_wallet.chains.addresses import parse_wallet_address
 from merchant_wallet.db import Queries
-from merchant_wallet.desk import paging
-from merchant_wallet.desk.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.oversight import paging
+from merchant_wallet.oversight.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("sub_users.sql"))
 _BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (LOWEST, LOWEST))

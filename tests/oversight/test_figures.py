@@ -1,12 +1,12 @@
 """What is held, exactly and at once, and what waits."""
 
 import pytest
-from tests.desk.conftest import COIN, Bazaar
+from tests.oversight.conftest import COIN, Bazaar
 
 from merchant_wallet.book.commands import Exchange
-from merchant_wallet.desk import figures
-from merchant_wallet.desk.figures import Held
 from merchant_wallet.exchange.rates import USDT_TO_KFB, set_rate
+from merchant_wallet.oversight import figures
+from merchant_wallet.oversight.figures import Held
 
 pytestmark = pytest.mark.anyio
 
