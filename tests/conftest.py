@@ -40,14 +40,18 @@ LONGEST = (
     "postgres/test_server.py",
     "withdrawals/test_storm.py",
     "callbacks/test_killed.py",
-    "book/test_tampering.py",
+    "browser/test_console_orders.py",
+    "browser/test_design.py",
+    "browser/test_wallet.py",
+    "browser/test_console.py",
+    "properties/test_http_machine.py",
     "cli/test_journey.py",
     "book/test_writer.py",
-    "properties/test_http_machine.py",
     "properties/test_book.py",
     "properties/test_store.py",
     "cli/test_lifecycle.py",
     "cli/test_program.py",
+    "book/test_tampering.py",
 )
 """The files that take longest, the longest first; workers take whole files, in this order."""
 

@@ -5,6 +5,7 @@ hundreds die. A worker's nursery starts with its first child and ends with the w
 process of its own, which a minder watches over; its process id is no other's until the test lets go of it.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -91,6 +92,7 @@ def _nursery() -> socket.socket:
         )
     # It ends by itself, when this process has closed its side by ending.
     nursery.returncode = 0
+    atexit.register(ours.close)
     return ours
 
 
