@@ -31,6 +31,7 @@ from bench.rows import Gunner, Plan, Row
 from bench.supply import DEBIT, Supplier
 from bench.wrk import find_wrk
 from merchant_wallet import db
+from merchant_wallet.book.chart import MERCHANT_KFB_ID
 from merchant_wallet.book.commands import Command, Register, Submission
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.clock import now_ms
@@ -47,22 +48,30 @@ PAGES: Final = (
     "/console",
     "/console/state",
     "/console/withdrawals",
-    "/console/withdrawals?status=2&sort=amount",
+    "/console/withdrawals/all",
+    "/console/withdrawals/all?sort=amount",
     "/console/deposits",
     "/console/books",
+    "/console/books/{merchant_id}",
+    "/console/books/{merchant_id}/accounts/{account_id}",
     "/console/merchants",
     "/console/merchants/{merchant_id}",
     "/console/merchants/{merchant_id}/settings",
+    "/console/merchants/{merchant_id}/rates",
+    "/console/merchants/{merchant_id}/refusals",
     "/console/sub-users",
     "/console/sub-users?q=p9",
+    "/console/search?q=p9",
     "/console/callbacks",
     "/console/rates",
     "/console/adjustments",
     "/console/reconciliation",
     "/console/operators",
+    "/console/account",
     "/console/audit",
+    "/console/debugger",
 )
-"""What is asked for; `{merchant_id}` is the large book's."""
+"""What is asked for; `{merchant_id}` is the large book's, `{account_id}` its busiest account."""
 COOKIE: Final = "console_session"
 PREFIX: Final = "pages"
 PAUSE_S: Final = 0.5
@@ -111,7 +120,7 @@ def measure(
     assert url is not None
     asyncio.run(_prepare(url, player, size, progress))
     token = asyncio.run(_sign_in(url))
-    paths = [path.format(merchant_id=player.merchant_id) for path in PAGES]
+    paths = [path.format(merchant_id=player.merchant_id, account_id=MERCHANT_KFB_ID) for path in PAGES]
     times = [_time_page(house, token, path, size.requests) for path in paths]
     for one in times:
         say(one.tell())
