@@ -22,7 +22,7 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.pages.languages import N_
-from merchant_wallet.pages.qr import draw_qr
+from merchant_wallet.pages.qr import draw_address
 
 MERCHANTS: Final = "/console/merchants"
 ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"
@@ -196,7 +196,7 @@ async def _list_deposits(conn: Connection, merchant: Merchant) -> list[Deposit]:
     # One that is shown must be one that is watched, also for a merchant from before there were any.
     own = await give_addresses(conn, merchant.merchant_id, merchant.account_xpubs)
     texts = {ERC20: to_eip55(own[ERC20]), TRC20: to_tron(own[TRC20])}
-    return [Deposit(chain, text, draw_qr(text)) for chain, text in texts.items()]
+    return [Deposit(chain, text, draw_address(text)) for chain, text in texts.items()]
 
 
 def _show_secrets(seat: Seat, merchant: Merchant, title: str, secrets: list[tuple[str, str]]) -> Response:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
-from merchant_wallet.pages.qr import draw_qr
+from merchant_wallet.pages.qr import draw_address
 from merchant_wallet.wallet_page.arrivals import list_arrivals, read_crediting, version_of
 from merchant_wallet.wallet_page.frame import Connection, Holder
 
@@ -24,7 +24,7 @@ async def show_receive(request: Request, holder: Holder, conn: Connection) -> Re
             "chain": chain,
             "network": name,
             "address": (address := format_address(chain, own[chain])),
-            "qr": draw_qr(address),
+            "qr": draw_address(address),
         }
         for chain, name in NETWORKS.items()
         if chain in holder.ground.chains
