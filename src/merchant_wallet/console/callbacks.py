@@ -20,7 +20,7 @@ from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import callbacks as desk
+from merchant_wallet.oversight import callbacks as oversight
 from merchant_wallet.oversight.callbacks import CallbackFilter, CallbackLine
 from merchant_wallet.pages.languages import N_
 
@@ -72,17 +72,17 @@ async def show_callbacks(request: Request, seat: Seat, conn: Connection) -> Resp
     """A page of callbacks: those that were not taken, unless the URL asks for others."""
     state = read_state(CALLBACKS, request.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(seat, conn, state.get("merchant"))
-    reading = desk.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {one.state: one for one in await desk.count_by_state(conn, seat.merchant_id)}
+    reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
+    counts = {one.state: one for one in await oversight.count_by_state(conn, seat.merchant_id)}
     return seat.page(
         "console/callbacks.html",
         active="callbacks",
         state=state,
         page=await open_page(reading),
         counts=counts,
-        most=desk.MOST_COUNTED,
+        most=oversight.MOST_COUNTED,
         undelivered=UNDELIVERED,
-        types=desk.EVENT_TYPES,
+        types=oversight.EVENT_TYPES,
         pauses=await _list_pauses(seat, conn),
     )
 
@@ -90,7 +90,7 @@ async def show_callbacks(request: Request, seat: Seat, conn: Connection) -> Resp
 async def show_callback(request: Request, seat: Seat, conn: Connection) -> Response:
     """One callback with every attempt."""
     line = await _find(request, seat, conn)
-    attempts = await desk.list_attempts(
+    attempts = await oversight.list_attempts(
         conn, line.merchant_id, line.order_id, line.status, limit=MOST_ATTEMPTS
     )
     return seat.page(
@@ -183,12 +183,12 @@ def url_of(event_id: str) -> str:
 
 
 def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
-    states = tuple(name for name in state.several.get("state", ()) if name in desk.STATES)
+    states = tuple(name for name in state.several.get("state", ()) if name in oversight.STATES)
     answer, event = state.get("answer"), state.get("event")
     return CallbackFilter(
         merchant_id=scope,
         states=states or (() if state.has("state", "all") else UNDELIVERED),
-        event_type=event if event in desk.EVENT_TYPES else None,
+        event_type=event if event in oversight.EVENT_TYPES else None,
         http_status=int(answer) if _STATUS.fullmatch(answer) else None,
     )
 
@@ -196,7 +196,11 @@ def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
 async def _find(request: Request, seat: Seat, conn: Connection) -> CallbackLine:
     """The callback that the path names. Raises HTTPException 404, also for another merchant's."""
     event_id = str(request.path_params["event"])
-    line = await desk.find_callback(conn, event_id, seat.merchant_id) if _EVENT.fullmatch(event_id) else None
+    line = (
+        await oversight.find_callback(conn, event_id, seat.merchant_id)
+        if _EVENT.fullmatch(event_id)
+        else None
+    )
     if line is None:
         raise HTTPException(404)
     return line

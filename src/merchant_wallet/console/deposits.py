@@ -18,7 +18,7 @@ from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.deposits import listing
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import callbacks
-from merchant_wallet.oversight import deposits as desk
+from merchant_wallet.oversight import deposits as oversight
 from merchant_wallet.oversight.deposits import DepositFilter, DepositLine
 from merchant_wallet.oversight.paging import Page as Rows
 from merchant_wallet.oversight.sub_users import read_address
@@ -65,7 +65,7 @@ async def show_deposits(request: Request, seat: Seat, conn: Connection) -> Respo
         page=page,
         rows=await _show(conn, page.rows),
         statuses=STATUSES,
-        chains=desk.CHAINS,
+        chains=oversight.CHAINS,
     )
 
 
@@ -73,7 +73,7 @@ async def show_deposit(request: Request, seat: Seat, conn: Connection) -> Respon
     """One deposit."""
     chain, tx_hash = str(request.path_params["chain"]), str(request.path_params["tx_hash"])
     place = read_id(request, "log_index")
-    found = await desk.find_deposits(conn, tx_hash, seat.merchant_id)
+    found = await oversight.find_deposits(conn, tx_hash, seat.merchant_id)
     line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
     if line is None:
         raise HTTPException(404)
@@ -92,7 +92,7 @@ async def show_deposit(request: Request, seat: Seat, conn: Connection) -> Respon
 async def _list(seat: Seat, conn: Connection, state: TableState) -> Rows[DepositLine]:
     scope = await find_scope(seat, conn, state.get("merchant"))
     if state.get("tx"):
-        return Rows(tuple(await desk.find_deposits(conn, state.get("tx"), scope)), None, None)
+        return Rows(tuple(await oversight.find_deposits(conn, state.get("tx"), scope)), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
     if state.get("address") and address is None:
         # What is no address has received nothing.
@@ -100,13 +100,13 @@ async def _list(seat: Seat, conn: Connection, state: TableState) -> Rows[Deposit
     status, chain = state.get("status"), state.get("chain")
     wanted = DepositFilter(
         merchant_id=scope,
-        statuses=(status,) if status in desk.STATUSES else (),
-        chain=chain if chain in desk.CHAINS else None,
+        statuses=(status,) if status in oversight.STATUSES else (),
+        chain=chain if chain in oversight.CHAINS else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
         address=address,
     )
-    return await open_page(desk.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
+    return await open_page(oversight.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
 
 
 async def _show(conn: Connection, lines: tuple[DepositLine, ...]) -> list[Shown]:

@@ -10,7 +10,7 @@ from merchant_wallet.console.merchants import MERCHANTS
 from merchant_wallet.console.reading import open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import merchants as desk
+from merchant_wallet.oversight import merchants as oversight
 from merchant_wallet.oversight.merchants import MerchantLine
 from merchant_wallet.oversight.paging import Page as Rows
 
@@ -32,15 +32,17 @@ async def show_merchants(request: Request, seat: Seat, conn: Connection) -> Resp
 
 
 async def _list(conn: Connection, state: TableState) -> Rows[MerchantLine]:
-    statuses = [state.get("status")] if state.get("status") in desk.STATUSES else []
+    statuses = [state.get("status")] if state.get("status") in oversight.STATUSES else []
     return await open_page(
-        desk.list_merchants(conn, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS)
+        oversight.list_merchants(
+            conn, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS
+        )
     )
 
 
 async def _find(conn: Connection, state: TableState) -> Rows[MerchantLine]:
-    found = await desk.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
-    lines = [await desk.show_merchant(conn, one.merchant_id) for one in found]
+    found = await oversight.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
+    lines = [await oversight.show_merchant(conn, one.merchant_id) for one in found]
     status = state.get("status")
     rows = tuple(line for line in lines if line is not None and status in ("", line.status))
     return Rows(rows, None, None)

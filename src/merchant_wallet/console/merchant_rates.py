@@ -23,6 +23,7 @@ from merchant_wallet.console.previews import (
     read_rate,
     read_share,
 )
+from merchant_wallet.console.rates import describe_line, find_line, name_field
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
@@ -64,7 +65,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     number = merchant.merchant_id
     try:
         async with conn.transaction():
-            before = _own_line(await rates.list_rates(conn), number, direction)
+            before = find_line(await rates.list_rates(conn), number, direction)
             if do == "set":
                 after = await rates.set_rate(conn, direction, rate_e8, number, max_age_ms, at_ms=seat.at_ms)
             elif do == "remove":
@@ -72,10 +73,10 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
             else:
                 after = await rates.pause(conn, direction, number, do == "pause", at_ms=seat.at_ms)
             subject = f"rate {direction}"
-            facts = (_describe(before), _describe(after))
+            facts = (describe_line(before), describe_line(after))
             await act(seat, conn, f"rate.{do}", subject, number, before=facts[0], after=facts[1])
     except RateRefused:
-        errors = {_field(direction): await _tell_pump(seat, conn, number, direction)}
+        errors = {name_field(direction): await _tell_pump(seat, conn, number, direction)}
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
     return seat.go(f"{url_of(merchant)}/rates", N_("Saved. It holds from the next exchange on."))
 
@@ -103,7 +104,7 @@ async def show_preview(request: Request, seat: Seat, conn: Connection) -> Respon
     query = request.query_params
 
     def typed_rate(direction: str) -> int | None:
-        text = query.get(_field(direction), "").strip()
+        text = query.get(name_field(direction), "").strip()
         return read_rate(text) if text else in_force(force[direction], seat.at_ms)
 
     conditions = Conditions(
@@ -128,7 +129,9 @@ async def _show(
 ) -> Response:
     force = await rates.read_effective(conn, merchant.merchant_id)
     lines = await rates.list_rates(conn)
-    forms = [RateForm(d, _field(d), force[d], _own_line(lines, merchant.merchant_id, d)) for d in DIRECTIONS]
+    forms = [
+        RateForm(d, name_field(d), force[d], find_line(lines, merchant.merchant_id, d)) for d in DIRECTIONS
+    ]
     settings = show_settings(merchant)
     return seat.page(
         "console/merchant_rates.html",
@@ -158,7 +161,7 @@ def _first_preview(merchant: Merchant, force: dict[str, EffectiveRate], at_ms: i
 
 def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
     """The rate and maximum age that were typed, and what is wrong with them."""
-    name, errors = _field(direction), {}
+    name, errors = name_field(direction), {}
     rate_e8 = read_rate(seat.form.text(name))
     if rate_e8 is None:
         errors[name] = seat.say(_NO_RATE)
@@ -176,21 +179,6 @@ async def _tell_pump(seat: Seat, conn: Connection, merchant_id: int, direction: 
     opposite = next(other for other in DIRECTIONS if other != direction)
     back = (await rates.read_effective(conn, merchant_id))[opposite].rate_e8
     return seat.say(_PUMPS, largest=format_rate(LOOP_LIMIT // back)) if back else seat.say(_NO_RATE)
-
-
-def _own_line(lines: list[RateLine], merchant_id: int, direction: str) -> RateLine:
-    found = (line for line in lines if (line.merchant_id, line.direction) == (merchant_id, direction))
-    return next(found, RateLine(merchant_id, direction))
-
-
-def _describe(line: RateLine) -> dict[str, str | int | bool | None]:
-    rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
-    return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
-
-
-def _field(direction: str) -> str:
-    """The name of a direction's field in forms."""
-    return "rate-" + direction.lower().replace(":", "-")
 
 
 ROUTES: Final = (

@@ -74,13 +74,13 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
         return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
     try:
         async with conn.transaction():
-            before = _find(await rates.list_rates(conn), direction)
+            before = find_line(await rates.list_rates(conn), PLATFORM, direction)
             after = await _change(seat, conn, do, direction, rate_e8, max_age_ms)
-            facts = (_describe(before), _describe(after))
+            facts = (describe_line(before), describe_line(after))
             await act(seat, conn, f"rate.{do}", f"rate {direction}", before=facts[0], after=facts[1])
     except RateRefused:
         told = await _explain(seat, conn, RateLine(PLATFORM, direction, rate_e8))
-        return await _show(request, seat, conn, Filled(seat.form.kept(), {_field(direction): told}))
+        return await _show(request, seat, conn, Filled(seat.form.kept(), {name_field(direction): told}))
     return seat.go(RATES, N_("Saved. It holds from the next exchange on."))
 
 
@@ -103,7 +103,7 @@ async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled =
         active="rates",
         status=200 if filled.ok else 422,
         filled=filled,
-        forms=[_form(seat, _find(lines, direction)) for direction in DIRECTIONS],
+        forms=[_form(seat, find_line(lines, PLATFORM, direction)) for direction in DIRECTIONS],
         own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
         state=state,
         history=history[:PAGE_ROWS],
@@ -132,12 +132,12 @@ def _form(seat: Seat, line: RateLine) -> RateForm:
     is_old = (
         line.max_age_ms is not None and line.set_ms is not None and seat.at_ms - line.set_ms > line.max_age_ms
     )
-    return RateForm(line.direction, _field(line.direction), line, is_old)
+    return RateForm(line.direction, name_field(line.direction), line, is_old)
 
 
 def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
     """The rate and the maximum age that were typed, and what is wrong with them."""
-    name, errors, max_age_ms = _field(direction), {}, None
+    name, errors, max_age_ms = name_field(direction), {}, None
     rate_e8 = read_rate(seat.form.text(name))
     if rate_e8 is None:
         errors[name] = seat.say(NO_RATE)
@@ -164,18 +164,20 @@ async def _explain(seat: Seat, conn: Connection, wanted: RateLine) -> str:
     return seat.say(PUMPS_FOR, name=await _name(conn, pump.merchant_id), largest=largest)
 
 
-def _find(lines: list[RateLine], direction: str) -> RateLine:
-    found = (one for one in lines if (one.merchant_id, one.direction) == (PLATFORM, direction))
-    return next(found, RateLine(PLATFORM, direction))
+def find_line(lines: list[RateLine], merchant_id: int, direction: str) -> RateLine:
+    """The rate set for a merchant, or for the platform, in a direction; an empty one where none was."""
+    found = (one for one in lines if (one.merchant_id, one.direction) == (merchant_id, direction))
+    return next(found, RateLine(merchant_id, direction))
 
 
-def _describe(line: RateLine) -> dict[str, str | int | bool | None]:
+def describe_line(line: RateLine) -> dict[str, str | int | bool | None]:
+    """A rate as the audit log keeps it."""
     rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
     return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
 
 
-def _field(direction: str) -> str:
-    """The name of a direction's field in the form."""
+def name_field(direction: str) -> str:
+    """The name of a direction's field in forms."""
     return "rate-" + direction.lower().replace(":", "-")
 
 

@@ -20,7 +20,7 @@ from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.money import format_units, parse_units
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import sub_users as desk
+from merchant_wallet.oversight import sub_users as oversight
 from merchant_wallet.oversight.paging import Page as Rows
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.subusers import activity, controls, pins
@@ -101,12 +101,12 @@ async def _find(request: Request, conn: Connection) -> SubUserLine:
         raise HTTPException(404) from None
 
 
-async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[desk.SubUserLine]:
+async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[oversight.SubUserLine]:
     word, by = state.get("q"), state.get("by") or "id"
     if word and by == "id":
-        return Rows(tuple(await desk.find_sub_users(conn, word, merchant_id)), None, None)
+        return Rows(tuple(await oversight.find_sub_users(conn, word, merchant_id)), None, None)
     return await open_page(
-        desk.list_sub_users(
+        oversight.list_sub_users(
             conn,
             merchant_id,
             ext_prefix=word if by == "ext" else "",
