@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -109,6 +111,24 @@ def test_processes_that_migrate_at_once_apply_each_step_once(empty_database_url:
 
     assert [process.returncode for process in running] == [0, 0, 0, 0]
     assert sorted(applied) == [f"{number:04}_step" for number in range(1, 9)]
+
+
+def test_first_starts_at_the_same_moment_make_the_table_of_migrations_once(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    _write(tmp_path, m0001_coins="CREATE TABLE coin (id int)")
+    for _ in range(25):
+        together = threading.Barrier(4)
+
+        def start(together: threading.Barrier = together) -> list[str]:
+            together.wait(timeout=30)
+            return migrate(empty_database_url, _quiet, tmp_path)
+
+        with ThreadPoolExecutor(4) as starts:
+            started = [starts.submit(start) for _ in range(4)]
+            assert [name for one in started for name in one.result()] == ["0001_coins"]
+        with connect_sync(empty_database_url) as connection:
+            connection.execute("DROP TABLE coin, schema_migration")
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,14 @@ def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
 
 
 def _create_table(connection: psycopg.Connection) -> None:
-    try:
+    """Make the table unless it is there; of first starts at once, one makes it and the others wait for it.
+
+    IF NOT EXISTS does not see a table that another transaction is making, and fails in several ways when that
+    one commits; there is no table to lock yet, so the lock is an advisory one.
+    """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('schema_migration'))")
         connection.execute(_CREATE_TABLE)
-    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-        # Two first starts at once: IF NOT EXISTS does not see a table that is being made. The other one made
-        # it.
-        return
 
 
 def _read_applied(connection: psycopg.Connection) -> dict[int, str]:
