@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 from starlette.applications import Starlette
@@ -31,6 +31,7 @@ class Echo(Endpoint):
     def __init__(self) -> None:
         self.calls: list[tuple[str, Call]] = []
         self.holds = False
+        self.only_reads = False
 
     def take(self, method: str, call: Call) -> None:
         """Keep the call; answer it unless calls are held."""
@@ -113,6 +114,7 @@ def play(
     *,
     trusted_proxies: tuple[Network, ...] = (),
     max_connections: int = MAX_CONNECTIONS,
+    further: Sequence[Route] = (),
 ) -> None:
     """Listen, play the scenario, stop; nothing may be left open."""
 
@@ -126,7 +128,7 @@ def play(
             access_log=AccessLog(sys.stderr, enabled=False),
             trusted_proxies=trusted_proxies,
         )
-        pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"])])
+        pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
         listener = Listener({PATH: echo}, joints, pages, max_connections)
         await listener.start(HOST, 0)
         stand = Stand(echo, joints, listener, listener.port)

@@ -271,9 +271,8 @@ class Connection(asyncio.Protocol):
             if len(self._ahead) >= MAX_AHEAD:
                 self._transport.pause_reading()
         else:
-            self._answering = True
             self.deadline_s = None
-            self._place.joints.pace.put(self._hand_in, call, path)
+            self._let_wait(call, path)
 
     def _make_call(self, body: bytes) -> Call:
         joints = self._place.joints
@@ -282,8 +281,14 @@ class Connection(asyncio.Protocol):
             source = find_source(source, self._forwarded, trusted)
         return Call(self._content_type, body, source, joints.request_ids.next(), self._reply)
 
-    def _hand_in(self, call: Call, path: bytes) -> None:
+    def _let_wait(self, call: Call, path: bytes) -> None:
+        """Put a request among those that wait to be begun."""
+        self._answering = True
         endpoint = self._place.endpoints.get(path)
+        only_reads = endpoint is None or endpoint.only_reads
+        self._place.joints.pace.put(only_reads, self._hand_in, call, path, endpoint)
+
+    def _hand_in(self, call: Call, path: bytes, endpoint: Endpoint | None) -> None:
         if endpoint is not None:
             endpoint.take("POST", call)
             return
@@ -310,10 +315,9 @@ class Connection(asyncio.Protocol):
 
     def _take_next(self) -> None:
         call, path = self._ahead.popleft()
-        self._answering = True
         if len(self._ahead) == MAX_AHEAD - 1 and not self._closes:
             self._transport.resume_reading()
-        self._place.joints.pace.put(self._hand_in, call, path)
+        self._let_wait(call, path)
 
     def look_at_clock(self, now_s: float) -> None:
         """Close the connection when its deadline has passed, with an answer if a request is half there."""

@@ -156,6 +156,7 @@ class Endpoint:
     def __init__(self, operation: Operation, joints: Joints) -> None:
         self._operation = operation
         self._joints = joints
+        self.only_reads = operation.only_reads
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, method: str, call: Call) -> None:
@@ -215,7 +216,8 @@ class Endpoint:
             self._take_time(call, self._carry_out(call, merchant, fields))
             return
         waiting = self._submit(caller, command, call.request_id)
-        waiting.add_done_callback(partial(self._joints.pace.put, self._finish, call, fields, caller))
+        pace = self._joints.pace
+        waiting.add_done_callback(partial(pace.put, self.only_reads, self._finish, call, fields, caller))
 
     def _judge(self, call: Call, merchant: Merchant, fields: Fields) -> tuple[Caller, Command]:
         """See that a request may be carried out. Raises Refused."""

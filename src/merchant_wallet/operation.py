@@ -36,13 +36,17 @@ class Desk(Protocol):
 
 
 class Operation(NamedTuple):
-    """One operation. `follow`, where there is one, may turn a refusal into a further step."""
+    """One operation. `follow`, where there is one, may turn a refusal into a further step.
+
+    `only_reads` says that money is not what it is asked for: see `pace`.
+    """
 
     name: str
     prepare: Callable[[Merchant, Fields, Terms], Command]
     answer: Callable[[Merchant, Any, Terms], list[DataItem]]
     sign_length: int = 32
     follow: Callable[[Merchant, Command, Outcome, Desk], Awaitable[Outcome]] | None = None
+    only_reads: bool = False
 
     @property
     def path(self) -> str:

@@ -20,4 +20,4 @@ def _answer(merchant: Merchant, balances: Balances, terms: Terms) -> list[DataIt
     ]
 
 
-GET_BALANCE = Operation("getMerchantBalance", _prepare, _answer)
+GET_BALANCE = Operation("getMerchantBalance", _prepare, _answer, only_reads=True)

@@ -37,4 +37,4 @@ async def _follow(merchant: Merchant, command: Command, outcome: Outcome, desk: 
     return await desk.ask(merchant, register)
 
 
-GET_CUSTOMER = Operation("getMerchantCustomer", _prepare, _answer, follow=_follow)
+GET_CUSTOMER = Operation("getMerchantCustomer", _prepare, _answer, follow=_follow, only_reads=True)

@@ -121,5 +121,5 @@ def _answer_quote(merchant: Merchant, quoted: Quoted, terms: Terms) -> list[Data
 
 
 CREATE = Operation("createMerchantWithdrawOrder", _prepare_creation, _answer_creation, sign_length=20)
-QUERY = Operation("queryOrder", _prepare_query, _answer_query)
-QUOTE = Operation("getWithdrawFee", _prepare_quote, _answer_quote)
+QUERY = Operation("queryOrder", _prepare_query, _answer_query, only_reads=True)
+QUOTE = Operation("getWithdrawFee", _prepare_quote, _answer_quote, only_reads=True)
