@@ -1,7 +1,6 @@
 """The command line of the bench: `python -m bench`, or `make bench ARGS="…"`."""
 
 import asyncio
-import os
 import shutil
 import signal
 import sys
@@ -23,7 +22,7 @@ from bench.plans import Choice
 from bench.report import Report, print_report, read_machine, tell_row, write_report
 from bench.rows import LIFE_S, Gunner, Row
 from bench.stages import Figures, Show
-from bench.supply import Supplier
+from bench.supply import Supplier, find_memory
 from bench.wrk import WrkFailed, find_wrk
 from merchant_wallet.config import load_or_create_master_key
 from merchant_wallet.merchants.keys import Keyring
@@ -31,7 +30,6 @@ from merchant_wallet.merchants.keys import Keyring
 QUICK_S: Final = 5
 FULL_S: Final = 8
 RESULTS: Final = Path(__file__).with_name("results") / "latest.json"
-SHARED_MEMORY: Final = Path("/dev/shm")
 SIGNERS: Final = 2
 STEPS: Final = 10
 """How often progress is told, from nothing to everything."""
@@ -114,7 +112,7 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
         raise HouseFailed(f"There is no {program}. Type: make setup")
     console.print("starting the service")
     with (
-        _folder(_memory_folder()) as slices,
+        _folder(find_memory()) as slices,
         open_service(program, folder / "data", folder / "service.log") as house,
     ):
         cast = _prepare(house, folder, choice.populations)
@@ -176,11 +174,6 @@ def _progress() -> Progress:
             console.print(f"  {what}: {done:,} of {total:,}")
 
     return tell
-
-
-def _memory_folder() -> Path | None:
-    """Where signed requests do not go to the disk that is measured, on machines that have such a place."""
-    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
 
 
 @contextmanager

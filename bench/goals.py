@@ -18,6 +18,8 @@ CALLBACK_RATE: Final = "callbacks:delivered per second"
 LARGE_SHARE: Final = "large:share of the small book's speed"
 PAGE_P99: Final = "pages:p99 of the slowest page in ms"
 PAGES_SHARE: Final = "pages:share of the transfers' speed alone"
+PAGES_SHARE_LOW: Final = "pages:that share's interval of 95 %, from"
+PAGES_SHARE_HIGH: Final = "pages:that share's interval of 95 %, to"
 
 Verdict = Literal["met", "missed", "not measured"]
 

@@ -16,6 +16,7 @@ from merchant_wallet.book.commands import Command, MerchantToUser, Submission, U
 from merchant_wallet.book.verify import verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.codes import Refusal
+from merchant_wallet.merchants import store
 from merchant_wallet.money import KFB
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("large.sql"))
@@ -43,10 +44,13 @@ async def fill_book(url: str, player: Player, upto: int, progress: Progress) -> 
 async def read_entry_count(url: str, merchant_id: int) -> int:
     """How many entries a book has."""
     async with await db.connect(url) as connection:
-        found = await connection.execute(
-            QUERIES["read_entry_count"].text.encode(), {"merchant_id": merchant_id}
-        )
-        row = await found.fetchone()
+        return await count_entries(connection, merchant_id)
+
+
+async def count_entries(connection: store.Connection, merchant_id: int) -> int:
+    """How many entries a book has, for whoever asks again and again."""
+    found = await connection.execute(QUERIES["read_entry_count"].text.encode(), {"merchant_id": merchant_id})
+    row = await found.fetchone()
     assert row is not None
     return int(row[0])
 

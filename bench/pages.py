@@ -3,18 +3,18 @@ when somebody goes through them. `python -m bench.pages` is this alone, `--quick
 
 Rules: the book and its sub-users are made by the book's own writer, and the figures are added up before
 anything is measured. Pages are asked for one after the other on one kept connection, as one who is signed in;
-a page that isn't answered with 200 is named and counts for nothing.
+a page that isn't answered with 200 is named and counts for nothing. What pages cost the transfers is seen
+within one run, by the entries committed in windows with and without a visitor.
 """
 
 import asyncio
 import http.client
 import itertools
-import statistics
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -24,11 +24,12 @@ import typer
 
 from bench import large
 from bench.cast import LARGE, CastingFailed, Player, Progress, prepare_cast, write_cast
-from bench.goals import PAGE_P99, PAGES_SHARE
+from bench.goals import PAGE_P99, PAGES_SHARE, PAGES_SHARE_HIGH, PAGES_SHARE_LOW
 from bench.house import CONSOLE_SCRIPT, House, open_service
 from bench.meters import percentile
-from bench.rows import Gunner, Plan, Row
-from bench.supply import DEBIT, Supplier
+from bench.pairs import Pair, judge_pairs, take_pairs
+from bench.rows import Gunner, Plan
+from bench.supply import DEBIT, Supplier, find_memory
 from bench.wrk import find_wrk
 from merchant_wallet import db
 from merchant_wallet.book.chart import MERCHANT_KFB_ID
@@ -76,16 +77,23 @@ COOKIE: Final = "console_session"
 PREFIX: Final = "pages"
 PAUSE_S: Final = 0.5
 """Between two pages of whoever goes through them while transfers run."""
-ROUNDS: Final = 5
+ALONE_S: Final = 5
+LEAD_S: Final = 2.0
+WINDOW_S: Final = 1.0
+"""Long enough for two pages and a hundred commits, and so short that a machine stays as it is for a pair."""
+SPARE: Final = 1.3
+"""What is signed for the run, by the speed of the one before it."""
 CONNECTIONS: Final = 64
 BATCH: Final = 1000
 SIGNERS: Final = 2
 
 Say = Callable[[str], None]
+Visit = Callable[[], AbstractContextManager[None]]
+"""Somebody who goes through the pages for as long as the block lasts."""
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How large the book is, how often each page is asked for and how long transfers run."""
+    """How large the book is, how often each page is asked for, and how long transfers run beside pages."""
 
     entries: int
     sub_users: int
@@ -93,8 +101,8 @@ class Size(msgspec.Struct, frozen=True):
     seconds: int
 
 
-FULL: Final = Size(5_000_000, 100_000, 100, 8)
-SMALL: Final = Size(10_000, 1_000, 20, 3)
+FULL: Final = Size(5_000_000, 100_000, 100, 120)
+SMALL: Final = Size(10_000, 1_000, 20, 20)
 
 
 class PageTime(msgspec.Struct, frozen=True):
@@ -127,23 +135,49 @@ def measure(
     answered = [one for one in times if not one.failures]
     figures = {PAGE_P99: max(one.p99_ms for one in answered)} if answered else {}
     if answered:
-        figures[PAGES_SHARE] = _measure_share(house, gunner, size, token, [one.path for one in answered])
+        stroll = itertools.cycle([one.path for one in answered])
+        figures |= _measure_share(house, player, gunner, size, lambda: _visitor(house, token, stroll), say)
     return figures
 
 
-def _measure_share(house: House, gunner: Gunner, size: Size, token: str, paths: list[str]) -> float:
-    """The speed of transfers beside a visitor as a share of their speed alone, turn and turn about."""
-    alone: list[Row] = []
-    beside: list[Row] = []
-    for _ in range(ROUNDS):
-        alone.append(gunner.measure(house, _plan("alone", size)))
-        with _visitor(house, token, paths):
-            beside.append(gunner.measure(house, _plan("beside pages", size)))
-    return statistics.median(row.rate for row in beside) / statistics.median(row.rate for row in alone)
+def _measure_share(
+    house: House, player: Player, gunner: Gunner, size: Size, visit: Visit, say: Say
+) -> dict[str, float]:
+    """The speed of transfers beside a visitor as a share of their speed alone, and its interval."""
+    url = house.database_url
+    assert url is not None
+    pairs: list[Pair] = []
+
+    def watch(is_running: Callable[[], bool]) -> None:
+        pairs.extend(asyncio.run(_watch(url, player.merchant_id, visit, is_running)))
+
+    alone = gunner.measure(house, _plan("alone", ALONE_S))
+    requests = int(alone.rate * size.seconds * SPARE)
+    row = gunner.measure_watched(house, _plan("beside pages", size.seconds), requests, watch)
+    if row.failures or len(pairs) < 2:
+        say(f"{PREFIX}: their cost was not measured, {row.failures} failures, {len(pairs)} pairs of windows")
+        return {}
+    found = judge_pairs(pairs)
+    say(f"{PREFIX}: transfers beside pages, share of their speed alone {found.tell()}")
+    return {PAGES_SHARE: found.share, PAGES_SHARE_LOW: found.low, PAGES_SHARE_HIGH: found.high}
 
 
-def _plan(name: str, size: Size) -> Plan:
-    return Plan(f"{PREFIX}/transfers {name}", LARGE, DEBIT, CONNECTIONS, size.seconds)
+async def _watch(url: str, merchant_id: int, visit: Visit, is_running: Callable[[], bool]) -> list[Pair]:
+    """Pairs of speeds, from the entries that the book has before and after each window."""
+    async with await db.connect(url) as connection:
+
+        async def read_speed() -> float:
+            before, began_s = await large.count_entries(connection, merchant_id), time.perf_counter()
+            await asyncio.sleep(WINDOW_S)
+            after = await large.count_entries(connection, merchant_id)
+            return (after - before) / (time.perf_counter() - began_s)
+
+        await asyncio.sleep(LEAD_S)
+        return await take_pairs(read_speed, visit, is_running)
+
+
+def _plan(name: str, seconds: int) -> Plan:
+    return Plan(f"{PREFIX}/transfers {name}", LARGE, DEBIT, CONNECTIONS, seconds)
 
 
 async def _prepare(url: str, player: Player, size: Size, progress: Progress) -> None:
@@ -231,16 +265,18 @@ def _get(browser: http.client.HTTPConnection, token: str, path: str) -> int:
 
 
 @contextmanager
-def _visitor(house: House, token: str, paths: list[str]) -> Iterator[None]:
-    """Somebody who goes through the pages until the block ends."""
+def _visitor(house: House, token: str, paths: Iterator[str]) -> Iterator[None]:
+    """Somebody who goes through the pages, from where the last one was, until the block ends.
+
+    A page that is under way then is waited for, so that it costs nobody later.
+    """
     over = threading.Event()
 
     def visit() -> None:
         with _browser(house) as browser:
-            for path in itertools.cycle(paths):
-                if over.wait(PAUSE_S):
-                    return
-                _get(browser, token, path)
+            while not over.is_set():
+                _get(browser, token, next(paths))
+                over.wait(PAUSE_S)
 
     visitor = threading.Thread(target=visit)
     visitor.start()
@@ -254,7 +290,10 @@ def _visitor(house: House, token: str, paths: list[str]) -> Iterator[None]:
 def main(quick: Annotated[bool, typer.Option("--quick", help="With a small book.")] = False) -> None:
     """Measure the console's pages alone."""
     wrk, size = find_wrk(print), SMALL if quick else FULL
-    with tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name,
+        tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-", dir=find_memory()) as slices,
+    ):
         folder = Path(name)
         folder.chmod(0o711)
         with open_service(CONSOLE_SCRIPT, folder / "data", folder / "service.log") as house:
@@ -262,7 +301,7 @@ def main(quick: Annotated[bool, typer.Option("--quick", help="With a small book.
             keyring = Keyring(load_or_create_master_key(folder / "data"))
             cast = asyncio.run(prepare_cast(house.database_url, keyring, [LARGE], lambda *_: None))
             write_cast(cast, folder / "cast.json")
-            supplier = Supplier(folder / "cast.json", folder, SIGNERS)
+            supplier = Supplier(folder / "cast.json", Path(slices), SIGNERS)
             try:
                 gunner = Gunner(wrk, supplier, lambda row: print(f"{row.name}: {row.rate:,.0f} a second"))
                 (player,) = cast.players[LARGE]

@@ -13,6 +13,7 @@ from rich.table import Table
 from bench.goals import Judgement
 from bench.meters import Disk
 from bench.rows import Row
+from merchant_wallet.interpreter import runs_optimised
 
 COLUMNS = (
     "per s",
@@ -37,6 +38,7 @@ class Machine(msgspec.Struct, frozen=True):
     processor: str
     system: str
     python: str
+    python_optimised: bool
     measured: str
 
 
@@ -57,6 +59,7 @@ def read_machine() -> Machine:
         processor=_processor_name(),
         system=platform.platform(),
         python=platform.python_version(),
+        python_optimised=runs_optimised(),
         measured=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
 
@@ -88,17 +91,24 @@ def tell_failures(row: Row) -> str:
     return " ".join(f"{name}×{count}" for name, count in found.items())
 
 
+def tell_machine(machine: Machine) -> str:
+    """The machine as a line."""
+    build = "optimised" if machine.python_optimised else "built without optimisation, about a fifth slower"
+    return (
+        f"{machine.processors} processors ({machine.processor}), {machine.system}, "
+        f"Python {machine.python} ({build})"
+    )
+
+
 def print_report(report: Report, console: Console) -> None:
     """Print machine, rows and goals."""
     machine, disk = report.machine, report.disk
-    console.print(
-        f"{machine.processors} processors ({machine.processor}), {machine.system}, Python {machine.python}"
-    )
+    console.print(tell_machine(machine))
     console.print(f"disk: fdatasync p50 {disk.fdatasync_p50_ms:.2f} ms, p99 {disk.fdatasync_p99_ms:.2f} ms")
     console.print(_rows_table(report.rows))
     console.print(_goals_table(report.goals))
     for name, figure in report.figures.items():
-        console.print(f"{name}: {figure:,.2f}")
+        console.print(f"{name}: {_tell_figure(figure)}")
 
 
 def _rows_table(rows: Sequence[Row]) -> Table:
@@ -130,12 +140,10 @@ def _goals_table(goals: Sequence[Judgement]) -> Table:
     for name in ("wanted", "measured", "verdict"):
         table.add_column(name, justify="right")
     for goal in goals:
-        measured = (
-            ""
-            if goal.measured is None
-            else f"{goal.measured:,.4g}"
-            if goal.measured < 1000
-            else f"{goal.measured:,.0f}"
-        )
+        measured = "" if goal.measured is None else _tell_figure(goal.measured)
         table.add_row(goal.goal, goal.wanted, measured, f"[{COLOURS[goal.verdict]}]{goal.verdict}")
     return table
+
+
+def _tell_figure(figure: float) -> str:
+    return f"{figure:,.4g}" if figure < 1000 else f"{figure:,.0f}"

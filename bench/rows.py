@@ -149,6 +149,23 @@ class Gunner:
         self._note(house, flood, flooding.wait(), meter, flood_slices)
         return row
 
+    def measure_watched(
+        self, house: House, plan: Plan, requests: int, watch: Callable[[Callable[[], bool]], None]
+    ) -> Row:
+        """Run one plan, and meanwhile `watch`, which can ask whether it still runs. Raises WrkFailed.
+
+        With `requests` so many are signed, or fewer where there is no room for them.
+        """
+        count = max(1, min(requests, self._supplier.count_room()))
+        slices = self._sign(plan, plan.seconds, count)
+        meter = Meter(house)
+        shooting = self._shoot(house, plan, slices, plan.seconds)
+        try:
+            watch(shooting.is_running)
+        finally:
+            result = shooting.wait()
+        return self._note(house, plan, result, meter, slices)
+
     def warm_up(self, house: House, population: str, operation: str, requests: int) -> None:
         """Send some requests that are not reported, so that merchants are known and code has run."""
         plan = Plan("warm-up", population, operation, 16, WARM_UP_S)

@@ -5,8 +5,10 @@ amounts are small enough that no balance runs dry; what a run draws is settled b
 for 300 seconds, so slices are written right before they are sent.
 """
 
+import os
 import random
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +24,9 @@ from merchant_wallet.signing import HMAC, sign
 
 BLOCK: Final = 2000
 MIX: Final = "mix"
+SHARED_MEMORY: Final = Path("/dev/shm")
+RECORD_BYTES: Final = 512
+"""More than a transfer takes in a slice."""
 
 Draw = random.Random
 Values = dict[str, str | int]
@@ -157,6 +162,11 @@ def _cast(path: str) -> Cast:
     return read_cast(Path(path))
 
 
+def find_memory() -> Path | None:
+    """Where signed requests do not go to the disk that is measured, on machines that have such a place."""
+    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+
+
 class Supplier:
     """Writes slices with several processes. Each slice is `folder/name.N`, N from 0."""
 
@@ -164,6 +174,10 @@ class Supplier:
         self._cast_path = cast_path
         self._folder = folder
         self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+
+    def count_room(self) -> int:
+        """How many requests the folder has room for; a shared memory may be small."""
+        return shutil.disk_usage(self._folder).free // 2 // RECORD_BYTES
 
     def supply(self, name: str, population: str, operation: str, count: int, slices: int) -> Path:
         """Write `count` requests in all and give the slices' common path."""

@@ -112,6 +112,10 @@ class Shooting:
             text=True,
         )
 
+    def is_running(self) -> bool:
+        """Whether it still sends."""
+        return self._wrk.poll() is None
+
     def wait(self) -> Result:
         """Wait for the run's end and read what it found. Raises WrkFailed."""
         try:

@@ -17,9 +17,11 @@ from bench.goals import (
 )
 from bench.meters import TICKS_PER_S, family_of, find_process, percentile, processor_s, read_busy, read_stat
 from bench.plans import Choice, ceiling_plans, is_picked, matrix_plans
-from bench.report import tell_failures, tell_row
+from bench.report import Machine, read_machine, tell_failures, tell_machine, tell_row
 from bench.rows import Cost, Row
 from bench.wrk import WrkFailed, read_output
+
+from merchant_wallet.interpreter import runs_optimised
 
 OUTPUT = """Running 3s test @ http://127.0.0.1:1
 result: {"threads":[{"answered":101,"seconds":0.5,"used_up":false,"refusals":{"42200":2}},\
@@ -139,3 +141,12 @@ def test_this_process_is_found_and_has_worked() -> None:
 def test_a_percentile_is_one_of_the_values() -> None:
     values = [float(value) for value in range(1, 101)]
     assert [percentile(values, hundredths) for hundredths in (0, 50, 99, 100)] == [1.0, 50.0, 99.0, 100.0]
+
+
+@pytest.mark.parametrize(("optimised", "told"), [(True, "(optimised)"), (False, "without optimisation")])
+def test_the_machines_line_says_how_its_python_was_built(optimised: bool, told: str) -> None:
+    assert told in tell_machine(Machine(2, "a processor", "Linux", "3.11.2", optimised, "2026-11-21"))
+
+
+def test_of_this_machine_it_is_known_how_its_python_was_built() -> None:
+    assert read_machine().python_optimised is runs_optimised()

@@ -1,12 +1,21 @@
-"""`wrk` with `walk.lua` against a small server: no prepared request is sent twice, codes are counted."""
+"""`wrk` with `walk.lua` against a small server: no prepared request is sent twice, codes are counted, and a
+run can be watched."""
 
+import os
 import shutil
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bench.cast import LARGE, Cast, Player, SubUser, write_cast
+from bench.house import House
+from bench.rows import Gunner, Plan, Row
+from bench.supply import DEBIT, Supplier
 from bench.wrk import Shooting, threads_for
 
 pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is installed by `make bench` alone")
@@ -42,10 +51,18 @@ class Ledger(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
 
+class Desk(ThreadingHTTPServer):
+    """Says nothing of wrk's hanging up in the middle of an answer when its run ends."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @pytest.fixture
 def server() -> Iterator[ThreadingHTTPServer]:
     Ledger.seen = []
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Ledger)
+    running = Desk(("127.0.0.1", 0), Ledger)
     thread = threading.Thread(target=running.serve_forever)
     thread.start()
     yield running
@@ -74,3 +91,29 @@ def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
     # Requests under way when the run ends were seen by the server and not answered in time to be counted.
     assert set(result.refusals) == {"40900"}
     assert result.refusals["40900"] <= sum(body.endswith(b"7") for body in Ledger.seen)
+
+
+def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPServer, tmp_path: Path) -> None:
+    program = shutil.which("wrk")
+    assert program is not None
+    sub_user = SubUser(1, "u0", "0x52908400098527886E0F7030069857D2E4169EE7", "52" * 20, "41" * 20)
+    write_cast(Cast({LARGE: [Player(1001, "mk", "secret", {}, [sub_user], [])]}), tmp_path / "cast.json")
+    house = House(f"http://127.0.0.1:{server.server_port}", os.getpid())
+    seen_running: list[bool] = []
+    rows: list[Row] = []
+
+    def watch(is_running: Callable[[], bool]) -> None:
+        seen_running.append(is_running())
+        while is_running():
+            time.sleep(0.01)
+
+    supplier = Supplier(tmp_path / "cast.json", tmp_path, 1)
+    try:
+        plan = Plan("watched", LARGE, DEBIT, CONNECTIONS, SECONDS)
+        row = Gunner(program, supplier, rows.append).measure_watched(house, plan, 2 * REQUESTS, watch)
+    finally:
+        supplier.close()
+    assert seen_running == [True]
+    assert rows == [row]
+    assert (row.used_up, row.failures) == (True, 0)
+    assert len(Ledger.seen) >= row.answers >= REQUESTS - CONNECTIONS

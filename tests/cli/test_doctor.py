@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from devnet.chains import run_devnet
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.cli.doctor import MAX_SKEW_MS, judge_skew
+from merchant_wallet.cli.doctor import MAX_SKEW_MS, Finding, judge_build, judge_skew, print_findings
+from merchant_wallet.interpreter import runs_optimised
 
 ALL = [
+    "python",
     "configuration",
     "database",
     "migrations",
@@ -36,7 +39,8 @@ def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.credit("Shop", "USDT", "1")
     assert list(examine(wallet, 0)) == ALL
-    assert wallet.run("doctor").stdout.count("ok ") == len(ALL)
+    said = wallet.run("doctor").stdout
+    assert said.count("ok ") + said.count("hint ") == len(ALL)
 
 
 def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) -> None:
@@ -51,7 +55,7 @@ def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) 
 def test_an_absent_database_ends_the_checks(wallet: Wallet) -> None:
     wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
     checks = examine(wallet, 1)
-    assert list(checks) == ALL[:2]
+    assert list(checks) == ALL[:3]
     assert wrong(checks) == ["database"]
     wallet.variables["WALLET_DATABASE_URL"] = ""
     assert "merchant-wallet up --data" in examine(wallet, 1)["database"]["text"]
@@ -100,7 +104,7 @@ def test_a_frozen_payout_is_named_with_where_to_look(wallet: Wallet) -> None:
 def test_a_wrong_setting_is_the_only_thing_looked_at(wallet: Wallet) -> None:
     wallet.variables["WALLET_PORT"] = "many"
     checks = examine(wallet, 1)
-    assert list(checks) == ["configuration"]
+    assert list(checks) == ["python", "configuration"]
     assert "WALLET_PORT" in checks["configuration"]["text"]
 
 
@@ -131,3 +135,21 @@ def test_only_what_the_round_trip_can_not_explain_is_skew() -> None:
     late = judge_skew(1000, 1701 + MAX_SKEW_MS, 1700)
     assert late.text.startswith(f"{MAX_SKEW_MS + 1} ms")
     assert late.advice is not None
+
+
+def test_a_python_built_without_optimisation_is_a_hint_and_no_fault(
+    wallet: Wallet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "1")
+    check = examine(wallet, 0)["python"]
+    assert check["ok"] is True
+    assert (check["hint"] is None) is runs_optimised()
+    plain = judge_build(optimised=False)
+    assert (plain.advice, judge_build(optimised=True).hint) == (None, None)
+    print_findings([plain, judge_build(optimised=True), Finding("clock", "late", "set it")])
+    first, what_to_do, second, third, _ = capsys.readouterr().out.splitlines()
+    assert first.startswith("hint   python: ")
+    assert "--enable-optimizations" in what_to_do
+    assert second.startswith("ok     python: ")
+    assert third == "wrong  clock: late"

@@ -1,0 +1,157 @@
+"""`scripts/setup`: which Python a new .venv is made with, and that one which is there stays."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.interpreter import can_make_venv, is_optimised, runs_optimised
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("scripts/setup", "src/merchant_wallet/interpreter.py")
+BASH = shutil.which("bash") or "bash"
+PLAIN = "'--prefix=/home/w/.pyenv/versions/3.11.7' '--enable-shared'"
+LIBRARY = "7f35e7c58000-7f35e7c5a000 r-xp 00000000 fe:00 7 /usr/lib/libpython3.11.so.1.0\n"
+EXECUTABLE = "00400000-00a00000 r-xp 00000000 fe:00 7 /usr/bin/python3.11\n"
+
+GOOD, PLAINLY_BUILT, TOO_OLD = "good", "plainly built", "too old"
+STATUSES = {GOOD: (0, 0), PLAINLY_BUILT: (0, 1), TOO_OLD: (1, 0)}
+"""How a Python ends when it is asked whether it is new enough, and whether it would make a good .venv."""
+
+
+def install(folder: Path, **pythons: str) -> Path:
+    """A folder of the path with Pythons of these kinds; `python3_12` is `python3.12`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, kind in pythons.items():
+        version, build = STATUSES[kind]
+        write(
+            folder / name.replace("_", "."),
+            f'case "$1" in -c) exit {version} ;; -I) exit {build} ;; *) echo Python 3.9.2 ;; esac',
+        )
+    return folder
+
+
+def write(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What `scripts/setup` needs of the project, in a folder with a space in its name."""
+    folder = tmp_path / "merchant wallet"
+    for part in PARTS:
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / part, folder / part)
+    return folder
+
+
+def run_setup(clone: Path, path: Sequence[Path], *options: str) -> subprocess.CompletedProcess[str]:
+    """Run it with nothing in the path but these folders."""
+    return subprocess.run(
+        [BASH, "scripts/setup", *options],
+        cwd=clone,
+        env={"PATH": ":".join(map(str, path))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def pick(clone: Path, *path: Path) -> str:
+    """The Python that it would take of those in these folders."""
+    tools = clone.parent / "tools"
+    tools.mkdir()
+    found = shutil.which("dirname")
+    assert found is not None
+    (tools / "dirname").symlink_to(found)
+    done = run_setup(clone, [*path, tools], "--python")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.removesuffix("\n")
+
+
+def test_an_optimised_python_behind_a_shim_is_preferred(clone: Path) -> None:
+    shims = install(clone.parent / "the shims", python3=PLAINLY_BUILT, python3_12=PLAINLY_BUILT)
+    system = install(clone.parent / "usr bin", python3=GOOD)
+    assert pick(clone, shims, system) == str(system / "python3")
+
+
+def test_where_none_is_optimised_the_first_that_is_new_enough_is_taken(clone: Path) -> None:
+    shims = install(clone.parent / "shims", python3=TOO_OLD, python3_12=PLAINLY_BUILT)
+    system = install(clone.parent / "usr bin", python3=PLAINLY_BUILT, python3_11=PLAINLY_BUILT)
+    assert pick(clone, shims, system) == str(shims / "python3.12")
+
+
+def test_an_optimised_python_that_stands_first_is_taken_at_once(clone: Path) -> None:
+    first = install(clone.parent / "first", python3=GOOD)
+    second = install(clone.parent / "second", python3=GOOD, python3_13=GOOD)
+    assert pick(clone, first, second) == str(first / "python3")
+
+
+def test_one_that_is_too_old_is_not_taken_however_well_it_was_built(clone: Path) -> None:
+    old = install(clone.parent / "old", python3=TOO_OLD)
+    new = install(clone.parent / "new", python3=PLAINLY_BUILT)
+    assert pick(clone, old, new) == str(new / "python3")
+
+
+def test_without_any_it_says_what_is_needed_and_what_there_is(clone: Path) -> None:
+    tools = install(clone.parent / "tools", python3=TOO_OLD)
+    write(tools / "dirname", 'echo "${1%/*}"')
+    done = run_setup(clone, [tools], "--python")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Python 3.11 or newer is needed. What 'python3' is here: Python 3.9.2" in done.stderr
+
+
+def test_a_real_python_is_asked_and_taken(clone: Path) -> None:
+    here = clone.parent / "here"
+    here.mkdir()
+    (here / "python3").symlink_to(Path(sys.executable).resolve())
+    assert pick(clone, here) == str(here / "python3")
+
+
+def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path) -> None:
+    path = install(clone.parent / "path", python3=GOOD)
+    venv = clone / ".venv"
+    for program in ("python", "uv"):
+        write(venv / "bin" / program, 'echo "$0 $*" >>asked')
+    (venv / ".set-up").write_text("made of other locks")
+    (venv / ".folder").write_text(f"{clone}\n")
+    done = run_setup(clone, [path, Path("/usr/bin"), Path("/bin")])
+    assert done.returncode == 0, done.stderr
+    assert "making .venv" not in done.stderr
+    asked = (clone / "asked").read_text()
+    assert "-m pip install" in asked
+    assert "-m venv" not in asked
+
+
+@pytest.mark.parametrize(
+    ("variables", "loaded", "optimised"),
+    [
+        ({"CONFIG_ARGS": PLAIN, "Py_ENABLE_SHARED": 1}, LIBRARY, False),
+        ({"CONFIG_ARGS": "'--with-lto'", "Py_ENABLE_SHARED": 0}, EXECUTABLE, False),
+        ({"CONFIG_ARGS": None, "Py_ENABLE_SHARED": None}, EXECUTABLE, False),
+        ({"CONFIG_ARGS": f"{PLAIN} '--enable-optimizations'", "Py_ENABLE_SHARED": 1}, LIBRARY, True),
+        ({"PY_CFLAGS_NODIST": "-O3 -fprofile-use -fprofile-correction"}, EXECUTABLE, True),
+        ({"PY_CORE_CFLAGS": "-O3 -fprofile-instr-use=code.profclangd"}, EXECUTABLE, True),
+        # Only the shared library that Debian describes was built plainly.
+        ({"CONFIG_ARGS": "'--enable-shared' '--prefix=/usr'", "Py_ENABLE_SHARED": 1}, EXECUTABLE, True),
+    ],
+)
+def test_what_a_build_says_of_itself_is_understood(
+    variables: dict[str, object], loaded: str, optimised: bool
+) -> None:
+    assert is_optimised(variables, loaded) is optimised
+
+
+def test_the_file_alone_says_to_setup_what_the_package_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", ROOT / PARTS[1]], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode == 0) is (runs_optimised() and can_make_venv())
+    assert done.stderr == b""
