@@ -449,6 +449,13 @@ CREATE TABLE public.operator_failure (
     CONSTRAINT operator_failure_key_check CHECK ((length(key) = 32))
 );
 
+CREATE TABLE public.operator_known_source (
+    key bytea NOT NULL,
+    operator_id bigint NOT NULL,
+    seen_ms bigint NOT NULL,
+    CONSTRAINT operator_known_source_key_check CHECK ((length(key) = 32))
+);
+
 ALTER TABLE public.operator ALTER COLUMN operator_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.operator_operator_id_seq
     START WITH 1
@@ -1058,6 +1065,9 @@ ALTER TABLE ONLY public.nonce
 ALTER TABLE ONLY public.operator_failure
     ADD CONSTRAINT operator_failure_pkey PRIMARY KEY (key);
 
+ALTER TABLE ONLY public.operator_known_source
+    ADD CONSTRAINT operator_known_source_pkey PRIMARY KEY (key);
+
 ALTER TABLE ONLY public.operator
     ADD CONSTRAINT operator_pkey PRIMARY KEY (operator_id);
 
@@ -1210,6 +1220,8 @@ CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", 
 
 CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
 
+CREATE INDEX operator_known_source_operator ON public.operator_known_source USING btree (operator_id, seen_ms);
+
 CREATE INDEX operator_merchant ON public.operator USING btree (merchant_id) WHERE (merchant_id IS NOT NULL);
 
 CREATE UNIQUE INDEX operator_name ON public.operator USING btree (lower((name COLLATE "C")));
@@ -1322,6 +1334,9 @@ ALTER TABLE ONLY public.merchant_address
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.operator_known_source
+    ADD CONSTRAINT operator_known_source_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
 
 ALTER TABLE ONLY public.operator
     ADD CONSTRAINT operator_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

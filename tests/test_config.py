@@ -25,6 +25,7 @@ def test_without_any_setting_the_defaults_hold() -> None:
     assert (settings.host, settings.port, settings.data) == ("127.0.0.1", 8080, Path("wallet-data"))
     assert (settings.sandbox, settings.hold_refunds) == (True, False)
     assert (settings.rate_limit, settings.failed_auth_limit, settings.timestamp_tolerance_s) == (200, 20, 300)
+    assert settings.page_rate_limit == 20
     assert (settings.queue_limit, settings.batch_limit, settings.connections) == (4096, 512, 16)
     assert (settings.exchange_position_limit, settings.trusted_proxies) == (None, ())
 
@@ -42,6 +43,7 @@ def test_every_setting_is_read_from_the_environment() -> None:
             "WALLET_TIMESTAMP_TOLERANCE_S": "43200",
             "WALLET_RATE_LIMIT": "0",
             "WALLET_FAILED_AUTH_LIMIT": "5",
+            "WALLET_PAGE_RATE_LIMIT": "7",
             "WALLET_TRUSTED_PROXIES": "10.0.0.0/8, ::1/128",
             "WALLET_APPROVAL_DEADLINE_S": "60",
             "WALLET_EXCHANGE_POSITION_LIMIT": "1000.5",
@@ -68,6 +70,7 @@ def test_every_setting_is_read_from_the_environment() -> None:
         timestamp_tolerance_s=43200,
         rate_limit=0,
         failed_auth_limit=5,
+        page_rate_limit=7,
         trusted_proxies=(ip_network("10.0.0.0/8"), ip_network("::1/128")),
         approval_deadline_s=60,
         exchange_position_limit=1_000_500_000,
@@ -94,7 +97,8 @@ def test_every_setting_is_read_from_the_environment() -> None:
         ("WALLET_PORT", "80.0", "0 to 65535"),
         ("WALLET_PORT", "٨٠", "0 to 65535"),
         ("WALLET_PUBLIC_URL", "pay.example.com", "http:// or https://"),
-        ("WALLET_PUBLIC_URL", "https://pay.example.com/?a=1", "without query"),
+        ("WALLET_PUBLIC_URL", "https://pay.example.com/?a=1", "without path and query"),
+        ("WALLET_PUBLIC_URL", "https://pay.example.com/wallets", "without path and query"),
         ("WALLET_PUBLIC_URL", "https://[1", "http:// or https://"),
         ("WALLET_SANDBOX", "maybe", "true or false"),
         ("WALLET_TIMESTAMP_TOLERANCE_S", "0", "1 to 43200"),

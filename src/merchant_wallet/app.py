@@ -35,6 +35,7 @@ from merchant_wallet.pages.connections import Connections
 from merchant_wallet.pages.face import Face
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.templates import Templates
+from merchant_wallet.pages.turnstile import Turnstile
 from merchant_wallet.refusals.notebook import Notebook
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
@@ -234,7 +235,8 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         faces = [wallet_page.build_face(ground), console.build_face(consoles), look]
         for face in faces:
             stack.push_async_callback(face.close)
-        further = [page, static.make_route()]
+        files = static.make_route(lambda request: ground.turnstile.admit_file(ground.visitor(request).source))
+        further = [page, files]
         yield Web(endpoints, build_routes(endpoints, joints, further, faces), joints)
 
 
@@ -261,5 +263,8 @@ def _lay_ground(
         request_ids=joints.request_ids,
         access_log=joints.access_log,
         trusted_proxies=joints.trusted_proxies,
+        turnstile=Turnstile(
+            base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
+        ),
         chains=list_chains(base.settings),
     )

@@ -7,6 +7,7 @@ Every answer is 0 ("go ahead") or the whole seconds to wait.
 """
 
 from collections import OrderedDict
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 _NS_PER_S: Final = 1_000_000_000
@@ -86,6 +87,20 @@ class FailureLimit:
         ends_ns, count = self._counts.get(key, (0, 0))
         left_ns = ends_ns - int(now_s * _NS_PER_S)
         return _whole_seconds(left_ns) if count >= self._per_minute and left_ns > 0 else 0
+
+
+def subscriber_of(source: str) -> str:
+    """What a source address is counted as: an IPv6 one as its /64, which is one subscriber's. Pure."""
+    try:
+        address = ip_address(source)
+    except ValueError:
+        # A name that a proxy gave, or none at all: then that is what is counted.
+        return source
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ip_network((int(address), 64), strict=False))
+    return str(address)
 
 
 def _whole_seconds(duration_ns: int) -> int:

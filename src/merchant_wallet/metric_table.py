@@ -201,7 +201,7 @@ GAUGES: Final = (
         "How much more the chain has than the books, and nothing explains",
         "not 0",
         "`reconcile` has the whole account. What you moved yourself: `reconcile record`. Else stop payouts "
-        "with `wallets freeze`, then `book verify --all`.",
+        "with `wallets freeze`, then `book verify`.",
     ),
     Metric(
         "wallet_reconciliation_sound",

@@ -1,12 +1,15 @@
 """The connection of a client that asks for other things than operations: uvicorn's protocol, held to limits.
 
-Rules: a request's head is bounded in size, and its whole in time. What is no request is told so in the
-envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
+Rules: a request's head is bounded in size, and its whole in time. A client that takes nothing of its answer
+for a while is cut off, so that what the answer is made with is free again. What is no request is told so in
+the envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
 does not have.
 """
 
 import asyncio
 import re
+import socket
+import struct
 import time
 from collections.abc import Collection
 from typing import Final, cast
@@ -29,13 +32,24 @@ from merchant_wallet.pages.live import OPEN_ENDED
 REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
 """An operation that is asked for here answers for itself before that."""
 
+WRITE_TIMEOUT_S: Final = 30.0
+"""For so long a client may take nothing of what waits for it."""
+
+_TCP_INFO_BYTES: Final = 128
+_BYTES_ACKED_AT: Final = 120
+"""Where Linux tells in `struct tcp_info` how many bytes the other side has taken (linux/tcp.h)."""
+
 _match_start = re.compile(
     rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} (/[^ ?\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.[01]\r\n"
 ).match
 
 
 class PageConnection(HttpToolsProtocol):
-    """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in."""
+    """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in.
+
+    `_taken_s`, too: when the client was last seen to have taken all there was, or more than before. `_taken`:
+    how many bytes it had taken then, and how many were waiting.
+    """
 
     def __init__(self, config: Config, others: ServerState, joints: Joints, paths: Collection[bytes]) -> None:
         super().__init__(config, others, {})
@@ -44,6 +58,7 @@ class PageConnection(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = self._unfinished_bytes = 0
         self._latest = b""
+        self._taken, self._taken_s = (0, 0), 0.0
         self.deadline_s: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
@@ -129,6 +144,27 @@ class PageConnection(HttpToolsProtocol):
         self.transport.close()
 
     def look_at_clock(self, now_s: float) -> None:
-        """Close the connection when its request takes too long to arrive."""
+        """Close the connection when its request takes too long to arrive, or its answer to be taken."""
         if self.deadline_s is not None and now_s >= self.deadline_s:
             self.transport.close()
+        waiting_bytes = self.transport.get_write_buffer_size()
+        if not waiting_bytes:
+            self._taken_s = now_s
+            return
+        taken = (self._count_taken(), waiting_bytes)
+        if taken != self._taken:
+            self._taken, self._taken_s = taken, now_s
+        elif now_s - self._taken_s >= WRITE_TIMEOUT_S:
+            # Closing would wait for the client to take the rest.
+            self.transport.abort()
+
+    def _count_taken(self) -> int:
+        """How many bytes the client has taken in all; what waits here says nothing where more is made.
+
+        0 where the kernel does not tell: then what waits must do.
+        """
+        client = self.transport.get_extra_info("socket")
+        told = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        if len(told) < _BYTES_ACKED_AT + 8:
+            return 0
+        return int(struct.unpack_from("=Q", told, _BYTES_ACKED_AT)[0])

@@ -86,6 +86,14 @@ def read_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def read_origin(value: str) -> str:
+    """An http or https URL without path and query, without its last slash. Raises ValueError."""
+    url = read_url(value)
+    if urlsplit(url).path:
+        raise ValueError(value)
+    return url
+
+
 def read_link(value: str) -> str:
     """An http or https URL with `{tx}` once, for a transaction's hash. Raises ValueError."""
     parts = urlsplit(value)

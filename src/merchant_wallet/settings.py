@@ -30,11 +30,11 @@ from merchant_wallet.setting_forms import (
     read_flag,
     read_link,
     read_networks,
+    read_origin,
     read_path,
     read_price,
     read_share,
     read_text,
-    read_url,
     read_urls,
     show_coins,
     show_networks,
@@ -101,9 +101,9 @@ class Settings:
     )
     public_url: str | None = _setting(
         None,
-        read_url,
-        "an http:// or https:// URL without query",
-        "Where merchants and sub-users reach the service. Without it, the host and port listened on.",
+        read_origin,
+        "an http:// or https:// URL without path and query",
+        "Where people reach the pages, at the root of a host. Without it, the host and port listened on.",
     )
     sandbox: bool = _setting(
         True, read_flag, "true or false", "Run on a chain of the service's own that moves no real money."
@@ -125,6 +125,12 @@ class Settings:
         whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
         "Failed authentications a minute from one source address before more are refused; 0 sets no limit.",
+    )
+    page_rate_limit: int = _setting(
+        20,
+        whole_number(0, 100_000),
+        "a whole number from 0 to 100000",
+        "Pages a second for one source address without a session (bursts up to 5 times that); 0 is no limit.",
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),

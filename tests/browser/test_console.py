@@ -202,6 +202,8 @@ def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: Peo
     visits.allow("422")
     expect(page.get_by_role("alert")).to_contain_text("2 fields need another look")
     expect(page.get_by_label("Limit a day")).to_have_value("plenty")
+    expect(page.get_by_label("Limit a day")).to_be_focused()
+    expect(page.get_by_label("Limit a day")).to_be_in_viewport()
     expect(page.get_by_label("Networks that requests may come from")).to_have_value("127.0.0.0/8\n999.1.1.1")
     page.get_by_label("Limit a day").fill("250000")
     page.get_by_label("Networks that requests may come from").fill("")
@@ -248,6 +250,28 @@ def test_the_overview_changes_while_it_is_looked_at(
     expect(page.locator("figure.chart").first.locator("details tbody tr")).to_have_count(30)
     page.get_by_role("link", name="7 days").click()
     expect(page).to_have_url(re.compile("days=7"))
+
+
+def test_a_chart_with_a_long_legend_leaves_room_for_its_table(
+    visits: Visits, people: People, house: Shop
+) -> None:
+    page = take_seat(visits, people.seat("owner"), PHONE)
+    page.goto("/console")
+    expect(page.locator(".u-legend").first).to_contain_text("To sub-users")
+    page.get_by_text("Show as a table").first.click()
+    expect(page.locator("figure.chart").first.locator("details tbody tr")).to_have_count(30)
+
+
+def test_filters_that_are_left_empty_stay_out_of_the_address(
+    visits: Visits, people: People, house: Shop
+) -> None:
+    page = take_seat(visits, people.seat("owner"))
+    page.goto(f"/console/books/{house.merchant_id}")
+    page.get_by_label("Kind").select_option("withdraw")
+    page.get_by_role("button", name="Apply").click()
+    expect(page).to_have_url(re.compile(r"\?kind=withdraw$"))
+    page.get_by_role("link", name="Clear").click()
+    expect(page).to_have_url(re.compile(rf"/books/{house.merchant_id}$"))
 
 
 def test_a_refused_request_is_looked_into_in_the_debugger(

@@ -144,6 +144,18 @@ def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: Peopl
     expect(page.get_by_role("row", name="BULK-2")).to_contain_text("back in the merchant's balance")
 
 
+def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
+    visits: Visits, people: People, till: Till
+) -> None:
+    order = till.order("60", mcOrderId="INV-2026-0830")
+    page = take_seat(visits, people.seat("operator"), PHONE)
+    page.goto(f"{QUEUE}/{order}")
+    page.get_by_role("button", name="Approve").click()
+    title = page.get_by_role("heading", name="Approve this order?")
+    expect(title).to_be_visible()
+    assert title.bounding_box()["height"] < 40  # type: ignore[index]  # it is visible, so it has a box
+
+
 def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till: Till) -> None:
     page = take_seat(visits, people.seat("auditor"))
     order = till.order("61")

@@ -1,5 +1,6 @@
 """A sub-user's wallet in a real browser: money arrives, a PIN is set, debits are paused and limited."""
 
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -144,6 +145,10 @@ def test_a_wrong_pin_is_told_where_it_was_typed_and_nothing_typed_is_lost(
     page.get_by_role("button", name="Set the PIN").click()
     expect(page.get_by_text("its digits run up or down")).to_be_visible()
     expect(page.get_by_label("New PIN", exact=True)).to_have_value("")
+    expect(page.get_by_label("New PIN", exact=True)).to_be_focused()
+    # A phone that restores its tabs asks for the form's own address, as for a page.
+    page.goto(page.url)
+    expect(page).to_have_url(re.compile("/wallet/security$"))
     page.get_by_label("New PIN", exact=True).fill("48a29-13")
     expect(page.get_by_label("New PIN", exact=True)).to_have_value("4829")
     page.get_by_label("New PIN", exact=True).fill(PIN)
@@ -287,6 +292,21 @@ def test_language_and_theme_stay_chosen(platform: Platform, visits: Visits) -> N
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.get_by_role("button", name="退出登录").click()
     expect(page.get_by_text("您已退出")).to_be_visible()
+
+
+def test_a_page_that_is_cut_off_says_so_in_words_and_not_by_a_colour_alone(
+    platform: Platform, visits: Visits
+) -> None:
+    visits.allow("ERR_FAILED")
+    page = visits.open(PHONE)
+    cut_off = "**/wallet/events*"
+    page.route(cut_off, lambda route: route.abort())
+    Customer(platform).open(page, "/wallet")
+    expect(page.get_by_text("reconnecting")).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_hidden()
+    page.unroute(cut_off)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.get_by_text("reconnecting")).to_be_hidden()
 
 
 def test_a_page_whose_session_is_over_says_so_by_itself(platform: Platform, visits: Visits) -> None:

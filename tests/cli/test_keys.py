@@ -123,6 +123,7 @@ def test_without_a_database_keys_are_made_and_accounts_left_for_later(safe: Wall
     del safe.variables["WALLET_DATABASE_URL"]
     result = safe.run("keys", "create")
     assert "keys derive" in result.stderr
+    assert "audit log" in result.stderr
     assert keys_of(safe).wallets().keys() == {ERC20, TRC20}
 
 
@@ -134,6 +135,20 @@ def test_a_key_is_brought_in_from_standard_input(safe: Wallet) -> None:
     assert completed["TRC20"] is not None
     again = safe.run("keys", "import", "ERC20", stdin=KEY.hex(), status=2)
     assert "it is not replaced" in again.stderr
+    brought_in, made, *_ = safe.read(
+        "select action, subject, after from audit_entry where starts_with(actor, 'cli:') order by audit_no"
+    )
+    assert brought_in == ("keys.import", "wallet ERC20", {"address": KEY_ADDRESS})
+    assert made[:2] == ("keys.create", "keystore")
+    assert (made[2]["made"], made[2]["ERC20"]) == (["TRC20", "seed"], KEY_ADDRESS)
+    assert KEY.hex() not in str(safe.read("select e::text from audit_entry e"))
+
+
+def test_a_key_is_brought_in_before_the_database_has_its_tables(safe: Wallet) -> None:
+    safe.tamper("drop table audit_entry cascade")
+    told = safe.run("keys", "import", "ERC20", stdin=KEY.hex()).stderr
+    assert "The key is in, but the audit log could not be written" in told
+    assert to_eip55(keys_of(safe).wallets()[ERC20]) == KEY_ADDRESS
 
 
 def test_a_geth_key_file_is_brought_in_with_a_passphrase_of_its_own(safe: Wallet, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tests.cli.conftest import Wallet
+from tests.subusers.books import HERE
 
 from merchant_wallet.book.commands import UserToMerchant
 from merchant_wallet.book.outcomes import DEBIT_LIMIT, DEBITS_PAUSED, PIN_REQUIRED, Outcome, Transferred
@@ -81,10 +82,14 @@ def test_a_sub_user_without_a_pin_any_more_is_not_debited_where_one_is_needed(wa
     assert debit("d1") == PIN_REQUIRED
     shown = wallet.ask("sub-users", "show", "Shop", "player-7")
     assert (shown["hasPin"], shown["pinSetMs"], shown["pinLockedUntilMs"]) == (False, None, None)
-    on_database(wallet, lambda conn: set_first(conn, merchant_id, user.user_id, "194728", before_ms))
+    on_database(
+        wallet, lambda conn: set_first(conn, merchant_id, user.user_id, "194728", before_ms, source=HERE)
+    )
     shown = wallet.ask("sub-users", "show", "Shop", "player-7")
     assert (shown["hasPin"], shown["pinSetMs"], shown["pinLockedUntilMs"]) == (True, before_ms, None)
     assert isinstance(debit("d1"), Transferred)
+    (own,) = wallet.ask("audit", "show", "--actor", "sub-user:player-7")["entries"]
+    assert (own["action"], own["source"], own["after"]) == ("sub_user.set_pin", HERE, {"hasPin": True})
     reset = wallet.ask("sub-users", "reset-pin", "Shop", "player-7")
     assert reset == {"userId": user.user_id, "extUserId": "player-7", "hadPin": True}
     assert debit("d2") == PIN_REQUIRED
@@ -98,7 +103,7 @@ def test_a_locked_pin_is_shown_until_it_is_reset(wallet: Wallet) -> None:
     at_ms = now_ms()
 
     async def guess_until_locked(conn: Connection) -> int:
-        await set_first(conn, merchant_id, user_id, "194728", at_ms)
+        await set_first(conn, merchant_id, user_id, "194728", at_ms, source=HERE)
         while True:
             try:
                 await check(conn, merchant_id, user_id, "830164", at_ms + DAY_MS)

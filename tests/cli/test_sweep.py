@@ -120,6 +120,13 @@ def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) ->
         assert "done" in wallet.run("sweep", "list").stdout
         [(raw,)] = wallet.read("select raw from sweep_signed where kind = 'token'")
         assert recover_sender(bytes(raw)) == parse_evm(address)
+        logged = wallet.read(
+            "select action, after from audit_entry where starts_with(action, 'sweep') order by audit_no"
+        )
+        assert logged == [
+            ("sweep.run.asked", {"addresses": 1, "again": False}),
+            ("sweep.run", {"sweepIds": [sweep["sweepId"]], "again": False}),
+        ]
         assert parse_signed(bytes(raw))[0].nonce == 0
 
 

@@ -81,6 +81,9 @@ def test_what_the_book_refuses_is_told_with_its_sentence(shop: Shop, people: Peo
     told = tell(ben.follow(ben.post(f"{url}/accept")).text)
     assert "The book refused it" in told
     assert "more than the available balance" in told
+    chinese = ben.get(url, headers={"accept-language": "zh-CN"}).text
+    assert "amount：超过可用余额" in chinese
+    assert "more than" not in chinese
     assert shop.balances()[0] == "1000"
 
 

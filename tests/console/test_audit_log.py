@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.console.conftest import People
+from tests.console.conftest import People, tell
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet import db
 from merchant_wallet.audit import verify as audit_verify
 from merchant_wallet.console import audit_log
+from merchant_wallet.subusers import pins
 from merchant_wallet.upkeep import ensure_nonce_partitions
 
 CLOCK_MS = 1_790_000_000_000
@@ -75,7 +76,7 @@ def test_the_log_is_filtered_by_who_what_whom_and_when(
 
     def found(query: str) -> list[str]:
         return re.findall(
-            r'<span class="code">(merchant\.\w+)</span>', auditor.page(f"/console/audit?{query}")
+            r'<span class="code nowrap">(merchant\.\w+)</span>', auditor.page(f"/console/audit?{query}")
         )
 
     assert found(whom) == ["merchant.resume", "merchant.suspend"]
@@ -89,6 +90,19 @@ def test_the_log_is_filtered_by_who_what_whom_and_when(
     assert found("actor=%00") != []
 
 
+def test_what_a_sub_user_sets_itself_is_shown_with_who_it_was(
+    platform: Platform, people: People, shop: Shop, clock: Clock
+) -> None:
+    user_id = int(shop.user("player-7")["userId"])
+    platform.operate(
+        lambda conn: pins.set_first(conn, shop.merchant_id, user_id, "482913", clock(), source="192.0.2.9")
+    )
+    shown = tell(people.seat("auditor").page("/console/audit?actor=sub-user:player-7"))
+    for text in ("sub-user:player-7", "sub_user.set_pin", "192.0.2.9", "hasPin"):
+        assert text in shown
+    assert "482913" not in shown
+
+
 def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merchant_wallet.console.audit_log.PAGE_ROWS", 2)
     operator = people.seat("operator")
@@ -96,7 +110,7 @@ def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: p
         operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": status})
     page, seen = operator.page(f"/console/audit?merchant={shop.merchant_id}"), 0
     for _ in range(5):
-        seen += len(re.findall(r'<span class="code">merchant\.\w+</span>', page))
+        seen += len(re.findall(r'<span class="code nowrap">merchant\.\w+</span>', page))
         link = re.findall(r'rel="next" href="([^"]+)"', page)
         if not link:
             break

@@ -3,19 +3,23 @@
 import csv
 import io
 import json
+import socket
 import threading
 from pathlib import Path
+from typing import LiteralString
 
 import pytest
 from tests.console.conftest import People, tell
 from tests.journeys.conftest import Platform, Shop, wait_until
 
+from merchant_wallet import page_connection
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.book.reads import COLUMNS
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console import book_export, verifying
 from merchant_wallet.console.books import tell_lines
+from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.console.verifying import Verification
 from merchant_wallet.oversight.entries import EntryLine
 
@@ -24,6 +28,7 @@ FILL = Path(__file__).with_name("large_journal.sql")
 FILL_ROWS = 120_000
 FILL_BYTES = 10_000_000
 """What the file of such a journal has at least."""
+CONNECTIONS: LiteralString = "select count(*) from pg_stat_activity where datname = current_database()"
 SPARE_KB = 60_000
 """How much memory may grow meanwhile: much less than all the file would take, and all its rows."""
 
@@ -179,9 +184,33 @@ def test_a_download_of_a_large_book_takes_no_more_memory_than_of_a_small_one(
 def test_only_so_many_downloads_run_at_once(
     shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book_export, "MOST_AT_ONCE", 0)
-    answer = people.seat("operator").get(f"{url_of(shop)}/export")
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
+    for limit in ("MOST_AT_ONCE", "MOST_OF_ONE"):
+        with monkeypatch.context() as patch:
+            patch.setattr(book_export, limit, 0)
+            answer = people.seat("operator").get(f"{url_of(shop)}/export")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
+
+
+def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
+    platform: Platform, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = platform.open_merchant()
+    platform.rows(FILL.read_text(), shop.merchant_id, FILL_ROWS)
+    operator = people.seat("operator")
+    operator.page("/console")
+    idle = platform.rows(CONNECTIONS)
+    cookie = f"{COOKIE}={operator.http.cookies[COOKIE]}"
+    request = f"GET {url_of(shop)}/export HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n\r\n"
+    with socket.socket() as reader:
+        # The less the system takes for a reader that reads nothing, the sooner the service notices.
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", platform.port))
+        reader.sendall(request.encode())
+        assert reader.recv(12) == b"HTTP/1.1 200"
+        wait_until(lambda: platform.rows(CONNECTIONS) != idle, "the download's connection")
+        monkeypatch.setattr(page_connection, "WRITE_TIMEOUT_S", 0.0)
+        wait_until(lambda: platform.rows(CONNECTIONS) == idle, "the connection to be free again")
+        assert book_export._turns.total() == 0
 
 
 def test_a_sound_book_is_found_sound(shop: Shop, people: People) -> None:

@@ -123,6 +123,7 @@ def test_a_refused_request_opens_in_the_debugger(platform: Platform, people: Peo
     assert "two words" in filled
     assert f'value="{shop.merchant_id}"' in filled
     assert f'value="{PATH}"' in filled
+    assert f"Of the refused one only {'f' * 8}… is kept" in tell(filled)
 
 
 def test_a_refused_request_of_another_merchant_does_not_open(

@@ -157,6 +157,13 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     answer = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert answer.status_code == 422
     assert "7 fields need another look" in tell(answer.text)
+    operator.post("/console/account/look", {"language": "zh-CN", "theme": "auto"})
+    chinese = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
+    assert "不能设置为该值：nonsense" in chinese.text
+    assert "IPv4" not in chinese.text
+    operator.post("/console/account/look", {"language": "en", "theme": "auto"})
+    one = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | {"name": ""})
+    assert "Nothing was changed: one field needs another look." in tell(one.text)
     assert len(re.findall(r'aria-invalid="true"', answer.text)) == 7
     for text in (
         'value="1.5"',

@@ -176,6 +176,13 @@ def test_fees_are_set_beside_the_preview(platform: Platform, people: People, sho
     wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "40%"})
     assert wrong.status_code == 422
     assert 'value="40%"' in wrong.text
+    # The preview speaks of what stands in the form, not of what was set before.
+    told = tell(wrong.text)
+    assert "The fee is not a value." in told
+    again = operator.post(
+        url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "0.25"}
+    )
+    assert "750.00 KFB after a fee of 250.00 KFB" in tell(again.text)
 
 
 def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:

@@ -38,7 +38,7 @@ ROWS = {
     "GET /console/sub-users": ALL,
     "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
     "POST /console/merchants/{merchant_id:int}/sub-users/{ext:path}": HANDS,
-    "GET /console/operators": "owner",
+    "GET /console/operators": STAFF,
     "GET /console/operators/new": "owner",
     "POST /console/operators/new": "owner",
     "GET /console/operators/{operator_id:int}": "owner",

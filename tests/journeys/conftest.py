@@ -66,7 +66,8 @@ class Platform:
     def __init__(
         self, url: str, data: Path, *, working: bool = False, clock: Clock | None = None, **settings: Any
     ) -> None:
-        quiet = {"rate_limit": 0, "failed_auth_limit": 0, "log_level": "warning", "sandbox_confirm_ms": 50}
+        quiet = {"log_level": "warning", "sandbox_confirm_ms": 50}
+        quiet |= {"rate_limit": 0, "failed_auth_limit": 0, "page_rate_limit": 0}
         chosen: dict[str, Any] = {**quiet, **settings}
         self.url = url
         self.base: Base = make_base(

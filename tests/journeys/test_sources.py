@@ -5,9 +5,13 @@ import json
 import sys
 from ipaddress import ip_network
 
+import httpx
 import pytest
 from tests.journeys.client import Client, write_json
 from tests.journeys.conftest import Platform, RunPlatform, Shop
+
+from merchant_wallet.pages import static
+from merchant_wallet.pages.turnstile import BURST
 
 SETTINGS = {
     "trusted_proxies": (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8")),
@@ -15,6 +19,7 @@ SETTINGS = {
     "rate_limit": 0,
 }
 BALANCE = "/merchant/getMerchantBalance"
+MANY = 500
 
 
 def through(shop: Shop, forwarded: str) -> Client:
@@ -137,3 +142,52 @@ def test_a_merchants_limit_of_zero_is_no_limit(own_platform: RunPlatform) -> Non
         codes = {limited.client.call("getMerchantBalance").code for _ in range(20)}
         assert codes == {200, 42900}
         assert {free.client.call("getMerchantBalance").code for _ in range(20)} == {200}
+
+
+def visit(platform: Platform, forwarded: str, **cookies: str) -> httpx.Client:
+    """A browser behind a proxy that says so."""
+    headers = {"X-Forwarded-For": forwarded}
+    return httpx.Client(base_url=platform.address, headers=headers, cookies=cookies, timeout=60)
+
+
+def ask_until_refused(client: httpx.Client, path: str) -> httpx.Response:
+    """Ask faster than one may, until the answer says so."""
+    for _ in range(MANY):
+        answer = client.get(path)
+        if answer.status_code == 429:
+            return answer
+    raise AssertionError(f"{path} was answered {MANY} times")
+
+
+def test_strangers_at_the_pages_wait_and_whoever_has_a_session_does_not(own_platform: RunPlatform) -> None:
+    networks = SETTINGS["trusted_proxies"]
+    with own_platform(page_rate_limit=1, failed_auth_limit=3, trusted_proxies=networks) as platform:
+        link = httpx.URL(platform.open_merchant().user("alice")["url"]).path
+        with visit(platform, "203.0.113.1") as alice, visit(platform, "203.0.113.1") as stranger:
+            assert alice.get(link).status_code == 303
+            for path in ("/w/not-a-link", "/console/sign-in", "/wallet/left", "/look", "/console"):
+                refused = ask_until_refused(stranger, path)
+                assert refused.headers["retry-after"] == "1"
+                assert refused.headers["content-type"].startswith("text/html")
+                assert alice.get("/wallet").status_code == 200
+            for _ in range(3 * BURST):
+                assert alice.get("/wallet").status_code == 200
+        with visit(platform, "203.0.113.2") as elsewhere:
+            assert elsewhere.get("/console/sign-in").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("wallet_session", "/wallet"), ("console_session", "/console"), ("other", "/console")]
+)
+def test_whoever_tries_tokens_out_waits(name: str, path: str, own_platform: RunPlatform) -> None:
+    with (
+        own_platform(page_rate_limit=1, failed_auth_limit=3) as platform,
+        visit(platform, "", **{name: "not-a-token"}) as thief,
+    ):
+        ask_until_refused(thief, path)
+
+
+def test_whoever_loads_the_pages_files_over_and_over_waits(own_platform: RunPlatform) -> None:
+    with own_platform(page_rate_limit=1) as platform, visit(platform, "") as visitor:
+        refused = ask_until_refused(visitor, static.find_url("base.css"))
+        assert int(refused.headers["retry-after"]) >= 1

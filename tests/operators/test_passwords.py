@@ -1,5 +1,8 @@
 """Passwords: which are refused and why, how they are kept, and that comparing costs the same for anybody."""
 
+import asyncio
+import threading
+
 import pytest
 from argon2 import extract_parameters
 from argon2.exceptions import VerifyMismatchError
@@ -9,6 +12,7 @@ from merchant_wallet.operators.passwords import (
     PasswordRefused,
     check_password,
     generate_password,
+    hash_aside,
     hash_password,
     verify_password,
 )
@@ -55,7 +59,8 @@ def test_generated_ones_are_good_and_differ() -> None:
     assert len(made) == 50
     assert {len(password) for password in made} == {20}
     for password in made:
-        check_password(password, "ann")
+        # A name with a letter that is in none of them.
+        check_password(password, "bob")
 
 
 def test_a_password_is_kept_as_argon2id_with_a_salt_of_its_own() -> None:
@@ -80,3 +85,24 @@ def test_nobodys_password_costs_a_whole_hash_and_is_never_right() -> None:
     with pytest.raises(VerifyMismatchError):
         passwords._HASHER.verify(passwords._NOBODYS, GOOD)
     assert extract_parameters(passwords._NOBODYS) == extract_parameters(hash_password(GOOD))
+
+
+def test_a_flood_of_passwords_is_hashed_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on, begun = threading.Event(), []
+
+    def hash_slowly(password: str) -> str:
+        begun.append(password)
+        may_go_on.wait()
+        return password
+
+    async def flood() -> list[str]:
+        hashing = [asyncio.create_task(hash_aside(str(number))) for number in range(6)]
+        # The threads tell nobody that they have begun.
+        while len(begun) < 2 or passwords._THREADS._work_queue.qsize() < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert sorted(begun) == ["0", "1"]
+        may_go_on.set()
+        return await asyncio.gather(*hashing)
+
+    monkeypatch.setattr(passwords, "hash_password", hash_slowly)
+    assert asyncio.run(flood()) == ["0", "1", "2", "3", "4", "5"]

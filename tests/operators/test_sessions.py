@@ -1,7 +1,12 @@
 """Operators' sessions: how long they live, what is kept of them, and who may end them."""
 
-import pytest
+import asyncio
+from collections.abc import Awaitable, Callable
 
+import pytest
+from tests.operators.test_records import wait_until_blocked
+
+from merchant_wallet.db import connect
 from merchant_wallet.operators import records
 from merchant_wallet.operators.records import Connection
 from merchant_wallet.operators.sessions import (
@@ -163,6 +168,31 @@ async def test_a_session_that_showed_the_password_opens_one_and_after_a_reset_no
     with pytest.raises(SessionOver):
         await follow(late.session_id)
     assert await list_sessions(conn, ann, NOW_MS) == []
+
+
+@pytest.mark.parametrize("act", [records.reset, records.disable])
+async def test_a_session_that_opens_while_an_owner_ends_them_all_ends_too(
+    conn: Connection, ann: int, database_url: str, act: Callable[[Connection, int], Awaitable[object]]
+) -> None:
+    await records.create(conn, "bob", "owner", password=GOOD, at_ms=NOW_MS)
+    pending = await read_pending(conn, await open_one(conn, ann, totp_passed=False), NOW_MS)
+    assert pending is not None
+    async with await connect(database_url) as other:
+        async with conn.transaction():
+            token = await open_session(
+                conn,
+                ann,
+                totp_passed=True,
+                source="a",
+                user_agent="",
+                at_ms=NOW_MS,
+                replaced=pending.session_id,
+            )
+            acting = asyncio.ensure_future(act(other, ann))
+            await wait_until_blocked(conn, other.info.backend_pid, acting)
+        await acting
+    await records.enable(conn, ann)
+    assert await read_session(conn, token, NOW_MS) is None
 
 
 async def test_what_a_browser_says_about_itself_is_cut_and_cleaned(conn: Connection, ann: int) -> None:

@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
+from psycopg import sql
 from tests.operators.test_records import wait_until_blocked
 
 from merchant_wallet.app import Base
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 NOW_MS = 1_763_712_000_000
 GOOD = "seven otters sing"
-HOME, AWAY = "192.0.2.1", "198.51.100.7"
+HOME, AWAY, NEW = "192.0.2.1", "198.51.100.7", "198.51.100.99"
 
 
 @dataclass
@@ -230,8 +231,71 @@ async def test_after_five_failures_the_wait_doubles_and_holds_for_the_right_pass
 
 async def test_the_wait_is_the_same_for_a_name_that_nobody_has(desk: Desk) -> None:
     await fail(desk, 6, name="nobody")
-    assert await desk.sign_in(name="Nobody", source=AWAY) == Wait(1)
-    assert isinstance(await desk.sign_in(source=AWAY), NeedsTotp)
+    assert await desk.sign_in(name="Nobody") == Wait(1)
+    assert isinstance(await desk.sign_in(), NeedsTotp)
+
+
+async def fail_from_everywhere(desk: Desk, times: int, name: str = "ann") -> None:
+    """Have as many addresses fail once each."""
+    for number in range(times):
+        assert await desk.sign_in("wrong", name=name, source=f"203.0.113.{number}") == Wrong()
+
+
+async def test_a_stranger_who_fails_under_a_name_makes_himself_wait_and_not_its_owner(desk: Desk) -> None:
+    for _ in range(6):
+        assert await desk.sign_in("wrong", source=AWAY) == Wrong()
+    assert await desk.sign_in(source=AWAY) == Wait(1)
+    assert isinstance(await desk.sign_in(source=HOME), NeedsTotp)
+    assert isinstance(await desk.sign_in(source=NEW), NeedsTotp)
+    assert isinstance(await desk.confirm(desk.code(NOW_MS), source=NEW), Passed)
+    assert await desk.sign_in(source=AWAY) == Wait(1), "signing in elsewhere ends nobody else's wait"
+
+
+@pytest.mark.parametrize("name", ["ann", "nobody"])
+async def test_whoever_fails_from_many_addresses_makes_new_ones_wait(desk: Desk, name: str) -> None:
+    await fail_from_everywhere(desk, attempts.BY_NAME.free + 1, name)
+    assert await desk.sign_in(name=name, source=NEW) == Wait(1)
+    for _ in range(10):
+        assert await desk.sign_in("wrong", name=name, source=NEW) == Wait(1)
+    assert await desk.sign_in("wrong", name=name, source=NEW, at_ms=NOW_MS + 1000) == Wrong()
+    assert await desk.sign_in(name=name, source=AWAY, at_ms=NOW_MS + 1000) == Wait(2)
+
+
+async def test_where_an_operator_has_signed_in_before_others_failures_do_not_count(desk: Desk) -> None:
+    await fail_from_everywhere(desk, attempts.BY_NAME.free + 1)
+    assert isinstance(await desk.sign_in(source=HOME), NeedsTotp)
+    assert await desk.confirm("000000", source=HOME) == Wrong()
+    assert isinstance(await desk.confirm(desk.code(NOW_MS), source=HOME), Passed)
+    assert await desk.sign_in(source=NEW) == Wait(1), "what others failed still counts for the rest"
+
+
+async def test_an_address_is_known_for_a_while_after_both_factors_and_by_the_password_not(
+    desk: Desk,
+) -> None:
+    last_ms = EARLIER_MS + attempts.KNOWN_MS
+    assert isinstance(await desk.sign_in(source=NEW, at_ms=last_ms - 1), NeedsTotp)
+    for number in range(attempts.BY_NAME.free + 1):
+        other = f"203.0.113.{number}"
+        assert await desk.sign_in("wrong", source=other, at_ms=last_ms - 1) == Wrong()
+    assert isinstance(await desk.sign_in(source=HOME, at_ms=last_ms - 1), NeedsTotp)
+    assert await desk.sign_in(source=NEW, at_ms=last_ms - 1) == Wait(1)
+    assert await desk.sign_in(source=HOME, at_ms=last_ms) == Wait(1)
+    later_ms = last_ms + 1000
+    assert isinstance(await desk.confirm(desk.code(later_ms), at_ms=later_ms), Passed)
+    assert await count_rows(desk, "operator_known_source") == 1, "what is known no more is dropped"
+    assert isinstance(await desk.sign_in(source=HOME, at_ms=later_ms), NeedsTotp)
+
+
+async def test_a_reset_ends_every_wait_of_the_name_and_of_no_other(desk: Desk) -> None:
+    await fail_from_everywhere(desk, attempts.BY_NAME.free)
+    for name in ("ann", "nobody"):
+        for _ in range(6):
+            assert await desk.sign_in("wrong", name=name, source=HOME) == Wrong()
+    assert await desk.sign_in(source=HOME) == Wait(1)
+    await records.reset(desk.conn, desk.ann, password=GOOD)
+    assert isinstance(await desk.sign_in(source=HOME), MustEnrol)
+    assert isinstance(await desk.sign_in(source=NEW), MustEnrol)
+    assert await desk.sign_in("wrong", name="nobody", source=HOME) == Wait(1)
 
 
 async def test_both_factors_clear_the_names_failures_and_the_password_alone_does_not(desk: Desk) -> None:
@@ -327,7 +391,8 @@ async def test_failures_are_dropped_by_the_workers_also_where_nobody_signs_in(
     assert await count_rows(desk) == 0
 
 
-async def count_rows(desk: Desk) -> int:
-    row = await (await desk.conn.execute("select count(*) from operator_failure")).fetchone()
+async def count_rows(desk: Desk, table: str = "operator_failure") -> int:
+    query = sql.SQL("select count(*) from {}").format(sql.Identifier(table))
+    row = await (await desk.conn.execute(query)).fetchone()
     assert row is not None
     return int(row[0])

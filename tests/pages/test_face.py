@@ -25,13 +25,17 @@ from merchant_wallet.pages.forms import BadForm
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.live import TooMany
 from merchant_wallet.pages.templates import Templates
+from merchant_wallet.pages.turnstile import BURST, KNOWN, Turnstile
 
 Handler = Callable[[Request], Awaitable[Response]]
 SECRET = "the hash is $argon2id$v=19"
+COOKIE = "session"
+WRONG_TOKENS = 3
+"""So many in a minute are free."""
 
 
-def lay_ground() -> Ground:
-    """As much ground as a face without a database stands on; its access log can be read."""
+def lay_ground(pages_per_s: int = 0) -> Ground:
+    """As much ground as a face without a database stands on; its access log can be read, its time stands."""
     templates = Templates()
     templates.environment.loader = DictLoader({ERROR_TEMPLATE: "{{ lang }} {{ status }} {{ _(title) }}"})
     log = AccessLog(io.StringIO(), enabled=True)
@@ -40,7 +44,10 @@ def lay_ground() -> Ground:
         return visitor.read_visitor(request, (), kept)
 
     answers = Answers(templates, secure=False)
-    ground = SimpleNamespace(answers=answers, request_ids=RequestIds(), access_log=log, visitor=see)
+    turnstile = Turnstile(pages_per_s, WRONG_TOKENS, lambda: 0.0)
+    ground = SimpleNamespace(
+        answers=answers, request_ids=RequestIds(), access_log=log, visitor=see, turnstile=turnstile
+    )
     return cast(Ground, ground)
 
 
@@ -106,6 +113,67 @@ def test_the_token_of_a_link_is_in_no_log() -> None:
     assert "this-opens-a-wallet" not in repr(face._ground.access_log._lines)
 
 
+def statuses(face: Face, times: int, path: str = "/wallet/page", token: str = "") -> list[int]:
+    """How somebody's requests are answered, one after the other."""
+    headers = {"cookie": f"{COOKIE}={token}"} if token else {}
+    return [ask(face, path, headers=headers).status_code for _ in range(times)]
+
+
+async def greet(request: Request) -> Response:
+    """A page for whoever has the right token; others are told to sign in."""
+    if request.cookies.get(COOKIE) != "right":
+        return PlainTextResponse("sign in")
+    request.scope[KNOWN] = True
+    return PlainTextResponse("here")
+
+
+def guard(pages_per_s: int) -> Face:
+    """A face with that page, and as many requests for strangers."""
+    routes = [Route("/wallet/page", greet, methods=["GET"])]
+    return Face(lay_ground(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+
+
+@pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here"])
+def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> None:
+    face = guard(pages_per_s=2)
+    assert 429 not in statuses(face, 2 * BURST, path)
+    refused = ask(face, path, headers={"accept-language": "zh-CN"})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert refused.text.startswith("zh-CN 429 ")
+    assert refused.headers["x-request-id"]
+
+
+def test_who_has_a_session_never_waits_for_strangers_at_the_same_address() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, BURST + 1)[-1] == 429
+    assert set(statuses(face, 3 * BURST, token="right")) == {200}
+
+
+def test_tokens_that_open_nothing_count_as_none_once_there_were_too_many() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, WRONG_TOKENS + BURST + 1, token="wrong") == [200] * (WRONG_TOKENS + BURST) + [429]
+    assert ask(face, "/wallet/page", headers={"cookie": f"{COOKIE}=other"}).status_code == 429
+
+
+def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> None:
+    async def look_up(request: Request) -> Response:
+        if is_away:
+            raise Away("the database is restarting")
+        return await greet(request)
+
+    is_away = True
+    routes = [Route("/wallet/page", look_up, methods=["GET"])]
+    face = Face(lay_ground(pages_per_s=1), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+    with capture_logs():
+        assert set(statuses(face, 3 * WRONG_TOKENS, token="right")) == {503}
+    is_away = False
+    assert set(statuses(face, 2 * BURST, token="right")) == {200}
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    assert set(statuses(guard(pages_per_s=0), 20 * BURST)) == {200}
+
+
 def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("here")
@@ -117,6 +185,29 @@ def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
     refused = ask(face, "/wallet/page", "POST")
     assert refused.status_code == 405
     assert "GET" in refused.headers["allow"]
+
+
+def test_a_forms_own_address_leads_to_the_page_that_it_stands_on() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("here")
+
+    routes = [
+        Route("/wallet", page, methods=["GET"]),
+        Route("/wallet/security", page, methods=["GET"]),
+        Route("/wallet/security/pin/change", page, methods=["POST"]),
+        Route("/wallet/leave", page, methods=["POST"]),
+        Route("/look", page, methods=["POST"]),
+    ]
+    face = Face(lay_ground(), ("/wallet", "/look"), "/wallet", routes)
+    pages = {"security/pin/change": "/wallet/security", "leave": "/wallet"}
+    for form, above in pages.items():
+        answer = ask(face, f"/wallet/{form}")
+        assert (answer.status_code, answer.headers["location"]) == (303, above)
+        assert ask(face, f"/wallet/{form}", "POST").text == "here"
+    assert ask(face, "/look").headers["location"] == "/wallet"
+    assert ask(face, "/wallet/leave", "PUT").status_code == 405
+    without_pages = Face(lay_ground(), ("/look",), "", [Route("/look", page, methods=["POST"])])
+    assert ask(without_pages, "/look").status_code == 405
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])

@@ -11,11 +11,11 @@ from tests.crash.shop import run
 from merchant_wallet.pages import static
 
 
-def get(path: str, encoding: str = "gzip") -> httpx.Response:
-    """Ask for a file."""
+def get(path: str, encoding: str = "gzip", wait_s: int = 0) -> httpx.Response:
+    """Ask for a file; whoever asks waits `wait_s`."""
 
     async def ask() -> httpx.Response:
-        application = Starlette(routes=[static.make_route()])
+        application = Starlette(routes=[static.make_route(lambda request: wait_s)])
         application.router.redirect_slashes = False
         transport = httpx.ASGITransport(application)
         async with httpx.AsyncClient(transport=transport, base_url="http://wallet.example") as client:
@@ -57,6 +57,11 @@ def test_scripts_and_styles_go_out_compressed_and_with_their_types() -> None:
 )
 def test_other_names_are_not_there(path: str) -> None:
     assert get(path).status_code == 404
+
+
+def test_who_asks_too_often_is_told_when_to_come_again() -> None:
+    answer = get(static.find_url("vendor/htmx/htmx.min.js"), wait_s=3)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "3")
 
 
 def test_a_file_that_is_not_there_is_a_fault_of_the_page() -> None:

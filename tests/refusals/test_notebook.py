@@ -15,7 +15,7 @@ from merchant_wallet.codes import Refusal
 from merchant_wallet.db import connect
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.refusals.listing import RefusedRequest, list_refused
-from merchant_wallet.refusals.notebook import KEPT, Notebook
+from merchant_wallet.refusals.notebook import KEPT, QUERIES, Notebook
 from merchant_wallet.refusals.notes import Note, read_fields
 
 PATH = "/merchant/getMerchantBalance"
@@ -205,6 +205,24 @@ def test_while_the_database_is_away_notes_are_dropped_and_later_ones_kept(databa
         notebook.note(PATH, WRONG, Sent(shop.app_key, "kept"))
         await notebook.stop()
         async with await connect(database_url) as conn:
+            assert ids(await listed(conn, shop)) == ["kept"]
+
+    run(scenario())
+
+
+def test_while_somebody_holds_the_turn_for_long_notes_are_dropped_and_later_ones_kept(
+    database_url: str,
+) -> None:
+    async def scenario() -> None:
+        (shop,) = await open_merchants(database_url, "Shop")
+        async with open_notebook(database_url) as (notebook, conn):
+            async with await connect(database_url) as other, other.transaction():
+                await other.execute(QUERIES["take_turns"].text)
+                notebook.note(PATH, WRONG, Sent(shop.app_key, "lost"))
+                await notebook.flush()
+                assert notebook.dropped == 1
+            notebook.note(PATH, WRONG, Sent(shop.app_key, "kept"))
+            await notebook.flush()
             assert ids(await listed(conn, shop)) == ["kept"]
 
     run(scenario())

@@ -9,6 +9,8 @@ Connection = AsyncConnection[Any]
 
 NOW_MS = 1_763_712_000_000
 SHOP, OTHER = 1001, 1002
+HERE = "192.0.2.7"
+"""Where a sub-user sits."""
 
 
 async def open_book(conn: Connection, merchant_id: int) -> None:

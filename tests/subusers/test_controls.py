@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.subusers.books import (
+    HERE,
     NOW_MS,
     OTHER,
     SHOP,
@@ -13,6 +14,7 @@ from tests.subusers.books import (
     wait_until_blocked,
 )
 
+from merchant_wallet.audit.records import list_entries
 from merchant_wallet.chains.addresses import to_eip55, to_tron
 from merchant_wallet.db import connect
 from merchant_wallet.subusers.controls import (
@@ -106,29 +108,46 @@ async def test_another_merchants_sub_user_is_unknown(conn: Connection) -> None:
 async def test_a_sub_user_with_a_pin_limits_debits_at_its_own_word(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
     await add_sub_user(conn, "bob", 102)
-    await set_first(conn, SHOP, 101, "194728", NOW_MS)
-    line = await set_controls_by_user(conn, SHOP, 101, paused=True, limit_day_units=9)
+    await set_first(conn, SHOP, 101, "194728", NOW_MS, source=HERE)
+    line = await set_controls_by_user(
+        conn, SHOP, 101, paused=True, limit_day_units=9, source=HERE, at_ms=NOW_MS
+    )
     assert (line.paused, line.limit_debit_units, line.limit_day_units) == (True, None, 9)
     assert line == await show(conn, SHOP, "alice") == await show_user(conn, SHOP, 101)
     assert (await show(conn, SHOP, "bob")).paused is False
+    await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
+    (entry, _) = await list_entries(conn, actor="sub-user:alice")
+    assert (entry.action, entry.subject, entry.merchant_id) == ("sub_user.set", "sub-user alice", SHOP)
+    assert (entry.source, entry.at_ms) == (HERE, NOW_MS)
+    assert entry.before == {"paused": False, "limitDebit": None, "limitDay": None}
+    assert entry.after == {"paused": True, "limitDebit": None, "limitDay": "0.000009"}
+
+
+async def test_what_can_not_be_logged_is_not_changed(conn: Connection) -> None:
+    await add_sub_user(conn, "alice", 101)
+    await set_first(conn, SHOP, 101, "194728", NOW_MS, source=HERE)
+    await conn.execute("delete from audit_head")
+    with pytest.raises(AssertionError):
+        await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
+    assert (await show(conn, SHOP, "alice")).paused is False
 
 
 async def test_without_a_pin_a_sub_user_changes_nothing(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
     with pytest.raises(PinMissing, match=r"^Set a PIN first\.$"):
-        await set_controls_by_user(conn, SHOP, 101, paused=True)
+        await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
     assert (await show(conn, SHOP, "alice")).paused is False
     assert (await set_controls(conn, SHOP, "alice", paused=True)).paused is True
 
 
 async def test_a_sub_user_changes_nothing_of_another_merchants(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
-    await set_first(conn, SHOP, 101, "194728", NOW_MS)
+    await set_first(conn, SHOP, 101, "194728", NOW_MS, source=HERE)
     for merchant_id, said in ((OTHER, "Merchant 1002 has no sub-user"), (999, "no merchant 999")):
         with pytest.raises(SubUserUnknown, match=said):
-            await set_controls_by_user(conn, merchant_id, 101, paused=True)
+            await set_controls_by_user(conn, merchant_id, 101, paused=True, source=HERE, at_ms=NOW_MS)
     with pytest.raises(ValueError, match="A limit is between"):
-        await set_controls_by_user(conn, SHOP, 101, paused=True, limit_debit_units=-1)
+        await set_controls_by_user(conn, SHOP, 101, limit_debit_units=-1, source=HERE, at_ms=NOW_MS)
     assert (await show(conn, SHOP, "alice")).paused is False
 
 

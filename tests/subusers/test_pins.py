@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 from argon2.exceptions import InvalidHashError
 from psycopg.errors import CheckViolation
-from tests.subusers.books import NOW_MS, OTHER, SHOP, add_sub_user, wait_until_blocked
+from tests.subusers.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, wait_until_blocked
 
+from merchant_wallet.audit.records import list_entries
 from merchant_wallet.db import connect
 from merchant_wallet.subusers import pins
 from merchant_wallet.subusers.controls import Connection, PinMissing, SubUserUnknown, show
@@ -30,7 +31,7 @@ PIN, OTHER_PIN, WRONG = "194728", "550271", "830164"
 async def alice(conn: Connection) -> Connection:
     """A connection to a shop whose sub-user alice has a PIN."""
     await add_sub_user(conn, "alice", ALICE)
-    await set_first(conn, SHOP, ALICE, PIN, NOW_MS)
+    await set_first(conn, SHOP, ALICE, PIN, NOW_MS, source=HERE)
     return conn
 
 
@@ -190,9 +191,9 @@ async def test_what_can_be_no_pin_is_not_counted(alice: Connection) -> None:
 
 async def test_a_first_pin_is_set_once(alice: Connection) -> None:
     with pytest.raises(PinRefused, match="A PIN is set already"):
-        await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS)
+        await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS, source=HERE)
     with pytest.raises(PinRefused, match="too easy to guess"):
-        await set_first(alice, SHOP, ALICE, "123456", NOW_MS)
+        await set_first(alice, SHOP, ALICE, "123456", NOW_MS, source=HERE)
     assert await guess(alice, pin=PIN) == "right"
 
 
@@ -200,8 +201,8 @@ async def test_of_two_first_pins_at_once_one_is_set(conn: Connection, database_u
     await add_sub_user(conn, "alice", ALICE)
     async with await connect(database_url) as other:
         outcomes = await asyncio.gather(
-            set_first(conn, SHOP, ALICE, PIN, NOW_MS),
-            set_first(other, SHOP, ALICE, OTHER_PIN, NOW_MS),
+            set_first(conn, SHOP, ALICE, PIN, NOW_MS, source=HERE),
+            set_first(other, SHOP, ALICE, OTHER_PIN, NOW_MS, source=HERE),
             return_exceptions=True,
         )
     kept = (PIN, OTHER_PIN)[outcomes.index(None)]
@@ -213,7 +214,7 @@ async def test_a_pin_is_set_and_taken_away_under_the_books_lock(conn: Connection
     await add_sub_user(conn, "alice", ALICE)
     async with await connect(database_url) as batch:
         for act, has_pin in (
-            (lambda: set_first(conn, SHOP, ALICE, PIN, NOW_MS), True),
+            (lambda: set_first(conn, SHOP, ALICE, PIN, NOW_MS, source=HERE), True),
             (lambda: reset(conn, SHOP, "alice"), False),
         ):
             async with batch.transaction():
@@ -226,7 +227,7 @@ async def test_a_pin_is_set_and_taken_away_under_the_books_lock(conn: Connection
 
 
 async def test_a_pin_is_changed_with_the_old_one(alice: Connection) -> None:
-    await change(alice, SHOP, ALICE, PIN, OTHER_PIN, NOW_MS + 1)
+    await change(alice, SHOP, ALICE, PIN, OTHER_PIN, NOW_MS + 1, source=HERE)
     assert (await show(alice, SHOP, "alice")).pin_set_ms == NOW_MS + 1
     assert await guess(alice, pin=PIN) == 4
     assert await guess(alice, pin=OTHER_PIN) == "right"
@@ -234,11 +235,11 @@ async def test_a_pin_is_changed_with_the_old_one(alice: Connection) -> None:
 
 async def test_a_change_with_a_wrong_pin_counts_and_changes_nothing(alice: Connection) -> None:
     with pytest.raises(PinWrong) as wrong:
-        await change(alice, SHOP, ALICE, WRONG, OTHER_PIN, NOW_MS)
+        await change(alice, SHOP, ALICE, WRONG, OTHER_PIN, NOW_MS, source=HERE)
     assert wrong.value.tries_left == 4
     for new, said in (("111111", "too easy"), (PIN, "is the present one")):
         with pytest.raises(PinRefused, match=said):
-            await change(alice, SHOP, ALICE, PIN, new, NOW_MS)
+            await change(alice, SHOP, ALICE, PIN, new, NOW_MS, source=HERE)
     assert await failures(alice) == 1
     assert await guess(alice, pin=PIN) == "right"
 
@@ -247,8 +248,8 @@ async def test_of_two_changes_at_once_one_counts(alice: Connection, database_url
     news = (OTHER_PIN, "390516")
     async with await connect(database_url) as other:
         outcomes = await asyncio.gather(
-            change(alice, SHOP, ALICE, PIN, news[0], NOW_MS),
-            change(other, SHOP, ALICE, PIN, news[1], NOW_MS),
+            change(alice, SHOP, ALICE, PIN, news[0], NOW_MS, source=HERE),
+            change(other, SHOP, ALICE, PIN, news[1], NOW_MS, source=HERE),
             return_exceptions=True,
         )
     # The later may have read the new hash already: then its old PIN is simply wrong.
@@ -268,7 +269,7 @@ async def test_an_operator_takes_the_pin_the_lock_and_the_sessions_away(alice: C
     with pytest.raises(PinMissing, match="Set a PIN first"):
         await check(alice, SHOP, ALICE, PIN, NOW_MS)
     assert await reset(alice, SHOP, "alice") is False
-    await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS)
+    await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS, source=HERE)
     assert await guess(alice, pin=OTHER_PIN) == "right"
 
 
@@ -280,7 +281,7 @@ async def test_one_sub_users_pin_is_nobody_elses(alice: Connection) -> None:
     for merchant_id, user_id in ((SHOP, 102), (OTHER, ALICE)):
         with pytest.raises(PinMissing):
             await check(alice, merchant_id, user_id, PIN, NOW_MS)
-        await set_first(alice, merchant_id, user_id, PIN, NOW_MS)
+        await set_first(alice, merchant_id, user_id, PIN, NOW_MS, source=HERE)
         await check(alice, merchant_id, user_id, PIN, NOW_MS)
     assert await guess(alice, pin=PIN) == "locked 1"
 
@@ -289,16 +290,16 @@ async def test_a_sub_user_that_is_not_there_has_no_pin(alice: Connection) -> Non
     with pytest.raises(SubUserUnknown):
         await check(alice, OTHER, ALICE, PIN, NOW_MS)
     with pytest.raises(SubUserUnknown):
-        await set_first(alice, SHOP, 999, PIN, NOW_MS)
+        await set_first(alice, SHOP, 999, PIN, NOW_MS, source=HERE)
     with pytest.raises(SubUserUnknown, match="There is no merchant 999"):
-        await set_first(alice, 999, ALICE, PIN, NOW_MS)
+        await set_first(alice, 999, ALICE, PIN, NOW_MS, source=HERE)
     with pytest.raises(SubUserUnknown):
         await reset(alice, OTHER, "alice")
 
 
 async def test_a_pin_is_kept_as_a_salted_hash_and_said_nowhere(alice: Connection) -> None:
     await add_sub_user(alice, "bob", 102)
-    await set_first(alice, SHOP, 102, PIN, NOW_MS)
+    await set_first(alice, SHOP, 102, PIN, NOW_MS, source=HERE)
     rows = await (await alice.execute("select pin_hash from sub_user order by user_id")).fetchall()
     first, second = (row[0] for row in rows)
     assert first != second
@@ -329,3 +330,16 @@ async def test_a_hash_that_cannot_be_read_is_no_wrong_pin(alice: Connection) -> 
     await alice.execute("update sub_user set pin_hash = 'broken'")
     with pytest.raises(InvalidHashError):
         await check(alice, SHOP, ALICE, PIN, NOW_MS)
+
+
+async def test_setting_and_changing_a_pin_is_in_the_audit_log_and_the_pin_is_not(alice: Connection) -> None:
+    await change(alice, SHOP, ALICE, PIN, OTHER_PIN, NOW_MS + 1, source=HERE)
+    with pytest.raises(PinWrong):
+        await change(alice, SHOP, ALICE, WRONG, PIN, NOW_MS + 2, source=HERE)
+    changed, was_set = await list_entries(alice, merchant_id=SHOP)
+    assert [entry.action for entry in (was_set, changed)] == ["sub_user.set_pin", "sub_user.change_pin"]
+    assert {entry.actor for entry in (was_set, changed)} == {"sub-user:alice"}
+    assert (was_set.before, was_set.after) == ({"hasPin": False}, {"hasPin": True})
+    assert (changed.before, changed.after, changed.source) == (None, None, HERE)
+    told = await (await alice.execute("select e::text from audit_entry e")).fetchall()
+    assert not any(pin in str(told) for pin in (PIN, OTHER_PIN))

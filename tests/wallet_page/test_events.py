@@ -11,6 +11,8 @@ from tests.wallet_page.conftest import Browser, NewBrowser, let_arrive
 
 from merchant_wallet.pages import live
 from merchant_wallet.pages.live import MAX_OF_ONE
+from merchant_wallet.subusers import pins
+from merchant_wallet.subusers.sessions import IDLE_MS
 from merchant_wallet.wallet_page.events import State, list_events
 
 TOP_UP = "transferFromMerchantToUser"
@@ -97,6 +99,29 @@ def test_one_wallet_has_so_many_streams_and_those_left_count_no_more(
         refused = browser.get(url)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
     wait_until(lambda: can_follow(browser, url), "a stream after the others were left")
+
+
+@pytest.mark.parametrize("how", ["signed out elsewhere", "PIN reset", "idle"])
+def test_an_open_page_is_told_nothing_more_once_its_session_is_over(
+    how: str, shop: Shop, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "CHECK_S", 0.0)
+    alice = shop.user("alice", "100")
+    url = live_url(browser.open(alice["url"]))
+    with browser.client.stream("GET", url) as stream:
+        told = events(stream)
+        assert next(told)[0] == "balance"
+        if how == "signed out elsewhere":
+            assert browser.send("/wallet/leave").status_code == 303
+        elif how == "PIN reset":
+            shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice"))
+        else:
+            shop.platform.rows(
+                "update wallet_session set created_ms = created_ms - %s, seen_ms = created_ms - %s",
+                IDLE_MS,
+                IDLE_MS,
+            )
+        assert list(told) == [("ended", "{}")]
 
 
 def can_follow(browser: Browser, url: str) -> bool:

@@ -121,7 +121,7 @@ def test_amounts_typed_wrong_are_shown_again_and_the_pin_is_not(shop: Shop, brow
     assert 'value="1,5"' in answer.text
     assert 'value="200"' in answer.text
     assert PIN not in answer.text
-    assert "An amount such as 100 or 12.50" in texts(answer)
+    assert "An amount such as 1000 or 12.50: no commas" in texts(answer)
     assert '<dialog id="limits" class="dialog" aria-labelledby="limits-title" data-shown>' in answer.text
     pay(shop, 200, "50")
 
@@ -226,3 +226,23 @@ def test_what_is_wrong_is_said_in_chinese_too(shop: Shop, browser: Browser) -> N
     enter(shop, browser)
     browser.client.cookies.set("lang", "zh-CN")
     assert "支付密码不正确" in texts(browser.send(DEBITS, debits="pause", pin=OTHER_PIN))
+
+
+def test_what_a_sub_user_sets_is_in_the_audit_log(shop: Shop, browser: Browser) -> None:
+    enter(shop, browser)
+    browser.send(DEBITS, debits="pause", pin=PIN)
+    browser.send(LIMITS, limit_debit="10", limit_day="", pin=PIN)
+    browser.send(LIMITS, limit_debit="20", limit_day="", pin=OTHER_PIN)
+    browser.send(SET_PIN, old_pin=PIN, pin=OTHER_PIN, pin_again=OTHER_PIN)
+    rows = shop.platform.rows(
+        "select actor, action, source, after from audit_entry where merchant_id = %s order by audit_no",
+        shop.merchant_id,
+    )
+    mine = [row[1:] for row in rows if row[0] == "sub-user:alice"]
+    controls = {"paused": True, "limitDebit": None, "limitDay": None}
+    assert mine == [
+        ("sub_user.set_pin", "127.0.0.1", {"hasPin": True}),
+        ("sub_user.set", "127.0.0.1", controls),
+        ("sub_user.set", "127.0.0.1", controls | {"limitDebit": "10"}),
+        ("sub_user.change_pin", "127.0.0.1", None),
+    ]

@@ -30,6 +30,10 @@ FIRST_HASH: Final = bytes(32)
 MAX_PAGE: Final = 500
 MAX_NO: Final = 2**63 - 1
 MAX_SUBJECT: Final = 400
+MAX_SOURCE: Final = 64
+
+UNKNOWN: Final = "unknown"
+"""Where somebody came from of whom no address is told."""
 
 _SECRET_WORDS: Final = frozenset(
     {"secret", "secrets", "password", "passphrase", "pin", "totp", "otp", "token", "seed", "recovery"}
@@ -86,7 +90,7 @@ async def append(
             # What people type may be of any length; what is logged about it is not.
             subject=subject[:MAX_SUBJECT],
             merchant_id=merchant_id,
-            source=source,
+            source=source[:MAX_SOURCE] or UNKNOWN,
             before=None if before is None else dict(before),
             after=None if after is None else dict(after),
             hash=b"",

@@ -33,7 +33,7 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was changed, newest first. An action that ends with .asked was still to be decided by a book.
+    """Show what was changed, newest first. An action that ends with .asked was still to be carried out.
 
     \b
     Examples:

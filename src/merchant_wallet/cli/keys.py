@@ -33,8 +33,10 @@ BACK_UP: Final = (
     "hold is lost. Never bring back an older copy of signed.jsonl: by it the signer knows what it has paid."
 )
 LATER: Final = (
-    "No accounts were derived, since no database runs: run `merchant-wallet keys derive` once one does."
+    "No accounts were derived and the audit log has nothing of this, since no database runs: run "
+    "`merchant-wallet keys derive` once one does."
 )
+UNLOGGED: Final = "The audit log has nothing of this, since no database runs."
 
 CountOption = Annotated[
     int, typer.Option("--count", min=1, max=100_000, help="How many merchants' accounts to derive ahead.")
@@ -65,7 +67,11 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
     for name in missing:
         terminal.note(f"Making the key {name} ...")
         create_key(folder, name, passphrase)
-    derived = _derive_if_possible(settings, passphrase, count)
+    derived = 0
+    if _record_if_possible(settings, "keys.create", "keystore", {"made": missing, **_describe(folder)}):
+        derived = _derive(settings, passphrase, count)
+    else:
+        terminal.note(LATER)
     terminal.print_answer({**_describe(folder), "accountsDerived": derived}, as_json)
     terminal.note(BACK_UP)
 
@@ -92,6 +98,8 @@ def import_(
     Example:
       merchant-wallet keys import ERC20 < UTC--2026-01-01T00-00-00Z--0123abcd
     """
+    import psycopg
+
     from merchant_wallet.chains.keystore import check_passphrase, keep_key, read_secret
     from merchant_wallet.signers import keys_folder
 
@@ -102,8 +110,15 @@ def import_(
     check_passphrase(folder, passphrase)
     own = file_passphrase.read().rstrip("\r\n") if file_passphrase else passphrase
     keep_key(folder, name, read_secret(typed, own), passphrase)
-    terminal.print_answer(_describe(folder), as_json)
+    described = _describe(folder)
+    terminal.print_answer(described, as_json)
     terminal.note(BACK_UP)
+    try:
+        if not _record_if_possible(settings, "keys.import", f"wallet {name}", {"address": described[name]}):
+            terminal.note(UNLOGGED)
+    except psycopg.Error as error:
+        # The key is in, and would not be taken a second time.
+        terminal.note(f"The key is in, but the audit log could not be written: {error}")
 
 
 @app.command()
@@ -209,15 +224,20 @@ def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
     return typed
 
 
-def _derive_if_possible(settings: Settings, passphrase: str, count: int) -> int:
-    from merchant_wallet.chains.keystore import open_keystore
-    from merchant_wallet.signers import keys_folder
-
+def _record_if_possible(settings: Settings, action: str, subject: str, after: dict[str, Any]) -> bool:
+    """Write down what was done to the keystore; False where no database runs, as before the first start."""
     try:
         find_database(settings)
     except Failure:
-        terminal.note(LATER)
-        return 0
+        return False
+    run(settings.data, lambda session: session.record(action, subject, after=after))
+    return True
+
+
+def _derive(settings: Settings, passphrase: str, count: int) -> int:
+    from merchant_wallet.chains.keystore import open_keystore
+    from merchant_wallet.signers import keys_folder
+
     keystore = open_keystore(keys_folder(settings), passphrase)
 
     async def act(session: Session) -> int:

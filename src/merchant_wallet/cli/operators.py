@@ -136,8 +136,9 @@ def reset(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.operators import records
 
-        operator = await records.show(session.conn, name)
+        found = await records.show(session.conn, name)
         async with session.conn.transaction():
+            operator = await records.hold(session.conn, found.operator_id)
             made = await records.reset(session.conn, operator.operator_id, password=password)
             before = {"enrolled": operator.enrolled}
             await session.record(
@@ -271,7 +272,8 @@ async def _change_within(
     from merchant_wallet.operators import records
 
     async with session.conn.transaction():
-        before = await records.show(session.conn, name)
+        found = await records.show(session.conn, name)
+        before = await records.hold(session.conn, found.operator_id)
         after = describe(await act(session.conn, before.operator_id))
         was, became = tell_changes(describe(before), after)
         await session.record(

@@ -143,6 +143,7 @@ async def _change(
     from merchant_wallet.exchange import rates
 
     async with session.conn.transaction():
+        await rates.lock_rates(session.conn)
         lines = await rates.list_rates(session.conn)
         before = [line for line in lines if (line.merchant_id, line.direction) == (scope, direction)]
         after = describe(await act())

@@ -105,13 +105,14 @@ def set_(
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.subusers.controls import UNCHANGED, set_controls
+        from merchant_wallet.subusers.controls import UNCHANGED, lock_book, set_controls
         from merchant_wallet.subusers.controls import show as read
 
         merchant_id = (await session.find(merchant)).merchant_id
         debit = UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit")
         day = UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day")
         async with session.conn.transaction():
+            await lock_book(session.conn, merchant_id)
             before = describe(await read(session.conn, merchant_id, ext))
             changed = await set_controls(
                 session.conn,

@@ -188,9 +188,6 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
             watched |= {(name, sweep.sweep_id) for sweep in await store.list_open(session.conn, name)}
             opened = await _open(session, runner, name, sweeper, again)
             watched |= {(name, sweep_id) for sweep_id in opened}
-            if opened:
-                told = {"sweepIds": list(opened), "again": again}
-                await session.record("sweep.run", f"chain {name}", after=told)
         if await _follow(session, runner, watched, once=once):
             terminal.note(GOES_ON)
         shown = await store.list_sweeps(session.conn, limit=MOST_SHOWN)
@@ -209,13 +206,22 @@ async def _open(
     session: Session, runner: "SweepRunner", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
     from merchant_wallet.sweeping import make_terms
+    from merchant_wallet.sweeps.plan import SWEEP
 
     terms = make_terms(session.settings, chain, sweeper)
     if terms.coin_price_units is None:
         terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
         return []
     proposals = await _make_plan(session, chain, sweeper, again=again, least_units=terms.minimum_units)
-    return await runner.open(chain, proposals, terms, name_actor())
+    addresses = sum(proposal.verdict == SWEEP for proposal in proposals)
+    if not addresses:
+        return []
+    # Each sweep commits by itself, so what is about to begin is written down before.
+    subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
+    await session.record("sweep.run.asked", subject, after=told)
+    opened = await runner.open(chain, proposals, terms, name_actor())
+    await session.record("sweep.run", subject, after={"sweepIds": opened, "again": again})
+    return opened
 
 
 async def _follow(

@@ -45,11 +45,11 @@ async def change_password(request: Request, seat: Seat, conn: Connection) -> Res
             )
             await act(seat, conn, "operator.change_password", _subject(seat), seat.merchant_id)
     except PasswordRefused as error:
-        await attempts.forgive(conn, attempt)
+        await attempts.forgive(conn, attempt, seat.at_ms)
         return await _show(seat, conn, Filled(errors={"new": explain(seat, error)}))
     except OperatorRefused:
         return await _show(seat, conn, Filled(errors={"old": seat.say(_WRONG)}))
-    await attempts.forgive(conn, attempt)
+    await attempts.forgive(conn, attempt, seat.at_ms)
     return seat.go(ACCOUNT, N_("Your password is changed. All your other sessions were ended."))
 
 
@@ -84,9 +84,13 @@ async def renew_codes(request: Request, seat: Seat, conn: Connection) -> Respons
         return await _wait(seat, conn, outcome.wait_s, "password")
     if isinstance(outcome, signing_in.Wrong):
         return await _show(seat, conn, Filled(errors={"password": seat.say(_WRONG)}))
-    async with conn.transaction():
-        codes = await signing_in.renew_recovery_codes(conn, operator.operator_id)
-        await act(seat, conn, "operator.renew_codes", _subject(seat), seat.merchant_id)
+    try:
+        async with conn.transaction():
+            codes = await signing_in.renew_recovery_codes(conn, operator.operator_id)
+            await act(seat, conn, "operator.renew_codes", _subject(seat), seat.merchant_id)
+    except OperatorRefused:
+        # An owner's reset was quicker, which has ended this session too.
+        return seat.go(ACCOUNT)
     return seat.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator)
 
 

@@ -1,16 +1,19 @@
 """A statement as a file, of any length, sent while it is read.
 
 Rules: nothing is held but the piece that is on its way. A download has a connection of its own, so that a
-slow one keeps no page waiting, and only so many run at once.
+slow one keeps no page waiting, and only so many run at once, of which nobody takes all. Whoever leaves, or
+takes nothing more, gives turn and connection back.
 """
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from merchant_wallet import db
 from merchant_wallet.book import reads
@@ -21,16 +24,33 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import export
 
 MOST_AT_ONCE: Final = 4
+MOST_OF_ONE: Final = 2
 RETRY_AFTER_S: Final = 30
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
 
-@dataclass(slots=True)
-class _Turns:
-    taken: int = 0
+_turns: Final[Counter[int]] = Counter()
+"""How many downloads run, by operator."""
 
 
-_turns = _Turns()
+class Download(StreamingResponse):
+    """Pieces of a file as an answer; what they are read with is free as soon as nobody takes them."""
+
+    def __init__(self, who: int, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]) -> None:
+        super().__init__(pieces, headers=headers)
+        self._who = who
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer until the pieces or the client end. Raises HTTPException 503 while too many run."""
+        if _turns.total() >= MOST_AT_ONCE or _turns[self._who] >= MOST_OF_ONE:
+            raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
+        _turns[self._who] += 1
+        try:
+            async with aclosing(self._pieces):
+                await super().__call__(scope, receive, send)
+        finally:
+            _turns[self._who] -= 1
 
 
 async def send_statement(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -45,8 +65,6 @@ async def send_statement(request: Request, seat: Seat, conn: Connection) -> Resp
             await reads.find_account(conn, merchant.merchant_id, account)
         except (ValueError, LookupError):
             raise HTTPException(404) from None
-    if _turns.taken >= MOST_AT_ONCE:
-        raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
     from_ms = read_day(request.query_params.get("from", ""))
     to_ms = read_end(request.query_params.get("to", ""))
     url = seat.ground.database_url
@@ -57,22 +75,18 @@ async def send_statement(request: Request, seat: Seat, conn: Connection) -> Resp
         "content-type": TYPES[form],
         "content-disposition": f'attachment; filename="{name}"',
     }
-    return StreamingResponse(pieces, headers=headers)
+    return Download(seat.operator.operator_id, pieces, headers)
 
 
 async def _read(
     url: str, merchant_id: int, form: str, account: str | None, from_ms: int | None, to_ms: int | None
-) -> AsyncIterator[bytes]:
-    _turns.taken += 1
-    try:
-        async with await db.connect(url) as conn:
-            pieces = export.stream_statement(
-                conn, merchant_id, form=form, account=account, from_ms=from_ms, to_ms=to_ms
-            )
-            async for piece in pieces:
-                yield piece
-    finally:
-        _turns.taken -= 1
+) -> AsyncGenerator[bytes, None]:
+    async with await db.connect(url) as conn:
+        pieces = export.stream_statement(
+            conn, merchant_id, form=form, account=account, from_ms=from_ms, to_ms=to_ms
+        )
+        async for piece in pieces:
+            yield piece
 
 
 ROUTES: Final = (Page(f"{ONE}/export", send_statement, Right.EXPORT),)

@@ -154,6 +154,11 @@ def url_of(merchant_id: int) -> str:
     return f"{BOOKS}/{merchant_id}"
 
 
+def entry_url_of(merchant_id: int, entry_id: int | str) -> str:
+    """An entry's page."""
+    return f"{url_of(merchant_id)}/entries/{entry_id}"
+
+
 def tell_lines(account_id: int, rows: Sequence[EntryLine], postings: dict[int, list[Posting]]) -> list[Line]:
     """What each entry did to an account, newest first; an entry that pays twice has two lines. Pure."""
     lines = []

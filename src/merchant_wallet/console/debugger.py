@@ -40,13 +40,14 @@ async def show_debugger(request: Request, seat: Seat, conn: Connection) -> Respo
     """The form; with `refused` in the URL it is filled with a request that was refused."""
     merchant = await _find_merchant(seat, conn, request.query_params.get("merchant", ""))
     values = {"path": PATHS[0], "merchant": "" if merchant is None else str(merchant.merchant_id)}
-    number = request.query_params.get("refused", "")
+    number, kept_sign = request.query_params.get("refused", ""), ""
     if merchant is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
         # The page of one begins before the number after it.
         found = await list_refused(conn, merchant.merchant_id, before_no=int(number) + 1, limit=1)
         if found and found[0].refused_no == int(number):
             values |= _fill_in(found[0])
-    return _show(seat, Filled(values), None, merchant)
+            kept_sign = found[0].fields.get("sign") or ""
+    return _show(seat, Filled(values), None, merchant, kept_sign)
 
 
 async def judge_request(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -104,7 +105,10 @@ async def _find_merchant(seat: Seat, conn: Connection, text: str) -> Merchant | 
     return await store.load(conn, seat.ground.keyring, merchant_id)
 
 
-def _show(seat: Seat, filled: Filled, found: Diagnosis | None, merchant: Merchant | None) -> Response:
+def _show(
+    seat: Seat, filled: Filled, found: Diagnosis | None, merchant: Merchant | None, kept_sign: str = ""
+) -> Response:
+    """The page; `kept_sign` is the beginning of a refused request's signature, of which no more is kept."""
     values: dict[str, Any] = {"found": found, "ours": [], "theirs": []}
     if found is not None and found.string_to_sign is not None:
         values["ours"] = mark_lines(found.string_to_sign, found.difference)
@@ -117,6 +121,7 @@ def _show(seat: Seat, filled: Filled, found: Diagnosis | None, merchant: Merchan
         filled=filled,
         merchant=merchant,
         paths=PATHS,
+        kept_sign=kept_sign,
         **values,
     )
 

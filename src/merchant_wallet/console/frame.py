@@ -29,6 +29,7 @@ from merchant_wallet.pages.answers import is_part
 from merchant_wallet.pages.forms import Form, read_form
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.languages import translate
+from merchant_wallet.pages.turnstile import KNOWN
 from merchant_wallet.pages.visitor import THEME_COOKIE, Visitor
 
 Connection = AsyncConnection[Any]
@@ -199,6 +200,7 @@ async def take_seat(
     session = await sessions.read_session(conn, token, at_ms, is_use=is_use) if token else None
     if session is None:
         return None
+    request.scope[KNOWN] = True
     operator = session.operator
     return Seat(
         ground=ground,

@@ -62,7 +62,7 @@ _LINES: Final = (
         N_("Operators"),
         "/console/operators",
         "shield",
-        Right.MANAGE_OPERATORS,
+        Right.READ_AUDIT,
         _PLATFORM,
         own=False,
     ),

@@ -4,6 +4,7 @@ Rules: what a preview shows is computed from what is typed; nothing is set by lo
 would let a loop of exchanges make money is refused with the largest rate that can be set.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,7 +18,6 @@ from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.previews import (
     SAMPLE,
     Conditions,
-    Preview,
     preview,
     read_amount,
     read_rate,
@@ -65,6 +65,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     number = merchant.merchant_id
     try:
         async with conn.transaction():
+            await rates.lock_rates(conn)
             before = find_line(await rates.list_rates(conn), number, direction)
             if do == "set":
                 after = await rates.set_rate(conn, direction, rate_e8, number, max_age_ms, at_ms=seat.at_ms)
@@ -78,7 +79,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     except RateRefused:
         errors = {name_field(direction): await _tell_pump(seat, conn, number, direction)}
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
-    return seat.go(f"{url_of(merchant)}/rates", N_("Saved. It holds from the next exchange on."))
+    return seat.go(f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on."))
 
 
 async def change_fees(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -94,7 +95,7 @@ async def change_fees(request: Request, seat: Seat, conn: Connection) -> Respons
         refused = Filled(typed, explain(seat, overtaken))
         return await _show(seat, conn, merchant, refused, overtaken.marks)
     told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
-    return seat.go(f"{url_of(merchant)}/rates", told)
+    return seat.go(f"{url_of(merchant.merchant_id)}/rates", told)
 
 
 async def show_preview(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -102,19 +103,7 @@ async def show_preview(request: Request, seat: Seat, conn: Connection) -> Respon
     merchant = await load(request, seat, conn)
     force = await rates.read_effective(conn, merchant.merchant_id)
     query = request.query_params
-
-    def typed_rate(direction: str) -> int | None:
-        text = query.get(name_field(direction), "").strip()
-        return read_rate(text) if text else in_force(force[direction], seat.at_ms)
-
-    conditions = Conditions(
-        transfer_rate_e8=read_share(query.get("transfer-fee-rate", "")),
-        withdraw_rate_e8=read_share(query.get("withdraw-fee-rate", "")),
-        withdraw_minimum_units=read_amount(query.get("withdraw-fee-min", "")),
-        rates_e8=tuple((direction, typed_rate(direction)) for direction in DIRECTIONS),
-        has_kfb=merchant.currency_mode != "USDT",
-    )
-    shown = preview(query.get("amount", ""), conditions)
+    shown = preview(query.get("amount", ""), _read_conditions(merchant, force, seat.at_ms, query))
     return seat.part("console/preview.html", preview=shown)
 
 
@@ -133,6 +122,8 @@ async def _show(
         RateForm(d, name_field(d), force[d], find_line(lines, merchant.merchant_id, d)) for d in DIRECTIONS
     ]
     settings = show_settings(merchant)
+    fees = {name: settings[name] for name in FEES}
+    conditions = _read_conditions(merchant, force, seat.at_ms, {**fees, **filled.values})
     return seat.page(
         "console/merchant_rates.html",
         active="merchants",
@@ -141,22 +132,29 @@ async def _show(
         tab="rates",
         filled=filled,
         forms=forms,
-        fees={name: settings[name] for name in FEES},
+        fees=fees,
         marks=marks or mark_texts(merchant),
         sample=SAMPLE,
-        preview=_first_preview(merchant, force, seat.at_ms),
+        preview=preview(SAMPLE, conditions),
     )
 
 
-def _first_preview(merchant: Merchant, force: dict[str, EffectiveRate], at_ms: int) -> Preview:
-    conditions = Conditions(
-        merchant.transfer_fee_rate_e8,
-        merchant.withdraw_fee_rate_e8,
-        merchant.withdraw_fee_min_units,
-        tuple((direction, in_force(force[direction], at_ms)) for direction in DIRECTIONS),
-        merchant.currency_mode != "USDT",
+def _read_conditions(
+    merchant: Merchant, force: Mapping[str, EffectiveRate], at_ms: int, typed: Mapping[str, str]
+) -> Conditions:
+    """What is typed; where no rate is, the one in force."""
+
+    def read(direction: str) -> int | None:
+        text = typed.get(name_field(direction), "").strip()
+        return read_rate(text) if text else in_force(force[direction], at_ms)
+
+    return Conditions(
+        transfer_rate_e8=read_share(typed.get("transfer-fee-rate", "")),
+        withdraw_rate_e8=read_share(typed.get("withdraw-fee-rate", "")),
+        withdraw_minimum_units=read_amount(typed.get("withdraw-fee-min", "")),
+        rates_e8=tuple((direction, read(direction)) for direction in DIRECTIONS),
+        has_kfb=merchant.currency_mode != "USDT",
     )
-    return preview(SAMPLE, conditions)
 
 
 def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:

@@ -6,6 +6,7 @@ what was typed differently is changed, and nothing is undone that somebody else 
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,18 +20,21 @@ from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting, SettingRefused
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.pages.languages import N_, Language
 
 _REFUSED: Final = N_("Not a value that can be set: {why}")
+_NO_VALUE: Final = N_("Not a value that can be set.")
 _REQUIRED: Final = N_("This can't be empty.")
 _HTTPS: Final = N_("It begins with https:// outside the sandbox.")
 _MODE_STAYS: Final = N_("The currencies stay as they are: the book has entries.")
+_ONE_WRONG: Final = N_("Nothing was changed: one field needs another look.")
 _SOME_WRONG: Final = N_("Nothing was changed: {count} fields need another look.")
 _MOVED: Final = N_(
     "Somebody else has changed this meanwhile; what stands here is not saved yet. Now it is: {now}"
 )
 _SECURE: Final = ("deposit-notify-url", "frame-origins")
 _MARK_LENGTH: Final = 12
+_match_named = re.compile(r"'([^']+)'").match
 _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 """Settings whose facts are not named as the setting is."""
 
@@ -59,7 +63,7 @@ async def change_settings(request: Request, seat: Seat, conn: Connection) -> Res
     typed = setting_fields.read_typed(seat.form)
     texts = setting_fields.to_texts(typed)
     if errors := find_errors(seat, texts):
-        problem = seat.say(_SOME_WRONG, count=len(errors))
+        problem = seat.say(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
         return _show(seat, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
     try:
         after = await change(seat, conn, merchant.merchant_id, texts)
@@ -70,7 +74,7 @@ async def change_settings(request: Request, seat: Seat, conn: Connection) -> Res
         refused = Filled(typed, {"currency-mode": seat.say(_MODE_STAYS)})
         return _show(seat, merchant, refused, seat.form.text("marks"))
     told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
-    return seat.go(f"{url_of(merchant)}/settings", told)
+    return seat.go(f"{url_of(merchant.merchant_id)}/settings", told)
 
 
 async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -121,12 +125,20 @@ def find_errors(seat: Seat, texts: Mapping[str, str]) -> dict[str, str]:
     """What is wrong with each of the texts, in the reader's language."""
     errors = {}
     for name, (_, why) in setting_fields.find_errors(texts).items():
-        errors[name] = seat.say(_REFUSED, why=why) if texts[name] else seat.say(_REQUIRED)
+        errors[name] = _tell_why(seat, why) if texts[name] else seat.say(_REQUIRED)
     if not seat.ground.settings.sandbox:
         for name in _SECURE:
             if "http://" in texts.get(name, "").lower() and name not in errors:
                 errors[name] = seat.say(_HTTPS)
     return errors
+
+
+def _tell_why(seat: Seat, why: str) -> str:
+    """What is wrong with a text: in English the parser's own words, elsewhere which part of it is wrong."""
+    if seat.visitor.language is Language.EN:
+        return seat.say(_REFUSED, why=why)
+    named = _match_named(why)
+    return seat.say(_REFUSED, why=named[1]) if named else seat.say(_NO_VALUE)
 
 
 def tell_settings(merchant: Merchant) -> dict[str, Any]:

@@ -116,7 +116,7 @@ async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Respo
             )
     except SecretRefused:
         return await _show(seat, conn, merchant, Filled(problem=seat.say(_ONE_SECRET)))
-    return seat.go(url_of(merchant), N_("The older secret signs nothing any more."))
+    return seat.go(url_of(merchant.merchant_id), N_("The older secret signs nothing any more."))
 
 
 async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -126,16 +126,16 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
     if status not in (records.ACTIVE, records.SUSPENDED):
         raise HTTPException(400)
     suspends = status == records.SUSPENDED
-    change = store.suspend if suspends else store.resume
+    change, opposite = (store.suspend, records.ACTIVE) if suspends else (store.resume, records.SUSPENDED)
     async with conn.transaction():
-        await change(conn, merchant.merchant_id)
+        changed = await change(conn, merchant.merchant_id)
         await act(
             seat,
             conn,
             "merchant.suspend" if suspends else "merchant.resume",
             f"merchant {merchant.merchant_id}",
             merchant.merchant_id,
-            before={"status": merchant.status},
+            before={"status": opposite if changed else status},
             after={"status": status},
         )
     told = (
@@ -143,7 +143,7 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
         if suspends
         else N_("{name} is active again.")
     )
-    return seat.go(url_of(merchant), told, name=merchant.name)
+    return seat.go(url_of(merchant.merchant_id), told, name=merchant.name)
 
 
 async def load(request: Request, seat: Seat, conn: Connection) -> Merchant:
@@ -154,9 +154,9 @@ async def load(request: Request, seat: Seat, conn: Connection) -> Merchant:
     return found
 
 
-def url_of(merchant: Merchant) -> str:
+def url_of(merchant_id: int) -> str:
     """A merchant's first page."""
-    return f"{MERCHANTS}/{merchant.merchant_id}"
+    return f"{MERCHANTS}/{merchant_id}"
 
 
 async def _judge_name(seat: Seat, conn: Connection, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Operators, for owners: who may come in, in which role; resetting, disabling, ending sessions.
+"""Operators: who may come in, in which role; for owners also resetting, disabling, ending sessions.
 
 Rules: a password that was made here is shown on the answer to that very request and never again. The last
 active owner stays one.
@@ -84,51 +84,53 @@ async def show_operator(request: Request, seat: Seat, conn: Connection) -> Respo
 
 async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
     """Give an operator another role."""
-    before, role = await _find(request, conn), seat.form.text("role")
+    found, role = await _find(request, conn), seat.form.text("role")
     errors: dict[str, str] = {}
     merchant_id = await _find_merchant(seat, conn, role, errors)
     if role not in set(Role):
         errors["role"] = seat.say(_NO_ROLE)
     if errors:
-        return await _show(seat, conn, before, refill(seat.form, ("role", "merchant"), errors))
+        return await _show(seat, conn, found, refill(seat.form, ("role", "merchant"), errors))
     try:
         async with conn.transaction():
-            after = await records.set_role(conn, before.operator_id, role, merchant_id)
+            before = await records.hold(conn, found.operator_id)
+            after = await records.set_role(conn, found.operator_id, role, merchant_id)
             facts = (_describe(before), _describe(after))
             await act(
                 seat,
                 conn,
                 "operator.set_role",
-                _subject(before),
+                _subject(found),
                 merchant_id,
                 before=facts[0],
                 after=facts[1],
             )
     except OperatorRefused:
         refused = refill(seat.form, ("role", "merchant"), {"role": seat.say(_LAST_OWNER)})
-        return await _show(seat, conn, before, refused)
-    return seat.go(_url(before), N_("{name} has another role from the next request on."), name=before.name)
+        return await _show(seat, conn, found, refused)
+    return seat.go(_url(found), N_("{name} has another role from the next request on."), name=found.name)
 
 
 async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
     """Disable an operator, or let it in again."""
-    before, status = await _find(request, conn), seat.form.text("status")
+    found, status = await _find(request, conn), seat.form.text("status")
     if status not in (records.ACTIVE, records.DISABLED):
         raise HTTPException(400)
     disables = status == records.DISABLED
     change = records.disable if disables else records.enable
     try:
         async with conn.transaction():
-            after = await change(conn, before.operator_id)
+            before = await records.hold(conn, found.operator_id)
+            after = await change(conn, found.operator_id)
             action = "operator.disable" if disables else "operator.enable"
             facts = ({"status": before.status}, {"status": after.status})
             await act(
-                seat, conn, action, _subject(before), before.merchant_id, before=facts[0], after=facts[1]
+                seat, conn, action, _subject(found), before.merchant_id, before=facts[0], after=facts[1]
             )
     except OperatorRefused:
-        return await _show(seat, conn, before, Filled(problem=seat.say(_LAST_OWNER)))
+        return await _show(seat, conn, found, Filled(problem=seat.say(_LAST_OWNER)))
     told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
-    return seat.go(_url(before), told, name=before.name)
+    return seat.go(_url(found), told, name=found.name)
 
 
 async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -215,7 +217,7 @@ def _describe(operator: Operator) -> dict[str, str | int | None]:
 
 _ONE: Final = f"{OPERATORS}/{{operator_id:int}}"
 ROUTES: Final = (
-    Page(OPERATORS, list_operators, Right.MANAGE_OPERATORS),
+    Page(OPERATORS, list_operators, Right.READ_AUDIT),
     Page(f"{OPERATORS}/new", show_form, Right.MANAGE_OPERATORS),
     Page(f"{OPERATORS}/new", create, Right.MANAGE_OPERATORS, POST),
     Page(_ONE, show_operator, Right.MANAGE_OPERATORS),

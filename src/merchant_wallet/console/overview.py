@@ -140,9 +140,14 @@ async def _read_charts(seat: Seat, conn: Connection, days: int, currency: str) -
     span = range(since, today + 1)
     return {
         "volume": _chart(span, currency, [(seat.say(label), _sum(rows, kind)) for label, kind in LINES]),
-        "fees": _chart(span, currency, [(seat.say(N_("Fees earned")), _sum_fees(rows))]),
+        "fees": _chart(span, currency, [(seat.say(_name_fees(seat)), _sum_fees(rows))]),
         "fees_units": sum(row.fee_units for row in rows),
     }
+
+
+def _name_fees(seat: Seat) -> str:
+    """What the platform earns is what a merchant pays."""
+    return N_("Fees earned") if seat.merchant_id is None else N_("Fees paid")
 
 
 def _sum(rows: list[DayFigure], kind: str) -> dict[int, int]:

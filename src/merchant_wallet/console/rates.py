@@ -74,6 +74,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
         return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
     try:
         async with conn.transaction():
+            await rates.lock_rates(conn)
             before = find_line(await rates.list_rates(conn), PLATFORM, direction)
             after = await _change(seat, conn, do, direction, rate_e8, max_age_ms)
             facts = (describe_line(before), describe_line(after))

@@ -31,7 +31,7 @@ from merchant_wallet.console import (
     withdrawal_order,
     withdrawals,
 )
-from merchant_wallet.console.frame import OpenPage, Page, make_route
+from merchant_wallet.console.frame import COOKIE, OpenPage, Page, make_route
 from merchant_wallet.console.verifying import close_verifier
 from merchant_wallet.pages.connections import Connections
 from merchant_wallet.pages.face import Face
@@ -81,4 +81,5 @@ def build_face(ground: Ground) -> Face:
     own = Connections(ground.database_url, SIGN_IN_CONNECTIONS)
     outside = replace(ground, connections=own)
     routes = [make_route(outside if isinstance(page, OpenPage) else ground, page) for page in list_pages()]
-    return Face(ground, ("/console",), "/console", routes, (partial(close_verifier, ground), own.close))
+    closers = (partial(close_verifier, ground), own.close)
+    return Face(ground, ("/console",), "/console", routes, closers, cookie=COOKIE)

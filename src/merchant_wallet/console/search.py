@@ -5,12 +5,13 @@ Rules: a merchant's user finds nothing of another merchant, and is not told whet
 
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
+from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.operators.roles import Right
@@ -68,14 +69,13 @@ def drop_doubles(hits: Sequence[Hit]) -> list[Hit]:
 
 def url_of(hit: Hit) -> str:
     """The page of a hit; empty for what has none. Pure."""
-    merchant = f"/console/merchants/{hit.merchant_id}"
     urls = {
-        oversight.MERCHANT: merchant,
-        oversight.SUB_USER: f"{merchant}/sub-users/{quote(hit.label, safe='')}",
-        oversight.ORDER: f"/console/withdrawals/{hit.key}",
-        oversight.ENTRY: f"/console/books/{hit.merchant_id}/entries/{hit.key}",
-        oversight.DEPOSIT: f"/console/deposits/{hit.key}",
-        oversight.CALLBACK: f"/console/callbacks/{hit.key}",
+        oversight.MERCHANT: merchants.url_of(hit.merchant_id),
+        oversight.SUB_USER: sub_users.url_of(hit.merchant_id, hit.label),
+        oversight.ORDER: withdrawals.url_of(hit.key),
+        oversight.ENTRY: books.entry_url_of(hit.merchant_id, hit.key),
+        oversight.DEPOSIT: f"{DEPOSITS}/{hit.key}",
+        oversight.CALLBACK: callbacks.url_of(hit.key),
     }
     return urls.get(hit.kind, "")
 

@@ -87,14 +87,14 @@ GROUPS: Final = (
         (
             SettingField(
                 "approval-limit",
-                N_("Approval from"),
+                N_("Approval above"),
                 N_("A larger withdrawal waits for an operator."),
                 after="USDT",
                 inputmode="decimal",
             ),
             SettingField(
                 "second-approval-limit",
-                N_("Second approval from"),
+                N_("Second approval above"),
                 N_("A larger withdrawal waits for two different operators."),
                 after="USDT",
                 inputmode="decimal",

@@ -73,15 +73,19 @@ async def take_password(request: Request, ground: Ground) -> Response:
         outcome = await signing_in.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
         if not isinstance(outcome, signing_in.NeedsTotp | MustEnrol):
             return _refuse(request, ground, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
-        enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(ground, conn, outcome.operator)
-        token = await sessions.open_session(
-            conn,
-            outcome.operator.operator_id,
-            totp_passed=False,
-            source=source,
-            user_agent=_agent(request),
-            at_ms=at_ms,
-        )
+        async with conn.transaction():
+            if not await signing_in.still_holds(conn, outcome):
+                wrong = signing_in.Wrong()
+                return _refuse(request, ground, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
+            enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(ground, conn, outcome.operator)
+            token = await sessions.open_session(
+                conn,
+                outcome.operator.operator_id,
+                totp_passed=False,
+                source=source,
+                user_agent=_agent(request),
+                at_ms=at_ms,
+            )
     response = ground.answers.redirect(_with_back(ENROL if enrols else CODE, back))
     _keep(response, PENDING_COOKIE, token, ground)
     return response
@@ -112,14 +116,18 @@ async def take_code(request: Request, ground: Ground) -> Response:
         who = pending.operator
         if not who.enrolled:
             return ground.answers.redirect(_with_back(ENROL, back))
-        if is_recovery:
-            outcome = await signing_in.use_recovery_code(
-                conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
-            )
-        else:
-            outcome = await signing_in.confirm_totp(
-                conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
-            )
+        try:
+            if is_recovery:
+                outcome = await signing_in.use_recovery_code(
+                    conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
+                )
+            else:
+                outcome = await signing_in.confirm_totp(
+                    conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
+                )
+        except OperatorRefused:
+            # An owner's reset was quicker: there is no second factor any more.
+            return _begin_again(request, ground)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
             return _refuse(request, ground, outcome, _WRONG_CODE, template, back=back, who=who)

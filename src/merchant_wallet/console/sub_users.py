@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.addresses import to_eip55, to_tron
+from merchant_wallet.console import merchants
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.journal_lines import KINDS
@@ -59,6 +60,8 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
         return await _show(request, seat, conn, line, refill(seat.form, _LIMITS, errors))
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
+        await controls.lock_book(conn, merchant_id)
+        before = await controls.show(conn, merchant_id, line.ext_user_id)
         if do == "limits":
             after = await controls.set_controls(
                 conn,
@@ -69,14 +72,14 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
             )
         else:
             after = await controls.set_controls(conn, merchant_id, line.ext_user_id, paused=do == "pause")
-        facts = (_describe(line), _describe(after))
+        facts = (controls.tell_controls(before), controls.tell_controls(after))
         await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
     return seat.go(url_of(merchant_id, line.ext_user_id), N_("Saved. It holds from the next debit on."))
 
 
 def url_of(merchant_id: int, ext_user_id: str) -> str:
     """A sub-user's page."""
-    return f"/console/merchants/{merchant_id}/sub-users/{quote(ext_user_id, safe='')}"
+    return f"{merchants.url_of(merchant_id)}/sub-users/{quote(ext_user_id, safe='')}"
 
 
 async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:
@@ -152,15 +155,6 @@ def _read_limits(seat: Seat) -> tuple[dict[str, int | None], dict[str, str]]:
         except ValueError:
             errors[name] = seat.say(_NO_AMOUNT)
     return limits, errors
-
-
-def _describe(line: SubUserLine) -> dict[str, str | bool | None]:
-    debit, day = line.limit_debit_units, line.limit_day_units
-    return {
-        "paused": line.paused,
-        "limitDebit": None if debit is None else format_units(debit),
-        "limitDay": None if day is None else format_units(day),
-    }
 
 
 def _show_limit(limit_units: int | None) -> str:

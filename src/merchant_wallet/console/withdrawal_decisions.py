@@ -22,12 +22,13 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.asking import ask_book
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.screening import screen
-from merchant_wallet.console.withdrawals import QUEUE
+from merchant_wallet.console.withdrawals import QUEUE, url_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import orders
 from merchant_wallet.oversight.orders import OrderLine
 from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
+from merchant_wallet.pages.refusals import tell_refusal
 from merchant_wallet.withdrawals import payouts
 
 APPROVE: Final = "approve"
@@ -84,7 +85,8 @@ async def thaw(request: Request, seat: Seat, conn: Connection) -> Response:
     order = await find_order(seat, conn, read_id(request, "order_id"))
     async with conn.transaction():
         if not await payouts.thaw(conn, order.merchant_id, order.order_id):
-            return seat.go(url_of(order), N_("It was not frozen; nothing was changed."), tone=flash.WARN)
+            told = N_("It was not frozen; nothing was changed.")
+            return seat.go(url_of(order.order_id), told, tone=flash.WARN)
         await act(
             seat,
             conn,
@@ -94,7 +96,7 @@ async def thaw(request: Request, seat: Seat, conn: Connection) -> Response:
             before={"frozen": True},
             after={"frozen": False},
         )
-    return seat.go(url_of(order), N_("Thawed: the workers go on with it."))
+    return seat.go(url_of(order.order_id), N_("Thawed: the workers go on with it."))
 
 
 async def find_order(seat: Seat, conn: Connection, order_id: int) -> OrderLine:
@@ -106,11 +108,6 @@ async def find_order(seat: Seat, conn: Connection, order_id: int) -> OrderLine:
     if order is None:
         raise HTTPException(404)
     return order
-
-
-def url_of(order: OrderLine) -> str:
-    """An order's page."""
-    return f"{QUEUE}/{order.order_id}"
 
 
 async def _decide(seat: Seat, conn: Connection, what: str) -> Response:
@@ -144,7 +141,7 @@ async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str)
     try:
         outcome = await ask_book(seat, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
     except Refused as refused:
-        return _explain(order, refused.refusal)
+        return _explain(seat, order, refused.refusal)
     except Unknown:
         return Decided(order, flash.BAD, UNKNOWN)
     except Unavailable:
@@ -163,16 +160,16 @@ def _command(seat: Seat, order: OrderLine, what: str) -> Command:
     return (Approve if what == APPROVE else Cancel)(order.order_id, seat.actor)
 
 
-def _explain(order: OrderLine, refusal: Refusal) -> Decided:
+def _explain(seat: Seat, order: OrderLine, refusal: Refusal) -> Decided:
     if refusal.msg in TOLD:
         return Decided(order, flash.WARN, TOLD[refusal.msg])
     if refusal.msg.startswith(_ILLEGAL):
         return Decided(order, flash.WARN, MOVED_ON)
-    return Decided(order, flash.BAD, REFUSED, {"reason": refusal.msg})
+    return Decided(order, flash.BAD, REFUSED, {"reason": tell_refusal(seat.visitor.language, refusal.msg)})
 
 
 def _tell(seat: Seat, decided: Decided) -> Response:
-    return seat.go(url_of(decided.order), decided.text, tone=decided.tone, **decided.values)
+    return seat.go(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
 
 
 def _tell_all(seat: Seat, decided: Sequence[Decided], what: str) -> Response:

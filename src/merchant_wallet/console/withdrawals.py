@@ -27,6 +27,11 @@ PAGE_ROWS: Final = 50
 FILTERS: Final = ("merchant", "chain", "from", "to", "least", "address", "id")
 
 
+def url_of(order_id: int | str) -> str:
+    """An order's page."""
+    return f"{QUEUE}/{order_id}"
+
+
 async def show_queue(request: Request, seat: Seat, conn: Connection) -> Response:
     """The orders that wait for approval. Where the URL asks for others it leads to all of them."""
     if any(name not in ("merchant", AFTER) for name in request.query_params):

@@ -134,6 +134,11 @@ async def pause(
     return line
 
 
+async def lock_rates(conn: Connection) -> None:
+    """Let nobody else change a rate until the caller's transaction ends."""
+    await conn.execute(QUERIES["lock_rates"].text)
+
+
 async def list_rates(conn: Connection) -> list[RateLine]:
     """Every line that holds a rate or a pause, the platform's first."""
     return [line for line in await _read(conn, None) if line.rate_e8 is not None or line.paused]
@@ -207,7 +212,7 @@ def _index(lines: Iterable[RateLine]) -> dict[tuple[int, str], RateLine]:
 
 
 async def _lock_and_read(conn: Connection, merchant_id: int) -> dict[tuple[int, str], RateLine]:
-    await conn.execute(QUERIES["lock_rates"].text)
+    await lock_rates(conn)
     if merchant_id != PLATFORM:
         found = await conn.execute(QUERIES["find_merchant"].text, {"merchant_id": merchant_id})
         if await found.fetchone() is None:

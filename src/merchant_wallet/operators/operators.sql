@@ -49,6 +49,10 @@ select operator_id from operator where role = 'owner' and status = 'active' orde
 -- What a name's password is compared with.
 select password_hash from operator where operator_id = %(operator_id)s::bigint;
 
+-- name: lock_password
+-- What a name's password is compared with, which nobody replaces until the transaction ends.
+select password_hash from operator where operator_id = %(operator_id)s::bigint for update;
+
 -- name: write_password
 -- A new password.
 update operator set password_hash = %(password_hash)s::text where operator_id = %(operator_id)s::bigint;
@@ -182,10 +186,26 @@ update operator_failure set failures = greatest(failures - 1, 0), next_ms = 0
 delete from operator_failure where key = %(key)s::bytea;
 
 -- name: forget_failures_of
--- The same for one operator, under the key that `attempts` makes of the name.
-delete from operator_failure
- where key = (select sha256(convert_to('name;' || lower(name collate "C"), 'UTF8')) from operator
-               where operator_id = %(operator_id)s::bigint);
+-- The same for one operator wherever it was: all keys that `attempts` makes of a name begin with half its hash.
+with named as (
+    select substring(sha256(convert_to('name;' || lower(name collate "C"), 'UTF8')) for 16) as beginning
+      from operator where operator_id = %(operator_id)s::bigint)
+delete from operator_failure f using named n
+ where f.key between n.beginning || decode(repeat('00', 16), 'hex') and n.beginning || decode(repeat('ff', 16), 'hex');
+
+-- name: find_source
+-- Whether somebody of this name has signed in from there.
+select 1 from operator_known_source where key = %(key)s::bytea and seen_ms > %(forgotten_ms)s::bigint;
+
+-- name: remember_source
+-- An operator has signed in from there.
+insert into operator_known_source as s (key, operator_id, seen_ms)
+values (%(key)s::bytea, %(operator_id)s::bigint, %(at_ms)s::bigint)
+on conflict (key) do update set seen_ms = greatest(s.seen_ms, excluded.seen_ms);
+
+-- name: drop_sources
+-- From where an operator has not signed in for long.
+delete from operator_known_source where operator_id = %(operator_id)s::bigint and seen_ms <= %(forgotten_ms)s::bigint;
 
 -- name: drop_failures
 -- Counts that say nothing any more.

@@ -123,6 +123,16 @@ async def show_by_id(conn: Connection, operator_id: int) -> Operator:
     return await _read_one(conn, "read_by_id", operator_id)
 
 
+async def hold(conn: Connection, operator_id: int) -> Operator:
+    """One operator as it is, whom nobody else changes until the caller's transaction ends.
+
+    Takes the locks in the order in which every change takes them: owners, then the operator. Raises
+    OperatorUnknown.
+    """
+    await conn.execute(QUERIES["lock_owners"].text)
+    return await _read_one(conn, "lock_by_id", operator_id)
+
+
 async def change_password(
     conn: Connection, operator_id: int, old: str, new: str, *, kept_session: str | None = None
 ) -> None:

@@ -79,6 +79,8 @@ async def open_session(
         "user_agent": _clean(user_agent, MAX_USER_AGENT),
     }
     async with conn.transaction():
+        # Whoever ends all sessions just now has the operator's lock: he ends this one, or it isn't opened.
+        await conn.execute(QUERIES["lock_by_id"].text, {"operator_id": operator_id})
         if replaced is not None and not await end_session(conn, operator_id, replaced):
             raise SessionOver
         await conn.execute(QUERIES["insert_session"].text, values)

@@ -31,15 +31,23 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class NeedsTotp(msgspec.Struct, frozen=True):
-    """The password was right; the second factor comes next."""
+    """The password was right, the one kept as `password_hash`; the second factor comes next."""
 
     operator: Operator
+    password_hash: str
+
+    def __repr__(self) -> str:
+        return f"NeedsTotp({self.operator!r})"
 
 
 class MustEnrol(msgspec.Struct, frozen=True):
-    """The password was right; the second factor is to be set up next."""
+    """The password was right, the one kept as `password_hash`; the second factor is to be set up next."""
 
     operator: Operator
+    password_hash: str
+
+    def __repr__(self) -> str:
+        return f"MustEnrol({self.operator!r})"
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -67,7 +75,11 @@ Second = Wrong | Wait | Passed
 
 
 async def sign_in(conn: Connection, name: str, password: str, *, source: str, at_ms: int) -> SignIn:
-    """Judge a name and a password. The caller opens a session with `totp_passed=False` and goes on."""
+    """Judge a name and a password.
+
+    The caller sees in one transaction that it `still_holds`, opens a session with `totp_passed=False`, and
+    goes on.
+    """
     attempt = attempts.name_attempt(name, source)
     if wait_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(wait_ms)
@@ -76,13 +88,23 @@ async def sign_in(conn: Connection, name: str, password: str, *, source: str, at
     kept = await _read_password(conn, NOBODY if operator is None else operator.operator_id)
     # A longer one can't be right, and hashing it would be work for whoever likes to make some.
     is_right = await verify_aside(kept, password[: MAX_LENGTH + 1])
-    if operator is None or not is_right or operator.status != ACTIVE:
+    if operator is None or kept is None or not is_right or operator.status != ACTIVE:
         return Wrong()
     if await _read_password(conn, operator.operator_id) != kept:
         # Replaced while this one waited to be hashed: whoever reset it means the old one to end now.
         return Wrong()
-    await attempts.forgive(conn, attempt)
-    return NeedsTotp(operator) if operator.enrolled else MustEnrol(operator)
+    await attempts.forgive(conn, attempt, at_ms)
+    return NeedsTotp(operator, kept) if operator.enrolled else MustEnrol(operator, kept)
+
+
+async def still_holds(conn: Connection, outcome: NeedsTotp | MustEnrol) -> bool:
+    """Whether the password that was shown is the present one, and stays it until the transaction ends.
+
+    A reset in between means the old password to open nothing, least of all the way to a new second factor.
+    """
+    values = {"operator_id": outcome.operator.operator_id}
+    row = await (await conn.execute(QUERIES["lock_password"].text, values)).fetchone()
+    return row is not None and bool(row[0] == outcome.password_hash)
 
 
 async def begin_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *, issuer: str) -> Enrolment:
@@ -136,7 +158,7 @@ async def confirm_totp(
             QUERIES["take_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
         )
         codes = await _give_codes(conn, operator_id) if confirmed_ms is None else ()
-    await attempts.forget(conn, attempt)
+    await attempts.forget(conn, attempt, operator_id, at_ms)
     return Passed(await show_by_id(conn, operator_id), codes)
 
 
@@ -157,17 +179,17 @@ async def use_recovery_code(
         return Wrong()
     if await (await conn.execute(QUERIES["use_code"].text, values)).fetchone() is None:
         return Wrong()
-    await attempts.forget(conn, attempt)
+    await attempts.forget(conn, attempt, operator_id, at_ms)
     return Passed(operator)
 
 
 async def renew_recovery_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
     """Ten new recovery codes, shown this once; the old ones count no more. Raises OperatorRefused."""
-    if not (await show_by_id(conn, operator_id)).enrolled:
-        raise OperatorRefused("Recovery codes come with a second factor, and none was set up yet.")
     async with conn.transaction():
-        # Of two at once, the second must see what the first has made, to take it away.
-        await conn.execute(QUERIES["lock_by_id"].text, {"operator_id": operator_id})
+        # Of two at once, the second must see what the first has made, to take it away; and a reset stands.
+        row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
+        if row is None or row[1] is None:
+            raise OperatorRefused("Recovery codes come with a second factor, and none was set up yet.")
         return await _give_codes(conn, operator_id)
 
 

@@ -1,7 +1,8 @@
 """One face as a part of the web application: its routes, its error pages, its request ids and its log.
 
 Rules: every answer bears the request's id, which the log line bears too; an error is told in a page of the
-face, in the visitor's language, and says nothing of what is inside. A token in a path is never logged.
+face, in the visitor's language, and says nothing of what is inside. A token in a path is never logged. Nobody
+who is not signed in asks more often than the turnstile allows.
 """
 
 import time
@@ -15,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
-from starlette.types import ExceptionHandler, Message, Receive, Scope, Send
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from merchant_wallet.book.writer import Unavailable
 from merchant_wallet.logs import hide_link
@@ -26,6 +27,7 @@ from merchant_wallet.pages.forms import BadForm
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.languages import N_, translate
 from merchant_wallet.pages.live import TooMany
+from merchant_wallet.pages.turnstile import KNOWN
 
 log = structlog.get_logger("pages")
 
@@ -60,7 +62,10 @@ register_url_convertor("int", _Number())
 
 
 class Face:
-    """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them."""
+    """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them.
+
+    `cookie` is the name of the one that brings a session's token, if there are sessions.
+    """
 
     def __init__(
         self,
@@ -70,12 +75,15 @@ class Face:
         routes: Sequence[BaseRoute],
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
         frame_ancestors: Sequence[str] = (),
+        cookie: str = "",
     ) -> None:
         self._ground = ground
+        self._cookie = cookie
         self._closers = closers
         self._frame_ancestors = frame_ancestors
         self._paths = tuple(paths)
         self._home = home
+        self._routes = tuple(routes)
         application = Starlette(routes=list(routes), exception_handlers=self._handlers())
         # A path with a slash too many is a page that is not there.
         application.router.redirect_slashes = False
@@ -94,6 +102,7 @@ class Face:
         """Answer a request, whatever happens, with its id."""
         request_id = scope["request_id"] = self._ground.request_ids.next()
         status, began_s = 0, time.monotonic()
+        source = self._ground.visitor(Request(scope)).source
 
         async def send_noted(message: Message) -> None:
             nonlocal status
@@ -103,15 +112,43 @@ class Face:
             await send(message)
 
         try:
-            await self._application(scope, receive, send_noted)
+            answer, looks_up = self._admit(scope, source)
+            await answer(scope, receive, send_noted)
+            # While nothing can be looked up, a token says nothing about who brings it.
+            if looks_up and KNOWN not in scope and status != 503:
+                self._ground.turnstile.note_wrong(source)
         except Exception as error:
             log.error("page failed", request_id=request_id, path=hide_link(scope["path"]), exc_info=error)
             if not status:
                 await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
-            source = self._ground.visitor(Request(scope)).source
             took_s = time.monotonic() - began_s
             self._ground.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
+
+    def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
+        """What answers a request, and whether it looks a token up.
+
+        That is the face's pages, or a page that says to wait.
+        """
+        brings_token = bool(self._cookie) and self._cookie in Request(scope).cookies
+        wait_s = self._ground.turnstile.admit(source, brings_token=brings_token)
+        if wait_s:
+            return self._tell(Request(scope), 429, {"retry-after": str(wait_s)}), False
+        return self._application, brings_token
+
+    def _find_page(self, request: Request) -> str:
+        """The page above an address that forms alone are sent to.
+
+        After a form was refused that address stands in the address bar, and a phone that restores its tabs
+        asks for it as for a page.
+        """
+        path, _, _ = request.url.path.rpartition("/")
+        while self.owns(path):
+            scope = {**request.scope, "path": path}
+            if any(route.matches(scope)[0] is Match.FULL for route in self._routes):
+                return path
+            path, _, _ = path.rpartition("/")
+        return self._home
 
     def _tell(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
         title, text = TEXTS.get(status, TEXTS[500])
@@ -146,6 +183,8 @@ class Face:
 
         async def on_http(request: Request, error: Exception) -> Response:
             assert isinstance(error, HTTPException)
+            if self._home and error.status_code == 405 and request.method == "GET":
+                return self._ground.answers.redirect(self._find_page(request), self._frame_ancestors)
             return self._tell(request, error.status_code, error.headers)
 
         async def on_leaving(request: Request, error: Exception) -> Response:

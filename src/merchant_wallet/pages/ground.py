@@ -17,6 +17,7 @@ from merchant_wallet.logs import AccessLog, RequestIds
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.pages.answers import Answers
 from merchant_wallet.pages.connections import Connections
+from merchant_wallet.pages.turnstile import Turnstile
 from merchant_wallet.pages.visitor import Visitor, read_visitor
 from merchant_wallet.settings import Settings
 
@@ -37,6 +38,7 @@ class Ground:
     request_ids: RequestIds
     access_log: AccessLog
     trusted_proxies: tuple[Network, ...]
+    turnstile: Turnstile
     chains: tuple[str, ...]
 
     async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:

@@ -1,12 +1,23 @@
 """Server-sent events: a page is told while it is open, by one look at the database for all that are open.
 
-Rules: the stream ends when the server stops, when the browser leaves, and by itself after `LIFETIME_S`, so
-that its session is looked at again; the browser then comes back by itself. A comment now and then keeps the
-connection from being taken for dead (HTML standard, section 9.2).
+Rules: a stream ends when the server stops, when the browser leaves, when the session that opened it is over,
+and by itself after `LIFETIME_S`; the browser then comes back by itself. Sessions are looked at every
+`CHECK_S`, all in one question. A comment now and then keeps the connection from being taken for dead (HTML
+standard, section 9.2).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from enum import Enum
 from typing import Final, Generic, TypeVar
 
 import structlog
@@ -19,9 +30,12 @@ log = structlog.get_logger("live")
 
 Key = TypeVar("Key", bound=Hashable)
 State = TypeVar("State")
+Ticket = TypeVar("Ticket", bound=Hashable)
 
 LIFETIME_S: Final = 300.0
 BEAT_S: Final = 15.0
+CHECK_S: Final = 5.0
+"""So long after a session's end at most a stream goes on, while the database answers."""
 MAX_STREAMS: Final = 2_000
 MAX_OF_ONE: Final = 16
 """So many pages of one key are followed, so that nobody alone takes all streams."""
@@ -34,29 +48,42 @@ class TooMany(Exception):
     """As many pages are open as this process follows."""
 
 
+class Over(Exception):
+    """The session that opened a stream is over."""
+
+
+class _End(Enum):
+    """Why a stream ends that nobody has left."""
+
+    CLOSED = "closed"
+    OVER = "over"
+
+
 def write_event(name: str, text: str) -> str:
     """One event in the stream's form."""
     lines = "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"event: {name}\n{lines}\n"
 
 
-class Hub(Generic[Key, State]):
+class Hub(Generic[Key, State, Ticket]):
     """Looks every `interval_s` at all that open pages show, and tells each page whose state has changed.
 
-    `look` gives the present state of many keys in one question; once `is_ending` says that the server stops,
-    every stream ends.
+    `look` gives the present state of many keys in one question, `check` which of many tickets, what let the
+    pages in, still hold. Once `is_ending` says that the server stops, every stream ends.
     """
 
     def __init__(
         self,
         look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, State]]],
+        check: Callable[[Sequence[Ticket]], Awaitable[Collection[Ticket]]],
         is_ending: Callable[[], bool],
         interval_s: float = 1.0,
     ) -> None:
         self._look = look
+        self._check = check
         self._is_ending = is_ending
         self._interval_s = interval_s
-        self._followers: dict[Key, set[asyncio.Queue[State | None]]] = {}
+        self._followers: dict[Key, dict[asyncio.Queue[State | _End], Ticket]] = {}
         self._known: dict[Key, State] = {}
         self._count = 0
         self._looking: asyncio.Task[None] | None = None
@@ -65,18 +92,19 @@ class Hub(Generic[Key, State]):
     def __len__(self) -> int:
         return self._count
 
-    def follow(self, key: Key) -> AsyncGenerator[State | None, None]:
+    def follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
         """The state now and whenever it changes; None is a beat. Raises TooMany, before anything is answered.
 
-        Ends after `LIFETIME_S` and when the hub closes; whoever leaves before that closes it.
+        Ends after `LIFETIME_S` and when the hub closes, and raises Over once the ticket holds no more;
+        whoever leaves before that closes it.
         """
         if self._closed or self._count >= MAX_STREAMS or len(self._followers.get(key, ())) >= MAX_OF_ONE:
             raise TooMany("as many pages are open as are followed here")
-        return self._follow(key)
+        return self._follow(key, ticket)
 
-    async def _follow(self, key: Key) -> AsyncGenerator[State | None, None]:
-        queue: asyncio.Queue[State | None] = asyncio.Queue(8)
-        self._followers.setdefault(key, set()).add(queue)
+    async def _follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
+        queue: asyncio.Queue[State | _End] = asyncio.Queue(8)
+        self._followers.setdefault(key, {})[queue] = ticket
         self._count += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._keep_looking())
@@ -86,30 +114,37 @@ class Hub(Generic[Key, State]):
         try:
             while asyncio.get_running_loop().time() < ends:
                 try:
-                    state = await asyncio.wait_for(queue.get(), BEAT_S)
+                    told = await asyncio.wait_for(queue.get(), BEAT_S)
                 except TimeoutError:
                     yield None
                     continue
-                if state is None:
+                if told is _End.OVER:
+                    raise Over
+                if isinstance(told, _End):
                     return
-                yield state
+                yield told
         finally:
             self._leave(key, queue)
 
-    def _leave(self, key: Key, queue: "asyncio.Queue[State | None]") -> None:
+    def _leave(self, key: Key, queue: "asyncio.Queue[State | _End]") -> None:
         self._count -= 1
-        self._followers[key].discard(queue)
+        del self._followers[key][queue]
         if not self._followers[key]:
             del self._followers[key]
             self._known.pop(key, None)
 
     async def _keep_looking(self) -> None:
+        loop = asyncio.get_running_loop()
+        checked_s = loop.time()
         try:
             while self._followers:
                 if self._is_ending():
                     self._end()
                     return
                 try:
+                    if loop.time() - checked_s >= CHECK_S:
+                        await self._end_those_over()
+                        checked_s = loop.time()
                     self._tell(await self._look(list(self._followers)))
                 except Away as error:
                     log.warning("open pages could not be told; trying again", reason=str(error))
@@ -119,24 +154,27 @@ class Hub(Generic[Key, State]):
         finally:
             self._looking = None
 
+    async def _end_those_over(self) -> None:
+        asked = {ticket for queues in self._followers.values() for ticket in queues.values()}
+        over = asked.difference(await self._check(list(asked)))
+        for queues in self._followers.values():
+            for queue, ticket in queues.items():
+                if ticket in over:
+                    _put(queue, _End.OVER)
+
     def _tell(self, states: Mapping[Key, State]) -> None:
         for key, state in states.items():
             if self._known.get(key) == state or key not in self._followers:
                 continue
             self._known[key] = state
             for queue in self._followers[key]:
-                if queue.full():
-                    # Whoever is behind needs the newest state, not every one.
-                    queue.get_nowait()
-                queue.put_nowait(state)
+                _put(queue, state)
 
     def _end(self) -> None:
         self._closed = True
         for queues in self._followers.values():
             for queue in queues:
-                if queue.full():
-                    queue.get_nowait()
-                queue.put_nowait(None)
+                _put(queue, _End.CLOSED)
 
     async def close(self) -> None:
         """End every stream."""
@@ -144,6 +182,13 @@ class Hub(Generic[Key, State]):
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
+
+
+def _put(queue: asyncio.Queue[State | _End], told: State | _End) -> None:
+    if queue.full():
+        # Whoever is behind needs the newest, not every one.
+        queue.get_nowait()
+    queue.put_nowait(told)
 
 
 class EventStream(StreamingResponse):

@@ -1,12 +1,13 @@
 """Static files of the pages: named by their content, so that a browser keeps them for good.
 
 Rules: only files that were there at the start are served; the name in the URL says which bytes it is, and
-another name is not there. Text is kept compressed as well.
+another name is not there. Text is kept compressed as well. Who asks too often waits.
 """
 
 import gzip
 import hashlib
 import mimetypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,11 +61,13 @@ def find_url(name: str) -> str:
     return read_files()[name].url
 
 
-def make_route() -> Route:
-    """All static files as one route."""
+def make_route(admit: Callable[[Request], int]) -> Route:
+    """All static files as one route; `admit` gives 0, or the seconds that whoever asks is to wait."""
     by_url = {file.url: file for file in read_files().values()}
 
     async def show(request: Request) -> Response:
+        if wait_s := admit(request):
+            raise HTTPException(429, headers={"retry-after": str(wait_s)})
         file = by_url.get(request.url.path)
         if file is None:
             raise HTTPException(404)

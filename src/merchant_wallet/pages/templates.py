@@ -13,7 +13,9 @@ from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from merchant_wallet.money import format_rate, format_units
+from merchant_wallet.pages.browsers import name_browser
 from merchant_wallet.pages.languages import Language, read_words, translate
+from merchant_wallet.pages.refusals import tell_refusal
 from merchant_wallet.pages.static import find_url
 
 _SHORT_HEAD: Final = 8
@@ -40,6 +42,7 @@ class Templates:
         self._environment.filters.update(
             money=show_money, rate=format_rate, moment=show_moment, day=show_day, short=shorten, group=group
         )
+        self._environment.filters.update(refusal=show_refusal, browser=name_browser)
         self._environment.globals["static"] = find_url
         self._translators = {language: partial(translate, language) for language in Language}
 
@@ -88,6 +91,11 @@ def show_moment(at_ms: int | None) -> Markup:
 def show_day(at_ms: int) -> str:
     """The day of a moment in UTC."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
+
+
+def show_refusal(msg: str, lang: str) -> str:
+    """What the interface answered when it refused, in the page's language."""
+    return tell_refusal(Language(lang), msg)
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:

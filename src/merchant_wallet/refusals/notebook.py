@@ -142,6 +142,7 @@ class Notebook:
             self._conn = await self._connect()
         async with self._conn.transaction():
             await self._conn.execute(QUERIES["hurry"].text)
+            await self._conn.execute(QUERIES["wait_little"].text)
             await self._conn.execute(QUERIES["take_turns"].text)
             await self._conn.execute(QUERIES["insert_refused"].text, columns)
             await self._conn.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})

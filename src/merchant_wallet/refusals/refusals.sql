@@ -4,6 +4,10 @@
 -- A crash may lose the last second of refusals; no commit of money waits for their way to the disk.
 set local synchronous_commit = off;
 
+-- name: wait_little
+-- Whoever holds up the others' turn costs them some notes, not a connection that waits for ever.
+set local lock_timeout = 2000;
+
 -- name: take_turns
 -- One process at a time writes and trims, so that two never wait for each other's rows.
 select pg_advisory_xact_lock(4040044);

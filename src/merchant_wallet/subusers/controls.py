@@ -16,6 +16,7 @@ from merchant_wallet.chains.addresses import parse_wallet_address
 from merchant_wallet.db import Queries
 from merchant_wallet.ids import MAX_ID
 from merchant_wallet.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.subusers import own_acts
 
 Connection = AsyncConnection[Any]
 
@@ -97,19 +98,46 @@ async def set_controls_by_user(
     paused: bool | None = None,
     limit_debit_units: int | Unchanged | None = UNCHANGED,
     limit_day_units: int | Unchanged | None = UNCHANGED,
+    source: str,
+    at_ms: int,
 ) -> SubUserLine:
     """The same at the sub-user's own word, for the wallet page, which has asked for the PIN before.
 
-    Asking is a commit of its own (`pins.check`), so it isn't done here. Raises PinMissing where no PIN is
-    set, SubUserUnknown, and ValueError for a limit that is no amount.
+    Asking is a commit of its own (`pins.check`), so it isn't done here. The audit log has it, with the
+    address `source` that the word came from. Raises PinMissing where no PIN is set, SubUserUnknown, and
+    ValueError for a limit that is no amount.
     """
     values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
         await lock_book(conn, merchant_id)
-        if not (await show_user(conn, merchant_id, user_id)).has_pin:
+        before = await show_user(conn, merchant_id, user_id)
+        if not before.has_pin:
             raise PinMissing
         await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": user_id})
-        return await show_user(conn, merchant_id, user_id)
+        after = await show_user(conn, merchant_id, user_id)
+        told = (tell_controls(before), tell_controls(after))
+        if told[0] != told[1]:
+            await own_acts.note(
+                conn,
+                "sub_user.set",
+                merchant_id,
+                after.ext_user_id,
+                before=told[0],
+                after=told[1],
+                source=source,
+                at_ms=at_ms,
+            )
+    return after
+
+
+def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
+    """What a sub-user lets the merchant debit, as the audit log keeps it. Pure."""
+    debit, day = line.limit_debit_units, line.limit_day_units
+    return {
+        "paused": line.paused,
+        "limitDebit": None if debit is None else format_units(debit),
+        "limitDay": None if day is None else format_units(day),
+    }
 
 
 async def lock_book(conn: Connection, merchant_id: int) -> None:

@@ -3,7 +3,8 @@
 Rules: an attempt is counted and committed before it is compared, under the row's lock, so that guesses made
 side by side are counted like guesses one after the other; what was counted is taken back only by the right
 PIN or an operator. Whether there is a PIN is part of the book's debit rule: it changes under the book's lock.
-A PIN, typed or stored, is in no text that is raised, and nothing is compared on the event loop.
+A PIN, typed or stored, is in no text that is raised, and nothing is compared on the event loop. What the
+sub-user sets is in the audit log, with the address `source` that it came from.
 """
 
 import asyncio
@@ -18,8 +19,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 
 from merchant_wallet.db import Queries
-from merchant_wallet.subusers import sessions
-from merchant_wallet.subusers.controls import PinMissing, SubUserUnknown, lock_book, show
+from merchant_wallet.subusers import own_acts, sessions
+from merchant_wallet.subusers.controls import PinMissing, SubUserUnknown, lock_book, show, show_user
 from merchant_wallet.subusers.pin_rules import NOT_A_PIN, find_flaw, is_pin
 
 Connection = AsyncConnection[Any]
@@ -72,7 +73,9 @@ class _Kept(NamedTuple):
     pin_locked_until_ms: int
 
 
-async def set_first(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int) -> None:
+async def set_first(
+    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str
+) -> None:
     """Give a sub-user its first PIN; debits that need one are allowed from the next on.
 
     Raises PinRefused for one that is too easy to guess or where there is one already, SubUserUnknown.
@@ -85,9 +88,21 @@ async def set_first(conn: Connection, merchant_id: int, user_id: int, pin: str, 
             raise PinRefused(IS_SET)
         values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": pin_hash, "at_ms": at_ms}
         await conn.execute(QUERIES["write_first_pin"].text, values)
+        await own_acts.note(
+            conn,
+            "sub_user.set_pin",
+            merchant_id,
+            (await show_user(conn, merchant_id, user_id)).ext_user_id,
+            before={"hasPin": False},
+            after={"hasPin": True},
+            source=source,
+            at_ms=at_ms,
+        )
 
 
-async def change(conn: Connection, merchant_id: int, user_id: int, old: str, new: str, at_ms: int) -> None:
+async def change(
+    conn: Connection, merchant_id: int, user_id: int, old: str, new: str, at_ms: int, *, source: str
+) -> None:
     """Replace a sub-user's PIN, which ends nothing else; the old one counts like any attempt.
 
     Raises what `check` raises, and PinRefused for a new one that is too easy to guess or the old one.
@@ -103,8 +118,11 @@ async def change(conn: Connection, merchant_id: int, user_id: int, old: str, new
         "pin_hash": await _on_thread(_HASHER.hash, new),
         "at_ms": at_ms,
     }
-    if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
-        raise PinRefused(WAS_CHANGED)
+    async with conn.transaction():
+        if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
+            raise PinRefused(WAS_CHANGED)
+        ext_user_id = (await show_user(conn, merchant_id, user_id)).ext_user_id
+        await own_acts.note(conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms)
 
 
 async def check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int) -> None:

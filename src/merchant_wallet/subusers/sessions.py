@@ -10,8 +10,9 @@ and protect it.
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from psycopg import AsyncConnection
@@ -33,6 +34,13 @@ MOST_SESSIONS: Final = 20
 _TOKEN_BYTES: Final = 32
 # Nothing longer can be an id; what is no token costs no query.
 _TOKEN_FORM: Final = re.compile(r"([1-9][0-9]{0,17})\.[A-Za-z0-9_-]{43}")
+
+
+class SessionKey(NamedTuple):
+    """What names a session without opening it."""
+
+    merchant_id: int
+    token_hash: bytes
 
 
 class WalletSession(msgspec.Struct, frozen=True):
@@ -73,23 +81,35 @@ async def read_session(
 
     Reading it counts as use, unless the page asks by itself (not `uses`): nobody may be there any more.
     """
-    key = _key_of(token)
+    key = find_key(token)
     if key is None:
         return None
     async with conn.cursor(row_factory=class_row(WalletSession)) as cursor:
-        values = {**key, "at_ms": at_ms, "idle_since_ms": at_ms - IDLE_MS}
+        values = {**key._asdict(), "at_ms": at_ms, "idle_since_ms": at_ms - IDLE_MS}
         await cursor.execute(QUERIES["read_session"].text, values)
         session = await cursor.fetchone()
     if uses and session is not None and at_ms - session.seen_ms >= SEEN_EVERY_MS:
-        await conn.execute(QUERIES["write_seen"].text, {**key, "at_ms": at_ms})
+        await conn.execute(QUERIES["write_seen"].text, {**key._asdict(), "at_ms": at_ms})
     return session
+
+
+async def find_live(conn: Connection, keys: Sequence[SessionKey], at_ms: int) -> set[SessionKey]:
+    """Those of many sessions that still hold, in one question; being asked about is no use of them."""
+    values = {
+        "merchant_ids": [key.merchant_id for key in keys],
+        "token_hashes": [key.token_hash for key in keys],
+        "at_ms": at_ms,
+        "idle_since_ms": at_ms - IDLE_MS,
+    }
+    rows = await (await conn.execute(QUERIES["find_live"].text, values)).fetchall()
+    return {SessionKey(merchant_id, bytes(token_hash)) for merchant_id, token_hash in rows}
 
 
 async def end_session(conn: Connection, token: str) -> None:
     """End the session of a token; one that is over already is no fault."""
-    key = _key_of(token)
+    key = find_key(token)
     if key is not None:
-        await conn.execute(QUERIES["end_session"].text, key)
+        await conn.execute(QUERIES["end_session"].text, key._asdict())
 
 
 async def end_sessions(conn: Connection, merchant_id: int, user_id: int) -> int:
@@ -103,9 +123,10 @@ async def drop_expired(conn: Connection, at_ms: int) -> int:
     return (await conn.execute(QUERIES["drop_expired"].text, {"at_ms": at_ms})).rowcount
 
 
-def _key_of(token: str) -> dict[str, Any] | None:
+def find_key(token: str) -> SessionKey | None:
+    """The key of a token's session, None for a text that is no token. Pure."""
     form = _TOKEN_FORM.fullmatch(token)
-    return None if form is None else {"merchant_id": int(form[1]), "token_hash": _hash(token)}
+    return None if form is None else SessionKey(int(form[1]), _hash(token))
 
 
 def _hash(token: str) -> bytes:

@@ -29,6 +29,13 @@ select w.merchant_id, w.user_id, w.is_framed, w.created_ms, w.seen_ms, w.expires
  where w.merchant_id = %(merchant_id)s::bigint and w.token_hash = %(token_hash)s::bytea
    and w.expires_ms > %(at_ms)s::bigint and w.seen_ms > %(idle_since_ms)s::bigint;
 
+-- name: find_live
+-- Those of the named sessions that still hold, for all open pages at once.
+select w.merchant_id, w.token_hash
+  from unnest(%(merchant_ids)s::bigint[], %(token_hashes)s::bytea[]) u (merchant_id, token_hash)
+  join wallet_session w on w.merchant_id = u.merchant_id and w.token_hash = u.token_hash
+ where w.expires_ms > %(at_ms)s::bigint and w.seen_ms > %(idle_since_ms)s::bigint;
+
 -- name: write_seen
 -- When the page was last asked for something; never back, whichever of two requests comes first.
 update wallet_session set seen_ms = greatest(seen_ms, %(at_ms)s::bigint)

@@ -1,7 +1,8 @@
 """What an open page is told: a new balance, a new movement, a deposit that has come further.
 
 Rules: all open pages together cost one connection and a fixed number of questions a second. An event says
-that something changed and what the balance is; the rest the page asks for.
+that something changed and what the balance is; the rest the page asks for. A session that is over is told
+nothing more, and the page so.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,9 +16,11 @@ from starlette.routing import Route
 
 from merchant_wallet.pages.forms import Form
 from merchant_wallet.pages.ground import Ground
-from merchant_wallet.pages.live import EventStream, Hub, write_event
+from merchant_wallet.pages.live import EventStream, Hub, Over, write_event
 from merchant_wallet.pages.templates import show_money
+from merchant_wallet.subusers import sessions
 from merchant_wallet.subusers.activity import read_balances
+from merchant_wallet.subusers.sessions import SessionKey
 from merchant_wallet.wallet_page.arrivals import Wallet, read_versions
 from merchant_wallet.wallet_page.frame import find_holder
 
@@ -34,7 +37,10 @@ class State(NamedTuple):
     arrivals: str
 
 
-def make_hub(ground: Ground) -> Hub[Wallet, State]:
+WalletHub = Hub[Wallet, State, SessionKey]
+
+
+def make_hub(ground: Ground) -> WalletHub:
     """The one that looks for all open pages of this process."""
 
     async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
@@ -43,21 +49,26 @@ def make_hub(ground: Ground) -> Hub[Wallet, State]:
             versions = await read_versions(conn, wallets, ground.clock())
         return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
 
-    return Hub(look, ground.is_ending)
+    async def check(keys: Sequence[SessionKey]) -> set[SessionKey]:
+        async with ground.connections.take() as conn:
+            return await sessions.find_live(conn, keys, ground.clock())
+
+    return Hub(look, check, ground.is_ending)
 
 
-def make_events_route(ground: Ground, hub: Hub[Wallet, State]) -> Route:
+def make_events_route(ground: Ground, hub: WalletHub) -> Route:
     """The stream of a page, which names the latest entry and the deposits that it shows."""
 
     async def follow(request: Request) -> Response:
         async with ground.connections.take() as conn:
             holder = await find_holder(request, ground, conn, Form([]), uses=False)
         headers = ground.answers.headers()
-        if holder is None:
+        key = None if holder is None else sessions.find_key(holder.token)
+        if holder is None or key is None:
             return EventStream(_end(), headers)
         asked = request.query_params
         known = State(-1, _read_id(asked.get("entry", "")), asked.get("deposits", ""))
-        states = hub.follow((holder.merchant_id, holder.user_id))
+        states = hub.follow((holder.merchant_id, holder.user_id), key)
         return EventStream(_tell(states, known), headers)
 
     return Route(PATH, follow, methods=["GET"])
@@ -69,13 +80,16 @@ async def _end() -> AsyncIterator[str]:
 
 async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncIterator[str]:
     async with aclosing(states):  # type: ignore[type-var]  # the hub's streams can be closed
-        async for state in states:
-            if state is None:
-                yield BEAT
-                continue
-            for event in list_events(known, state):
-                yield event
-            known = state
+        try:
+            async for state in states:
+                if state is None:
+                    yield BEAT
+                    continue
+                for event in list_events(known, state):
+                    yield event
+                known = state
+        except Over:
+            yield ENDED
 
 
 def list_events(known: State, state: State) -> list[str]:

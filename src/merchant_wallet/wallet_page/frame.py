@@ -20,6 +20,7 @@ from merchant_wallet.pages.answers import is_part
 from merchant_wallet.pages.forms import Form, read_form
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.languages import N_, translate
+from merchant_wallet.pages.turnstile import KNOWN
 from merchant_wallet.pages.visitor import Visitor
 from merchant_wallet.subusers import sessions
 from merchant_wallet.subusers.activity import WalletShown, read_wallet
@@ -136,6 +137,7 @@ async def find_holder(
     wallet = await read_wallet(conn, session.merchant_id, session.user_id) if session is not None else None
     if wallet is None:
         return None
+    request.scope[KNOWN] = True
     return Holder(
         ground=ground,
         wallet=wallet,

@@ -3,7 +3,7 @@
 from merchant_wallet.pages.face import Face
 from merchant_wallet.pages.ground import Ground
 from merchant_wallet.wallet_page import door, events, home, profile, receive, security
-from merchant_wallet.wallet_page.frame import ANYONE, HOME, POST, Page, make_route
+from merchant_wallet.wallet_page.frame import ANYONE, COOKIE, HOME, POST, Page, make_route
 
 PAGES = (
     Page("/wallet", home.show_home),
@@ -32,4 +32,4 @@ def build_face(ground: Ground) -> Face:
         events.make_events_route(ground, hub),
         *(make_route(ground, page) for page in PAGES),
     ]
-    return Face(ground, ("/w", HOME), HOME, routes, closers=[hub.close], frame_ancestors=ANYONE)
+    return Face(ground, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)

@@ -28,7 +28,7 @@ _MINUTE_MS: Final = 60_000
 _WRONG: Final = 422
 
 NOT_THE_SAME: Final = N_("The two PINs are not the same.")
-NO_AMOUNT: Final = N_("An amount such as 100 or 12.50, with at most 6 decimals.")
+NO_AMOUNT: Final = N_("An amount such as 1000 or 12.50: no commas, at most 6 decimals.")
 
 
 async def show_security(request: Request, holder: Holder, conn: Connection) -> Response:
@@ -39,13 +39,17 @@ async def show_security(request: Request, holder: Holder, conn: Connection) -> R
 async def set_pin(request: Request, holder: Holder, conn: Connection) -> Response:
     """Set the first PIN, or change it with the old one."""
     old, new, again = (holder.form.raw(name) for name in ("old_pin", "pin", "pin_again"))
-    whose = (conn, holder.merchant_id, holder.user_id)
+    whose, source = (conn, holder.merchant_id, holder.user_id), holder.visitor.source
     if new != again:
         errors = {"pin_again": holder.say(NOT_THE_SAME)}
     elif holder.wallet.has_pin:
-        errors = await _attempt(holder, pins.change(*whose, old, new, holder.at_ms), "old_pin", "pin")
+        errors = await _attempt(
+            holder, pins.change(*whose, old, new, holder.at_ms, source=source), "old_pin", "pin"
+        )
     else:
-        errors = await _attempt(holder, pins.set_first(*whose, new, holder.at_ms), "pin", "pin")
+        errors = await _attempt(
+            holder, pins.set_first(*whose, new, holder.at_ms, source=source), "pin", "pin"
+        )
     said = "pin-changed" if holder.wallet.has_pin else "pin"
     return await _refuse(holder, conn, "pin", errors) if errors else holder.go(PATH, said)
 
@@ -98,7 +102,12 @@ async def _change(
     if errors := await _attempt(holder, asked, "pin", "pin"):
         return errors
     changed = controls.set_controls_by_user(
-        *whose, paused=paused, limit_debit_units=limit_debit_units, limit_day_units=limit_day_units
+        *whose,
+        paused=paused,
+        limit_debit_units=limit_debit_units,
+        limit_day_units=limit_day_units,
+        source=holder.visitor.source,
+        at_ms=holder.at_ms,
     )
     return await _attempt(holder, changed, "pin", "pin")
 

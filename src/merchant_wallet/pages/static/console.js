@@ -15,6 +15,12 @@
 
   document.addEventListener("htmx:afterRequest", (event) => tell(event, event.detail.successful ? "open" : "waiting"));
 
+  // Filters that are left empty stay out of the address.
+  document.addEventListener("formdata", (event) => {
+    if (!event.target.matches("form.filters")) return;
+    for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
+  });
+
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || !window.htmx) return;
     for (const part of document.querySelectorAll("[data-pauses]")) window.htmx.trigger(part, "seen");

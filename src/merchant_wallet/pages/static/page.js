@@ -264,6 +264,22 @@
     }
   }
 
+  // Where to go on -----------------------------------------------------------------------------------------
+
+  // A form that was refused comes back as a whole page: its first wrong field is where one goes on.
+  function goToWrong() {
+    const wrong = document.querySelector('main [aria-invalid="true"]');
+    if (wrong && !document.activeElement?.matches("input, select, textarea")) wrong.focus();
+  }
+
+  // The chosen one of a row of choices that is wider than the screen.
+  function showChosen() {
+    for (const row of document.querySelectorAll(".segments")) {
+      const chosen = row.querySelector("[aria-current], [aria-pressed='true']");
+      if (chosen) row.scrollLeft = chosen.offsetLeft - (row.clientWidth - chosen.offsetWidth) / 2;
+    }
+  }
+
   function prepare(part) {
     writeTimes(part);
     nameCells(part);
@@ -276,6 +292,8 @@
 
   document.addEventListener("htmx:afterSwap", () => prepare(document));
   prepare(document);
+  goToWrong();
+  showChosen();
   try {
     keepScroll();
   } catch {
