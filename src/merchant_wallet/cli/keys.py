@@ -67,13 +67,14 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
     for name in missing:
         terminal.note(f"Making the key {name} ...")
         create_key(folder, name, passphrase)
+    # Now, since the keys are there whatever becomes of the rest.
+    terminal.note(BACK_UP)
     derived = 0
     if _record_if_possible(settings, "keys.create", "keystore", {"made": missing, **_describe(folder)}):
         derived = _derive(settings, passphrase, count)
     else:
         terminal.note(LATER)
     terminal.print_answer({**_describe(folder), "accountsDerived": derived}, as_json)
-    terminal.note(BACK_UP)
 
 
 @app.command("import")
