@@ -105,7 +105,7 @@ def set_(
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.subusers.controls import UNCHANGED, lock_book, set_controls
+        from merchant_wallet.subusers.controls import UNCHANGED, lock_book, set_controls, tell_controls
         from merchant_wallet.subusers.controls import show as read
 
         merchant_id = (await session.find(merchant)).merchant_id
@@ -113,8 +113,8 @@ def set_(
         day = UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day")
         async with session.conn.transaction():
             await lock_book(session.conn, merchant_id)
-            before = describe(await read(session.conn, merchant_id, ext))
-            changed = await set_controls(
+            before = await read(session.conn, merchant_id, ext)
+            after = await set_controls(
                 session.conn,
                 merchant_id,
                 ext,
@@ -122,12 +122,11 @@ def set_(
                 limit_debit_units=debit,
                 limit_day_units=day,
             )
-            after = describe(changed)
-            told = tell_changes(_controls(before), _controls(after))
+            told = tell_changes(tell_controls(before), tell_controls(after))
             await session.record(
                 "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]
             )
-        return after
+        return describe(after)
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -159,19 +158,13 @@ def reset_pin(
     terminal.print_answer(run(data, act), as_json)
 
 
-def _controls(described: dict[str, Any]) -> dict[str, Any]:
-    return {name: described[name] for name in ("paused", "limitDebit", "limitDay")}
-
-
 def describe(line: "SubUserLine") -> dict[str, Any]:
     """One sub-user as it is printed."""
     from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.chains.addresses import to_eip55, to_tron
     from merchant_wallet.clock import now_ms
     from merchant_wallet.money import format_units
-
-    def limit(units: int | None) -> str | None:
-        return None if units is None else format_units(units)
+    from merchant_wallet.subusers.controls import tell_controls
 
     at_ms = now_ms()
     is_today = line.day == at_ms // DAY_MS
@@ -183,9 +176,7 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
         "balance": format_units(line.balance_units),
         "address": to_eip55(line.evm_address),
         "tronAddress": to_tron(line.tron_address),
-        "paused": line.paused,
-        "limitDebit": limit(line.limit_debit_units),
-        "limitDay": limit(line.limit_day_units),
+        **tell_controls(line),
         "debitedToday": format_units(line.day_debited_units if is_today else 0),
         "hasPin": line.has_pin,
         "pinSetMs": line.pin_set_ms,

@@ -40,8 +40,10 @@ FORMS: Final = (
 
 def tell_refusal(language: Language, msg: str) -> str:
     """A refusal's `msg` in a language."""
-    if language is Language.EN or (told := translate(language, msg)) != msg:
-        return msg if language is Language.EN else told
+    if language is Language.EN:
+        return msg
+    if (told := translate(language, msg)) != msg:
+        return told
     for form, pattern in _read_patterns():
         if found := pattern.fullmatch(msg):
             return translate(language, form, **found.groupdict())

@@ -131,7 +131,7 @@ async def set_controls_by_user(
 
 
 def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
-    """What a sub-user lets the merchant debit, as the audit log keeps it. Pure."""
+    """What a sub-user lets the merchant debit, as it is printed and as the audit log keeps it. Pure."""
     debit, day = line.limit_debit_units, line.limit_day_units
     return {
         "paused": line.paused,
