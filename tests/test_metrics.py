@@ -34,6 +34,7 @@ class Queue:
 
     batch_count = 3
     command_count = 40
+    foreseen_count = 2
     waiting_count = 7
 
 
@@ -161,6 +162,7 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_request_seconds_bucket", ("exchange", "+Inf")] == 3
     assert shown["wallet_commands_waiting", ()] == 7
     assert (shown["wallet_batches_total", ()], shown["wallet_batch_commands_total", ()]) == (3, 40)
+    assert shown["wallet_foreseen_batches_total", ()] == 2
     assert shown["wallet_signer_refusals_total", ()] == 1
     assert shown["wallet_requests_under_way", ()] == 2
 

@@ -14,12 +14,13 @@ import pytest
 
 import merchant_wallet
 from merchant_wallet.book.link import SESSION
+from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.db import Queries, connect_sync
 
 SOURCE = Path(merchant_wallet.__file__).parent
 FILES = sorted(path for path in SOURCE.rglob("*.sql") if path.parent.name != "migrations")
 ALL = [(path, name) for path in FILES for name in Queries(path)]
-HOT = [name for path, name in ALL if path.name == "book.sql"]
+HOT = {name.decode(): text.decode() for name, text in STATEMENTS.items()}
 
 GROWING = (
     "account",
@@ -170,35 +171,32 @@ def _insist_on_whole_keys(name: str, plan: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", HOT)
 def test_a_batchs_statement_goes_by_the_whole_key_in_a_large_book(filled_url: str, name: str) -> None:
-    text = Queries(SOURCE / "book" / "book.sql")[name].text
     with connect_sync(filled_url) as connection:
         connection.execute(SESSION.encode())
-        _insist_on_whole_keys(name, _explain(connection, text))
+        _insist_on_whole_keys(name, _explain(connection, HOT[name]))
 
 
 @pytest.mark.parametrize("name", HOT)
 def test_a_batchs_statement_reads_no_table_whole_even_while_the_tables_are_empty(
     database_url: str, name: str
 ) -> None:
-    text = Queries(SOURCE / "book" / "book.sql")[name].text
     with connect_sync(database_url) as connection:
         connection.execute(b"create table nonce_0 partition of nonce for values in (0)")
         connection.execute(SESSION.encode())
-        assert _whole_reads(_explain(connection, text)) == []
+        assert _whole_reads(_explain(connection, HOT[name])) == []
 
 
 def test_plans_made_while_the_tables_were_empty_are_made_anew_once_those_were_analyzed(
     database_url: str,
 ) -> None:
-    queries = Queries(SOURCE / "book" / "book.sql")
     with connect_sync(database_url) as connection:
         connection.execute(SESSION.encode())
-        for name in HOT:
-            connection.execute(f"prepare {name} as {queries[name].text}".encode())
-            _explain_prepared(connection, name, queries[name].text)
+        for name, text in HOT.items():
+            connection.execute(f"prepare {name} as {text}".encode())
+            _explain_prepared(connection, name, text)
         connection.execute(FILL.encode())
-        for name in HOT:
-            _insist_on_whole_keys(name, _explain_prepared(connection, name, queries[name].text))
+        for name, text in HOT.items():
+            _insist_on_whole_keys(name, _explain_prepared(connection, name, text))
 
 
 def _explain_prepared(connection: psycopg.Connection, name: str, text: str) -> dict[str, Any]:

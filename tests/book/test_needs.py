@@ -31,8 +31,17 @@ NAMED: list[tuple[Command, Needs]] = [
         debit("d1", "anna", "1"),
         Needs(
             ext_user_ids={"anna"},
-            accounts={2, 5},
+            accounts={2},
             order_ids_known={"d1"},
+            order_kinds={"user_to_merchant"},
+        ),
+    ),
+    (
+        debit("d2", "anna", "1", "0.01"),
+        Needs(
+            ext_user_ids={"anna"},
+            accounts={2, 5},
+            order_ids_known={"d2"},
             order_kinds={"user_to_merchant"},
         ),
     ),
@@ -115,7 +124,7 @@ def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: 
 
 def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
     batch = [
-        Submission(debit("d1", "anna", "1"), "n1"),
+        Submission(debit("d1", "anna", "1", "0.01"), "n1"),
         Submission(withdraw("w1"), "n2"),
         Submission(c.TakeUp(ORDER_ID)),
     ]

@@ -10,7 +10,7 @@ from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
-from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
+from merchant_wallet.book.chart import MERCHANT_ID_OF
 from merchant_wallet.book.link import Link, StatementFailed
 from merchant_wallet.book.needs import gather
 from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
@@ -141,7 +141,7 @@ def test_a_batch_sees_only_what_it_names(database_url: str) -> None:
         shop = await open_shop(database_url)
         await _ask_all(shop, shop.credit("c1"), shop.credit("c2"))
         draft = await _read(shop, shop.debit("c1"))
-        assert set(draft.balances) == {MERCHANT_ID_OF[KFB], FEES_ID_OF[KFB], shop.alice_id}
+        assert set(draft.balances) == {MERCHANT_ID_OF[KFB], shop.alice_id}
         # The order ids are another kind's.
         assert draft.known_transfers == {}
         draft = await _read(shop, shop.credit("c1"), shop.credit("c3"))

@@ -4,22 +4,29 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.crash.shop import COIN, Shop, open_shop, run
+from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 from tests.crash.wire_cutter import Order, WireCutter, cutting
 
+from merchant_wallet.book.commands import ReadBalances, ReadSubUser
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Unavailable, Unknown, Writer
 from merchant_wallet.codes import Refusal
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)
+FORESEEN_OR_NOT = pytest.mark.parametrize("foreseen", [False, True], ids=["read", "foreseen"])
 RUNNING: set[asyncio.Task[None]] = set()
 
 
-async def _send_through(cutter: WireCutter, shop: Shop, count: int = 20) -> list[Outcome | BaseException]:
-    """Credits to alice, all in one batch, through the proxy."""
+async def _send_through(
+    cutter: WireCutter, shop: Shop, *orders: Order, foreseen: bool = False
+) -> list[Outcome | BaseException]:
+    """Credits to alice, all in one batch, through the proxy; what they are `foreseen` on is read before."""
     writer = Writer(cutter.url, connections=2)
-    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(count)])
+    if foreseen:
+        await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
+    cutter.cut(*orders)
+    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
     await writer.close()
     return answers
 
@@ -46,41 +53,43 @@ async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) 
     await shop.verify()
 
 
-def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str) -> None:
+@FORESEEN_OR_NOT
+def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, foreseen: bool) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as cutter:
-            cutter.cut(LOST_BEFORE)
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, LOST_BEFORE, foreseen=foreseen)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + 1
+        assert await shop.batches() == before + foreseen + 1
 
     run(scenario())
 
 
-def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str) -> None:
+@FORESEEN_OR_NOT
+def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, foreseen: bool) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as cutter:
-            cutter.cut(LOST_AFTER)
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, LOST_AFTER, foreseen=foreseen)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + 1
+        assert await shop.batches() == before + foreseen + 1
 
     run(scenario())
 
 
+@FORESEEN_OR_NOT
 @pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
-def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: Order) -> None:
+def test_a_commit_lost_twice_is_still_answered_truly(
+    database_url: str, second: Order, foreseen: bool
+) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            cutter.cut(LOST_BEFORE, second)
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, LOST_BEFORE, second, foreseen=foreseen)
             assert cutter.cuts == 2
         if second.done:
             await _insist_all_stand(shop, answers)
@@ -93,45 +102,54 @@ def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: 
     run(scenario())
 
 
+@FORESEEN_OR_NOT
 def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_connection(
-    database_url: str,
+    database_url: str, foreseen: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            cutter.cut(LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True))
-            answers = await _send_through(cutter, shop)
+            orders = LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True)
+            answers = await _send_through(cutter, shop, *orders, foreseen=foreseen)
             assert cutter.cuts == 3
         await _insist_all_stand(shop, answers)
 
     run(scenario())
 
 
-@pytest.mark.parametrize("statement", [b"lock_book", b"find_orders", b"insert_entries", b"advance_book"])
+ELSEWHERE = {
+    False: (b"lock_book", b"find_orders", b"insert_entries", b"advance_book"),
+    True: (b"claim_book", b"prove_new", b"insert_entries", b"update_seen_accounts"),
+}
+
+
+@pytest.mark.parametrize(
+    ("foreseen", "statement"), [(foreseen, name) for foreseen, names in ELSEWHERE.items() for name in names]
+)
 @pytest.mark.parametrize("done", [False, True])
 def test_a_connection_lost_anywhere_else_goes_unnoticed(
-    database_url: str, statement: bytes, done: bool
+    database_url: str, foreseen: bool, statement: bytes, done: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            cutter.cut(Order(statement, done))
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, Order(statement, done), foreseen=foreseen)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
 
     run(scenario())
 
 
+@FORESEEN_OR_NOT
 @pytest.mark.parametrize("done", [False, True])
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
-    database_url: str, done: bool
+    database_url: str, done: bool, foreseen: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            cutter.cut(Order(done=done, first=cutter.refuse))
-            answers = await _send_through(cutter, shop)
+            gone = Order(done=done, first=cutter.refuse)
+            answers = await _send_through(cutter, shop, gone, foreseen=foreseen)
         assert [type(answer) for answer in answers] == [Unknown] * 20
         stood = await shop.orders()
         assert len(stood) == (20 if done else 0)
@@ -155,8 +173,7 @@ def test_a_database_that_comes_back_soon_is_asked_until_it_answers(database_url:
                 await cutter.refuse()
                 later(0.3, cutter.open)
 
-            cutter.cut(Order(done=True, first=vanish_for_a_moment))
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, Order(done=True, first=vanish_for_a_moment))
         await _insist_all_stand(shop, answers)
 
     run(scenario())
@@ -172,8 +189,7 @@ def test_a_look_up_that_the_database_refuses_is_no_verdict(database_url: str) ->
                 later(0.3, lambda: shop.rows("alter table hidden rename to callback"))
 
             # Until it is back, no connection can be prepared.
-            cutter.cut(Order(done=True, first=hide_a_table_for_a_moment))
-            answers = await _send_through(cutter, shop)
+            answers = await _send_through(cutter, shop, Order(done=True, first=hide_a_table_for_a_moment))
         await _insist_all_stand(shop, answers)
 
     run(scenario())

@@ -25,6 +25,16 @@ def of_bytes(values: Iterable[bytes]) -> bytes:
     return ("{" + ",".join(['"\\\\x' + value.hex() + '"' for value in values]) + "}").encode()
 
 
+def of_bools(values: Iterable[bool]) -> bytes:
+    """`{t,f}`."""
+    return ("{" + ",".join(["t" if value else "f" for value in values]) + "}").encode()
+
+
+def of_hex(value: bytes) -> bytes:
+    """A single bytea, in hexadecimal."""
+    return b"\\x" + value.hex().encode()
+
+
 def _quote(text: str) -> str:
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')

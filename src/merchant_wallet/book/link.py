@@ -38,11 +38,15 @@ class LinkLost(Exception):
 
 
 class StatementFailed(Exception):
-    """The database refused a statement; `sqlstate` says why."""
+    """The database refused a statement; `sqlstate` says why.
 
-    def __init__(self, sqlstate: str, text: str) -> None:
+    `ends_session`: it ended the session too, and may say so of a statement that it had carried out.
+    """
+
+    def __init__(self, sqlstate: str, text: str, *, ends_session: bool = False) -> None:
         super().__init__(text)
         self.sqlstate = sqlstate
+        self.ends_session = ends_session
 
 
 class Link:
@@ -208,5 +212,7 @@ def _check(results: list[PGresult]) -> list[PGresult]:
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             sqlstate = result.error_field(DiagnosticField.SQLSTATE) or b""
-            raise StatementFailed(sqlstate.decode(), result.error_message.decode(errors="replace").strip())
+            text = result.error_message.decode(errors="replace").strip()
+            ends = result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) != b"ERROR"
+            raise StatementFailed(sqlstate.decode(), text, ends_session=ends)
     return results

@@ -53,7 +53,9 @@ def gather(submissions: Iterable[c.Submission]) -> Needs:
 
 def _user_to_merchant(needs: Needs, command: c.UserToMerchant) -> None:
     needs.ext_user_ids.add(command.ext_user_id)
-    needs.accounts.update((MERCHANT_ID_OF[command.currency], FEES_ID_OF[command.currency]))
+    needs.accounts.add(MERCHANT_ID_OF[command.currency])
+    if command.fee_rate_e8:
+        needs.accounts.add(FEES_ID_OF[command.currency])
     needs.order_ids_known.add(command.mc_order_id)
     needs.order_kinds.add(USER_TO_MERCHANT)
 

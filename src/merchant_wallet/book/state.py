@@ -6,6 +6,7 @@ change it as they go, so that each command sees the one before.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -55,6 +56,23 @@ class SubUser:
     has_pin: bool
     day: int
     day_debited: int
+
+    def copy(self) -> "SubUser":
+        """The same, to be changed apart."""
+        return SubUser(
+            self.user_id,
+            self.ext_user_id,
+            self.username,
+            self.currency,
+            self.evm_address,
+            self.tron_address,
+            self.paused,
+            self.limit_debit_units,
+            self.limit_day_units,
+            self.has_pin,
+            self.day,
+            self.day_debited,
+        )
 
 
 class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -137,6 +155,24 @@ class Changes:
     credited: list[DepositKey] = field(default_factory=list)
 
 
+class Head(NamedTuple):
+    """A book's row: where its journal, its clock, its ids and its settings stand."""
+
+    last_ms: int
+    range_no: int
+    counter: int
+    next_range: int | None
+    entry_count: int
+    head_hash: bytes
+    settings_version: int
+    withdrawn_day: int
+    withdrawn_units: int
+
+    def same_journal(self, other: "Head") -> bool:
+        """Whether no entry came between the two."""
+        return self.entry_count == other.entry_count and self.head_hash == other.head_hash
+
+
 @dataclass(slots=True)
 class Draft:
     """A book as far as one batch needs it, and the changes the batch makes.
@@ -168,6 +204,21 @@ class Draft:
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
+
+    @property
+    def head(self) -> Head:
+        """The book's row as it stands in the draft."""
+        return Head(
+            self.now_ms,
+            self.range_no,
+            self.counter,
+            self.next_range,
+            self.entry_count,
+            self.head_hash,
+            self.settings_version,
+            self.withdrawn_day,
+            self.withdrawn_units,
+        )
 
     @property
     def day(self) -> int:

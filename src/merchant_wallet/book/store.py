@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet.book import arrays, deposits, known
+from merchant_wallet.book import arrays, deposits, known, proofs
 from merchant_wallet.book.arrays import read_rows
+from merchant_wallet.book.foresight import Memory
 from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.outcomes import Withdrawal
@@ -23,7 +24,9 @@ from merchant_wallet.db import Queries
 from merchant_wallet.money import KFB, USDT
 
 QUERIES: Final = Queries(Path(__file__).with_name("book.sql"))
-STATEMENTS: Final = {name.encode(): query.text.encode() for name, query in QUERIES.items()}
+STATEMENTS: Final = {
+    name.encode(): query.text.encode() for name, query in (*QUERIES.items(), *proofs.QUERIES.items())
+}
 
 
 class BookMissing(Exception):
@@ -178,6 +181,26 @@ async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int)
     calls.append(_advance(draft, seen_count))
     merchant = b"%d" % draft.merchant_id
     await link.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
+
+
+async def commit_foreseen(link: Link, draft: Draft, seen: Memory, needs: Needs, batch_id: str) -> None:
+    """Prove what the batch was judged on, write what it changed, and commit, all in one flush.
+
+    Raises StatementFailed when anything is not as it was seen, too, and LinkLost when no answer came.
+    """
+    changes = draft.changes
+    further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
+    assert not any(further), "whatever does any of this names what is never remembered"
+    calls = [
+        proofs.claim_book(draft, seen.head),
+        *proofs.prove_reads(draft, seen, needs),
+        *_write_claims(draft, batch_id),
+        *_write_entries(draft),
+        *proofs.write_accounts(draft, seen),
+    ]
+    merchant = b"%d" % draft.merchant_id
+    written = [(name, (merchant, *parameters)) for name, parameters in calls]
+    await link.run([(BEGIN, ()), *written, (COMMIT, ())])
 
 
 async def was_committed(link: Link, merchant_id: int, batch_id: str, now_ms: int) -> bool:
@@ -357,13 +380,12 @@ def _write_callbacks(draft: Draft) -> Iterator[Write]:
 
 def _advance(draft: Draft, seen_count: int) -> Write:
     next_range = None if draft.next_range is None else b"%d" % draft.next_range
-    head = b"\\x" + draft.head_hash.hex().encode()
     return b"advance_book", (
         b"%d" % draft.range_no,
         b"%d" % draft.counter,
         next_range,
         b"%d" % draft.entry_count,
-        head,
+        arrays.of_hex(draft.head_hash),
         b"%d" % draft.withdrawn_day,
         b"%d" % draft.withdrawn_units,
         b"%d" % seen_count,

@@ -13,17 +13,18 @@ Correct with any number of processes, since the book's row is the lock; fast wit
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
 
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission
+from merchant_wallet.book.foresight import Foresight
 from merchant_wallet.book.journal import RangeExhausted
 from merchant_wallet.book.lane import Job, Lane
 from merchant_wallet.book.link import ROLLBACK, Link, LinkLost, StatementFailed
-from merchant_wallet.book.needs import gather
+from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.clock import now_ms
@@ -76,6 +77,8 @@ class Writer:
         self._idle: list[Link] = []
         self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._foresight = Foresight()
+        self.foreseen_count = 0
         self.batch_count = 0
         self.command_count = 0
         self._closing = False
@@ -195,33 +198,78 @@ class Writer:
     async def _run_batch(
         self, merchant_id: int, submissions: Sequence[Submission], batch_id: str
     ) -> list[Outcome]:
+        needs = gather(submissions)
         link = await self._take_link()
         try:
-            draft = await store.open_draft(link, merchant_id, gather(submissions), self._clock())
-            seen_count = draft.entry_count
-            outcomes = apply_batch(draft, submissions)
-            if all(isinstance(outcome, Stale) for outcome in outcomes):
-                await link.run([(ROLLBACK, ())])
-                return outcomes
-            try:
-                await store.commit_draft(link, draft, batch_id, seen_count)
-            except (LinkLost, StatementFailed) as failure:
-                # A session that is ended from outside may say so after its COMMIT was done: that too is no
-                # answer.
-                if isinstance(failure, StatementFailed) and not _passes(failure):
-                    raise
-                # Closed first: a session that still waits for its COMMIT would hold the book's lock.
-                await link.close()
-                if not await self._insist(merchant_id, batch_id, failure):
-                    raise
+            outcomes = await self._foresee(link, merchant_id, submissions, needs, batch_id)
+            if outcomes is None:
+                outcomes = await self._read_and_judge(link, merchant_id, submissions, needs, batch_id)
             return outcomes
         except LinkLost:
+            self._foresight.forget(merchant_id)
             raise
         except Exception:
+            self._foresight.forget(merchant_id)
             await _roll_back(link)
             raise
         finally:
             await self._give_back(link)
+
+    async def _read_and_judge(
+        self, link: Link, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
+    ) -> list[Outcome]:
+        """The sure way: lock and read, judge, then write and commit."""
+        draft = await store.open_draft(link, merchant_id, needs, self._clock())
+        seen = draft.head
+        outcomes = apply_batch(draft, submissions)
+        if all(isinstance(outcome, Stale) for outcome in outcomes):
+            await link.run([(ROLLBACK, ())])
+            return outcomes
+        committing = store.commit_draft(link, draft, batch_id, seen.entry_count)
+        await self._make_sure(link, merchant_id, batch_id, committing)
+        self._foresight.learn_read(draft, seen, needs)
+        return outcomes
+
+    async def _foresee(
+        self, link: Link, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
+    ) -> list[Outcome] | None:
+        """The short way: judge on what is remembered, then prove, write and commit at once.
+
+        None when the batch must be read first: it is not all remembered, or the book turned out different.
+        """
+        seen = self._foresight.recall(merchant_id, submissions, needs)
+        if seen is None:
+            return None
+        draft = seen.draft(merchant_id, needs, self._clock())
+        outcomes = apply_batch(draft, submissions)
+        try:
+            committing = store.commit_foreseen(link, draft, seen, needs, batch_id)
+            await self._make_sure(link, merchant_id, batch_id, committing)
+        except StatementFailed as failure:
+            if failure.ends_session or _passes(failure):
+                raise
+            self._foresight.note_surprise(merchant_id)
+            await link.run([(ROLLBACK, ())])
+            return None
+        self._foresight.learn_foreseen(draft, seen, needs)
+        self.foreseen_count += 1
+        return outcomes
+
+    async def _make_sure(
+        self, link: Link, merchant_id: int, batch_id: str, committing: Awaitable[None]
+    ) -> None:
+        """Commit, and where no answer comes, find out whether it was done. Raises what spoiled it if not."""
+        try:
+            await committing
+        except (LinkLost, StatementFailed) as failure:
+            # A session that is ended from outside may say so after its COMMIT was done: that too is no
+            # answer.
+            if isinstance(failure, StatementFailed) and not failure.ends_session:
+                raise
+            # Closed first: a session that still waits for its COMMIT would hold the book's lock.
+            await link.close()
+            if not await self._insist(merchant_id, batch_id, failure):
+                raise
 
     async def _insist(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
         """As `_find_out`; any other failure in asking is no answer either, and no reason to run again."""

@@ -100,7 +100,8 @@ def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee:
         return INSUFFICIENT
     currency = command.currency
     takes = can_take(draft, MERCHANT_ID_OF[currency], amount - fee)
-    return None if takes and can_take(draft, FEES_ID_OF[currency], fee) else BALANCE_LIMIT
+    takes = takes and (not fee or can_take(draft, FEES_ID_OF[currency], fee))
+    return None if takes else BALANCE_LIMIT
 
 
 def _count_debit(draft: Draft, sub_user: SubUser, amount_units: int) -> None:
