@@ -28,7 +28,9 @@ COUNTERS: Final = (
     ),
     Metric("wallet_batches", (), "Database transactions that this process has committed for books"),
     Metric("wallet_batch_commands", (), "Commands in them; per batch, how well commands gather"),
-    Metric("wallet_foreseen_batches", (), "Those of them that were judged on what was remembered, and proved"),
+    Metric(
+        "wallet_foreseen_batches", (), "Those of them that were judged on what was remembered, and proved"
+    ),
     Metric(
         "wallet_signer_refusals",
         (),

@@ -322,7 +322,9 @@ def test_connections_that_ended_while_idle_cost_no_answer(database_url: str) -> 
             for turn in range(3):
                 asked = [shop.send(book, shop.credit(f"c{turn}")) for shop in shops]
                 assert _codes(await asyncio.gather(*asked)) == [200] * len(shops)
-                assert await _terminate_writers(connection) == len(shops)
+                # Each book's first batch reads on a connection of its own; foreseen ones share theirs.
+                ended = await _terminate_writers(connection)
+                assert ended == len(shops) if turn == 0 else 1 <= ended <= len(shops)
         await book.close()
         for shop in shops:
             await shop.verify()

@@ -119,7 +119,7 @@ def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_co
 
 ELSEWHERE = {
     False: (b"lock_book", b"find_orders", b"insert_entries", b"advance_book"),
-    True: (b"claim_book", b"prove_new", b"insert_entries", b"update_seen_accounts"),
+    True: (b"claim_book", b"write_foreseen"),
 }
 
 

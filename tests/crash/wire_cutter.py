@@ -102,6 +102,7 @@ class _Wire:
         self._client_in, self._client_out = client_in, client_out
         self._server_in, self._server_out = server_in, server_out
         self.order: Order | None = None
+        self._foreseen = False
 
     async def run(self) -> None:
         """Carry messages both ways until either side ends or an order was followed."""
@@ -121,7 +122,7 @@ class _Wire:
             self._server_out.write(head + rest)
             while True:
                 kind, message = await _read_message(self._client_in)
-                if kind == b"B" and (order := self._cutter.match(_statement_of(message))):
+                if (name := self._name(kind, message)) and (order := self._cutter.match(name)):
                     self.order = order
                     if not order.done:
                         await self._server_out.drain()
@@ -129,6 +130,17 @@ class _Wire:
                 self._server_out.write(message)
                 if self.order is not None and kind == b"S":
                     return
+
+    def _name(self, kind: bytes, message: bytes) -> bytes | None:
+        """The statement that a message has carried out; the sync after a foreseen batch is its commit."""
+        if kind == b"B":
+            name = _statement_of(message)
+            self._foreseen = self._foreseen or name == b"claim_book"
+            return name
+        if kind == b"S" and self._foreseen:
+            self._foreseen = False
+            return b"commit"
+        return None
 
     async def _carry_down(self) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):

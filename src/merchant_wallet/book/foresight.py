@@ -156,7 +156,9 @@ class Foresight:
         self._names.add(draft.merchant_id, needs)
         self._surprises.pop(draft.merchant_id, None)
         memory.learn(draft)
-        self._memories.move_to_end(draft.merchant_id)
+        # Others may have pushed it out meanwhile.
+        if draft.merchant_id in self._memories:
+            self._memories.move_to_end(draft.merchant_id)
 
     def note_surprise(self, merchant_id: int) -> None:
         """A batch's proofs failed: forget the book, and read it for a while."""

@@ -2,12 +2,14 @@
 
 psycopg's own cursors cost more than the statements they carry here, so this talks to psycopg's libpq layer
 (`pq`) itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one
-flush, and waits for all their results; parameters and results are text. After an error the transaction is the
+flush, and waits for all their results; parameters and results are text. Calls may be made while others wait,
+and one without `BEGIN` is a transaction of its own. After an error a transaction that was begun is the
 caller's to roll back; after `LinkLost` the link is good for nothing but `close`.
 """
 
 import asyncio
 import select
+from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -49,8 +51,18 @@ class StatementFailed(Exception):
         self.ends_session = ends_session
 
 
+class _Answer:
+    """What one call is to get: its statements' results, in order, once its sync was answered."""
+
+    __slots__ = ("arrived", "results")
+
+    def __init__(self, arrived: asyncio.Future[None]) -> None:
+        self.arrived = arrived
+        self.results: list[PGresult] = []
+
+
 class Link:
-    """A connection with its prepared statements; used by one caller at a time."""
+    """A connection with its prepared statements. Calls that are made at once are answered in their order."""
 
     def __init__(self, connection: AsyncConnection[Any], timeout_s: float) -> None:
         self._connection = connection
@@ -60,13 +72,23 @@ class Link:
         self._fd = self._pgconn.socket
         self._readiness = select.poll()
         self._readiness.register(self._fd, select.POLLIN)
-        self._waiting: asyncio.Future[None] | None = None
+        self._answers: deque[_Answer] = deque()
+        self._ended = False
         self._lost: BaseException | None = None
         self.broken = False
 
+    def __len__(self) -> int:
+        """How many calls wait for their answer."""
+        return len(self._answers)
+
     @classmethod
-    async def open(cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0) -> "Link":
-        """Connect and prepare the statements, text by name. Raises LinkLost when that can't be done."""
+    async def open(
+        cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0, session: str = ""
+    ) -> "Link":
+        """Connect and prepare the statements, text by name; `session` sets what is to differ from `SESSION`.
+
+        Raises LinkLost when that can't be done.
+        """
         try:
             reliably = {**RELIABLY, "application_name": "merchant-wallet writer", "connect_timeout": 5}
             connection = await AsyncConnection.connect(url, autocommit=True, **reliably)
@@ -76,7 +98,7 @@ class Link:
         try:
             # psycopg waits by itself here, where the link's own alarm would wake nobody.
             async with asyncio.timeout(timeout_s):
-                await link._guard(link._begin({**statements, **_CONTROL}))
+                await link._guard(link._begin({**statements, **_CONTROL}, SESSION + session))
         except BaseException as error:
             await link.close()
             if isinstance(error, TimeoutError):
@@ -84,8 +106,8 @@ class Link:
             raise
         return link
 
-    async def _begin(self, statements: Mapping[bytes, bytes]) -> None:
-        await self._connection.execute(SESSION)
+    async def _begin(self, statements: Mapping[bytes, bytes], session: str) -> None:
+        await self._connection.execute(session.encode())
         self._pgconn.nonblocking = 1
         self._pgconn.enter_pipeline_mode()
         self._loop.add_reader(self._fd, self._read)
@@ -93,81 +115,80 @@ class Link:
 
     async def close(self) -> None:
         """Close the connection; the database rolls back what it had open."""
-        self._unwatch()
+        self._lose(OperationalError("the link was closed"))
         await self._connection.close()
 
-    def _unwatch(self) -> None:
-        """Give the link up: the socket's number, once libpq has closed it, may be another link's."""
+    def _lose(self, reason: BaseException) -> None:
+        """Give the link up, and tell whoever waits.
+
+        The socket's number, once libpq has closed it, may be another link's.
+        """
         self.broken = True
+        self._lost = self._lost or reason
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)
             self._fd = -1
+        while self._answers:
+            answer = self._answers.popleft()
+            if not answer.arrived.done():
+                answer.arrived.set_exception(OperationalError(str(self._lost)))
 
     async def run(self, calls: Sequence[Call]) -> list[PGresult]:
         """Send the statements, in order, and wait for their results.
 
-        Raises StatementFailed for the first that failed (those after it were not run), LinkLost when the
-        connection went away or the time ran out.
+        Without `BEGIN` they are one transaction, committed when all were done (PostgreSQL's documentation,
+        54.2.4 Pipelining). Raises StatementFailed for the first that failed (those after it were not run),
+        LinkLost when the connection went away or the time ran out.
         """
         return await self._guard(self._exchange(calls))
 
     async def _guard(self, work: Coroutine[object, object, T]) -> T:
-        alarm = self._loop.call_later(self._timeout_s, self._give_up)
+        alarm = self._loop.call_later(self._timeout_s, self._lose, TimeoutError("no answer in time"))
         try:
             return await work
         except (OperationalError, OSError) as error:
-            self._unwatch()
+            self._lose(error)
             raise LinkLost(str(error)) from error
-        except asyncio.CancelledError:
-            self._unwatch()
+        except asyncio.CancelledError as error:
+            self._lose(error)
             raise
         finally:
             alarm.cancel()
-
-    def _give_up(self) -> None:
-        """The time is over: whoever waits for the database is told that it is lost."""
-        self._lost = TimeoutError("no answer in time")
-        self._unwatch()
-        self._wake()
 
     async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
         pgconn = self._pgconn
         for name, parameters in calls:
             pgconn.send_query_prepared(name, parameters)
-        await self._sync()
-        return _check(await self._results())
+        return _check(await self._sync())
 
     async def _prepare(self, statements: Mapping[bytes, bytes]) -> None:
         for name, text in statements.items():
             self._pgconn.send_prepare(name, text)
-        await self._sync()
-        _check(await self._results())
+        _check(await self._sync())
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> list[PGresult]:
+        """End what was sent and wait for its results. Raises OperationalError once the link is lost."""
+        if self._lost is not None:
+            raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
-        while self._pgconn.flush():
-            await self._wait_writable()
+        answer = _Answer(self._loop.create_future())
+        self._answers.append(answer)
+        self._flush()
+        await answer.arrived
+        return answer.results
 
-    async def _results(self) -> list[PGresult]:
-        pgconn = self._pgconn
-        results: list[PGresult] = []
-        ended = False
-        while True:
-            while pgconn.is_busy():
-                await self._wait_readable()
-            result = pgconn.get_result()
-            if result is None:
-                # Once, it ends a statement's results. Twice, nothing more is coming although no sync was
-                # answered: the database's last word was that it ends the session.
-                if ended:
-                    raise OperationalError(_last_words(results))
-                ended = True
-                continue
-            ended = False
-            if result.status == ExecStatus.PIPELINE_SYNC:
-                return results
-            results.append(result)
+    def _flush(self) -> None:
+        """Send what there is; what the socket does not take is sent when it does, while answers are read."""
+        try:
+            more = self._pgconn.flush()
+        except OperationalError as error:
+            self._lose(error)
+            return
+        if more:
+            self._loop.add_writer(self._fd, self._flush)
+        else:
+            self._loop.remove_writer(self._fd)
 
     def _read(self) -> None:
         # All there is, since of a socket that ended in error uvloop tells only once: behind the last words of
@@ -176,30 +197,30 @@ class Link:
             self._pgconn.consume_input()
             while self._readiness.poll(0):
                 self._pgconn.consume_input()
+            self._collect()
         except OperationalError as error:
-            self._lost = error
-            self._unwatch()
-        self._wake()
+            self._lose(error)
 
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    async def _wait_readable(self) -> None:
-        """Wait for anything to have come in. Raises OperationalError once the connection is lost."""
-        if self._lost is not None:
-            raise OperationalError(str(self._lost))
-        self._waiting = self._loop.create_future()
-        await self._waiting
-
-    async def _wait_writable(self) -> None:
-        """Wait until more can be sent; what comes in meanwhile is read, lest both sides wait for ever."""
-        self._loop.add_writer(self._fd, self._wake)
-        try:
-            await self._wait_readable()
-        finally:
-            if self._fd >= 0:
-                self._loop.remove_writer(self._fd)
+    def _collect(self) -> None:
+        """Hand out the results that have come in. Raises OperationalError when the session has ended."""
+        pgconn, answers = self._pgconn, self._answers
+        while answers and not pgconn.is_busy():
+            results = answers[0].results
+            result = pgconn.get_result()
+            if result is None:
+                # Once, it ends a statement's results. Twice, nothing more is coming although no sync was
+                # answered: the database's last word was that it ends the session.
+                if self._ended:
+                    raise OperationalError(_last_words(results))
+                self._ended = True
+                continue
+            self._ended = False
+            if result.status != ExecStatus.PIPELINE_SYNC:
+                results.append(result)
+                continue
+            answer = answers.popleft()
+            if not answer.arrived.done():
+                answer.arrived.set_result(None)
 
 
 def _last_words(results: Sequence[PGresult]) -> str:

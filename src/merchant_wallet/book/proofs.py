@@ -39,16 +39,89 @@ def _head_columns(head: Head) -> tuple[bytes | None, ...]:
     )
 
 
-def prove_reads(draft: Draft, seen: Memory, needs: Needs) -> Iterator[Write]:
-    """What is not written: nonces and order ids are new, sub-users and other balances as remembered."""
-    if needs.nonces or needs.order_ids_known:
-        names = needs.nonces, needs.order_ids_known, needs.order_kinds
-        yield b"prove_new", tuple([arrays.of_texts(texts) for texts in names])
-    if draft.sub_users:
-        yield b"prove_sub_users", _sub_user_columns(draft)
+def prove_untouched(draft: Draft, seen: Memory) -> Iterator[Write]:
+    """Balances that the batch looked at and leaves alone are as remembered."""
     untouched = draft.balances.keys() - draft.changes.touched
     if untouched:
         yield b"prove_accounts", (*_seen_columns(list(untouched), seen), b"%d" % len(untouched))
+
+
+def account_columns(draft: Draft, seen: Memory) -> tuple[bytes, ...]:
+    """The new balances, and those that the draft began with."""
+    touched = list(draft.changes.touched)
+    users = [draft.sub_users.get(account_id) for account_id in touched]
+    return (
+        *_seen_columns(touched, seen),
+        arrays.of_ints([draft.balances[account_id] for account_id in touched]),
+        arrays.of_ints([None if user is None else user.day for user in users]),
+        arrays.of_ints([None if user is None else user.day_debited for user in users]),
+        b"%d" % len(touched),
+    )
+
+
+def read_columns(draft: Draft, needs: Needs) -> tuple[bytes, ...]:
+    """What was read of the book and is not written: nonces and order ids that are new, sub-users."""
+    names = needs.nonces, needs.order_ids_known, needs.order_kinds
+    return (*[arrays.of_texts(texts) for texts in names], *_sub_user_columns(draft))
+
+
+def is_single(draft: Draft, needs: Needs) -> bool:
+    """Whether the batch is one transfer between two accounts, with a nonce, an order id and a sub-user."""
+    changes = draft.changes
+    if len(changes.entries) != 1 or len(changes.nonces) != 1 or len(draft.sub_users) != 1:
+        return False
+    (entry,) = changes.entries
+    return (
+        len(entry.postings) == 1
+        and changes.touched == {entry.postings[0].source_id, entry.postings[0].target_id}
+        and needs.nonces == set(changes.nonces)
+        and needs.order_ids_known == {entry.mc_order_id}
+        and needs.order_kinds == {entry.kind}
+    )
+
+
+def write_single(draft: Draft, seen: Memory, batch_id: str) -> Write:
+    """What `write_foreseen` does, of a batch that `is_single`."""
+    ((user_id, user),) = draft.sub_users.items()
+    (entry,) = draft.changes.entries
+    (posting,) = entry.postings
+    columns = (
+        draft.day,
+        batch_id,
+        draft.changes.nonces[0],
+        entry.entry_id,
+        entry.kind,
+        entry.mc_order_id,
+        entry.at_ms,
+        entry.rate_e8,
+        entry.facts,
+        "\\x" + entry.hash.hex(),
+        posting.source_id,
+        posting.target_id,
+        posting.currency,
+        posting.amount_units,
+        draft.balances[posting.source_id],
+        draft.balances[posting.target_id],
+        *_account_values(draft, seen, posting.source_id),
+        *_account_values(draft, seen, posting.target_id),
+        user_id,
+        user.username,
+        user.paused,
+        user.limit_debit_units,
+        user.limit_day_units,
+        user.has_pin,
+    )
+    values = [None if value is None else str(value).encode() for value in columns]
+    return b"write_foreseen_one", tuple(values)
+
+
+def _account_values(draft: Draft, seen: Memory, account_id: int) -> tuple[int | None, ...]:
+    before, after = seen.seen_sub_user(account_id), draft.sub_users.get(account_id)
+    return (
+        seen.seen_balance(account_id),
+        *((None, None) if before is None else (before.day, before.day_debited)),
+        *((None, None) if after is None else (after.day, after.day_debited)),
+    )
 
 
 def _sub_user_columns(draft: Draft) -> tuple[bytes, ...]:
@@ -72,20 +145,3 @@ def _seen_columns(account_ids: list[int], seen: Memory) -> tuple[bytes, ...]:
         arrays.of_ints([None if user is None else user.day for user in users]),
         arrays.of_ints([None if user is None else user.day_debited for user in users]),
     )
-
-
-def write_accounts(draft: Draft, seen: Memory) -> Iterator[Write]:
-    """The new balances, each only from the one that the draft began with."""
-    touched = list(draft.changes.touched)
-    if touched:
-        users = [draft.sub_users.get(account_id) for account_id in touched]
-        yield (
-            b"update_seen_accounts",
-            (
-                *_seen_columns(touched, seen),
-                arrays.of_ints([draft.balances[account_id] for account_id in touched]),
-                arrays.of_ints([None if user is None else user.day for user in users]),
-                arrays.of_ints([None if user is None else user.day_debited for user in users]),
-                b"%d" % len(touched),
-            ),
-        )

@@ -5,21 +5,20 @@ two flushes, one to lock and read, one to write and commit; the number of rows c
 number decided. Statements are in `book.sql`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet.book import arrays, deposits, known, proofs
+from merchant_wallet.book import arrays, columns, deposits, known, proofs
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.foresight import Memory
 from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.state import Changes, Draft, Posting, Rate, SubUser
+from merchant_wallet.book.state import Draft, Rate, SubUser
 from merchant_wallet.db import Queries
 from merchant_wallet.money import KFB, USDT
 
@@ -184,23 +183,31 @@ async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int)
 
 
 async def commit_foreseen(link: Link, draft: Draft, seen: Memory, needs: Needs, batch_id: str) -> None:
-    """Prove what the batch was judged on, write what it changed, and commit, all in one flush.
+    """Prove what the batch was judged on, write what it changed, and commit: one flush is one transaction.
 
     Raises StatementFailed when anything is not as it was seen, too, and LinkLost when no answer came.
     """
     changes = draft.changes
     further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
     assert not any(further), "whatever does any of this names what is never remembered"
-    calls = [
-        proofs.claim_book(draft, seen.head),
-        *proofs.prove_reads(draft, seen, needs),
-        *_write_claims(draft, batch_id),
-        *_write_entries(draft),
-        *proofs.write_accounts(draft, seen),
-    ]
+    if proofs.is_single(draft, needs):
+        write = proofs.write_single(draft, seen, batch_id)
+    else:
+        write = b"write_foreseen", _foreseen_columns(draft, seen, needs, batch_id)
+    calls = [proofs.claim_book(draft, seen.head), *proofs.prove_untouched(draft, seen), write]
     merchant = b"%d" % draft.merchant_id
-    written = [(name, (merchant, *parameters)) for name, parameters in calls]
-    await link.run([(BEGIN, ()), *written, (COMMIT, ())])
+    await link.run([(name, (merchant, *parameters)) for name, parameters in calls])
+
+
+def _foreseen_columns(draft: Draft, seen: Memory, needs: Needs, batch_id: str) -> tuple[bytes, ...]:
+    entries = draft.changes.entries
+    return (
+        *columns.of_claims(draft, batch_id),
+        *columns.of_entries(entries),
+        *columns.of_postings(entries),
+        *proofs.account_columns(draft, seen),
+        *proofs.read_columns(draft, needs),
+    )
 
 
 async def was_committed(link: Link, merchant_id: int, batch_id: str, now_ms: int) -> bool:
@@ -223,41 +230,16 @@ Write = tuple[bytes, tuple[bytes | None, ...]]
 
 
 def _write_claims(draft: Draft, batch_id: str) -> Iterator[Write]:
-    yield b"insert_nonces", (b"%d" % draft.day, arrays.of_texts([batch_id, *draft.changes.nonces]))
+    yield b"insert_nonces", columns.of_claims(draft, batch_id)
 
 
 def _write_entries(draft: Draft) -> Iterator[Write]:
     entries = draft.changes.entries
     if not entries:
         return
-    yield (
-        b"insert_entries",
-        (
-            arrays.of_ints([entry.entry_id for entry in entries]),
-            arrays.of_texts([entry.kind for entry in entries]),
-            arrays.of_texts([entry.mc_order_id for entry in entries]),
-            arrays.of_ints([entry.at_ms for entry in entries]),
-            arrays.of_ints([entry.rate_e8 for entry in entries]),
-            arrays.of_texts([entry.facts for entry in entries]),
-            arrays.of_bytes([entry.hash for entry in entries]),
-        ),
-    )
-    rows = [(e.entry_id, number, p) for e in entries for number, p in enumerate(e.postings, 1)]
-    if rows:
-        yield b"insert_postings", _posting_columns(rows)
-
-
-def _posting_columns(rows: Sequence[tuple[int, int, Posting]]) -> tuple[bytes, ...]:
-    return (
-        arrays.of_ints([entry_id for entry_id, _, _ in rows]),
-        arrays.of_ints([number for _, number, _ in rows]),
-        arrays.of_ints([p.source_id for _, _, p in rows]),
-        arrays.of_ints([p.target_id for _, _, p in rows]),
-        arrays.of_texts([p.currency for _, _, p in rows]),
-        arrays.of_ints([p.amount_units for _, _, p in rows]),
-        arrays.of_ints([p.source_balance for _, _, p in rows]),
-        arrays.of_ints([p.target_balance for _, _, p in rows]),
-    )
+    yield b"insert_entries", columns.of_entries(entries)
+    if any(entry.postings for entry in entries):
+        yield b"insert_postings", columns.of_postings(entries)
 
 
 def _write_accounts(draft: Draft) -> Iterator[Write]:
@@ -321,61 +303,22 @@ def _write_withdrawals(draft: Draft) -> Iterator[Write]:
             ),
         )
     if changes.created:
-        yield b"insert_withdrawals", _new_order_columns(draft)
+        yield b"insert_withdrawals", columns.of_new_orders(draft)
     moved = [draft.withdrawals[order_id] for order_id in changes.moved if order_id not in changes.created]
     if moved:
-        yield b"update_withdrawals", _moved_order_columns(changes, moved)
-
-
-def _new_order_columns(draft: Draft) -> tuple[bytes, ...]:
-    orders = [draft.withdrawals[order_id] for order_id in draft.changes.created]
-    return (
-        arrays.of_ints([order.order_id for order in orders]),
-        arrays.of_texts([order.mc_order_id for order in orders]),
-        arrays.of_ints([order.amount_units for order in orders]),
-        arrays.of_ints([order.fee_units for order in orders]),
-        arrays.of_ints([order.rate_e8 for order in orders]),
-        arrays.of_texts([order.chain for order in orders]),
-        arrays.of_texts([order.address for order in orders]),
-        arrays.of_texts([order.notify_url for order in orders]),
-        arrays.of_ints([order.status for order in orders]),
-        arrays.of_ints([order.step_no for order in orders]),
-        arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([order.approved_by for order in orders]),
-        arrays.of_ints([order.deadline_ms for order in orders]),
-        arrays.of_ints([order.created_ms for order in orders]),
-        arrays.of_ints([order.finished_ms for order in orders]),
-        arrays.of_texts([order.tx_hash for order in orders]),
-        arrays.of_ints([order.second_limit_units for order in orders]),
-    )
-
-
-def _moved_order_columns(changes: Changes, orders: Sequence[Withdrawal]) -> tuple[bytes, ...]:
-    taken = Counter(step.order_id for step in changes.steps)
-    return (
-        arrays.of_ints([order.order_id for order in orders]),
-        arrays.of_ints([order.status for order in orders]),
-        arrays.of_ints([order.step_no for order in orders]),
-        arrays.of_ints([order.step_no - taken[order.order_id] for order in orders]),
-        arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([order.approved_by for order in orders]),
-        arrays.of_texts([order.first_approved_by for order in orders]),
-        arrays.of_ints([order.finished_ms for order in orders]),
-        arrays.of_texts([order.tx_hash for order in orders]),
-        b"%d" % len(orders),
-    )
+        yield b"update_withdrawals", columns.of_moved_orders(changes, moved)
 
 
 def _write_callbacks(draft: Draft) -> Iterator[Write]:
     if due := draft.changes.callbacks:
-        columns = (
+        told = (
             arrays.of_ints([callback.order_id for callback in due]),
             arrays.of_ints([callback.status for callback in due]),
             arrays.of_texts([callback.event_id for callback in due]),
             arrays.of_ints([callback.created_ms for callback in due]),
             arrays.of_texts([callback.event_type for callback in due]),
         )
-        yield b"insert_callbacks", columns
+        yield b"insert_callbacks", told
 
 
 def _advance(draft: Draft, seen_count: int) -> Write:

@@ -4,7 +4,7 @@ One lane per book: while the book's last database transaction runs, commands wai
 are judged and committed together. Rules:
 - an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
 - a lane is bounded: a full one refuses at once (`Unavailable`);
-- connections go round between lanes in the order in which the lanes asked;
+- connections go round between lanes in the order in which the lanes asked (`links`);
 - a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
 - a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
 Correct with any number of processes, since the book's row is the lock; fast with one, since that one gathers.
@@ -24,6 +24,7 @@ from merchant_wallet.book.foresight import Foresight
 from merchant_wallet.book.journal import RangeExhausted
 from merchant_wallet.book.lane import Job, Lane
 from merchant_wallet.book.link import ROLLBACK, Link, LinkLost, StatementFailed
+from merchant_wallet.book.links import Links
 from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
@@ -37,6 +38,9 @@ PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
 
 SESSION_TIMED_OUT: Final = "25P03"
 """The transaction stood idle for too long, because this process did."""
+
+
+LOCK_HELD: Final = "55P03"
 
 
 class Unavailable(Exception):
@@ -69,12 +73,10 @@ class Writer:
         batch_limit: int = 512,
         clock: Callable[[], int] = now_ms,
     ) -> None:
-        self._url = url
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
         self._clock = clock
-        self._turns = asyncio.Semaphore(connections)
-        self._idle: list[Link] = []
+        self._links = Links(url, connections)
         self._lanes: dict[int, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._foresight = Foresight()
@@ -90,7 +92,7 @@ class Writer:
     async def open(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises Unavailable."""
         try:
-            self._idle.append(await Link.open(self._url, store.STATEMENTS))
+            await self._links.connect()
         except LinkLost as lost:
             raise Unavailable(f"database: {lost}") from lost
 
@@ -99,8 +101,7 @@ class Writer:
         self._closing = True
         while self._tasks:
             await asyncio.wait(self._tasks)
-        while self._idle:
-            await self._idle.pop().close()
+        await self._links.close()
 
     @property
     def waiting_count(self) -> int:
@@ -133,9 +134,8 @@ class Writer:
         jobs: Sequence[Job] = ()
         try:
             while lane:
-                async with self._turns:
-                    jobs = lane.take(self._batch_limit)
-                    await self._commit(merchant_id, jobs)
+                jobs = lane.take(self._batch_limit)
+                await self._commit(merchant_id, jobs)
         finally:
             # Even when something breaks that no batch can answer for, nobody waits for ever and the next
             # submission finds a new lane.
@@ -199,21 +199,21 @@ class Writer:
         self, merchant_id: int, submissions: Sequence[Submission], batch_id: str
     ) -> list[Outcome]:
         needs = gather(submissions)
-        link = await self._take_link()
         try:
-            outcomes = await self._foresee(link, merchant_id, submissions, needs, batch_id)
-            if outcomes is None:
-                outcomes = await self._read_and_judge(link, merchant_id, submissions, needs, batch_id)
-            return outcomes
-        except LinkLost:
-            self._foresight.forget(merchant_id)
-            raise
+            outcomes = await self._foresee(merchant_id, submissions, needs, batch_id)
+            if outcomes is not None:
+                return outcomes
+            async with self._links.lend() as link:
+                try:
+                    return await self._read_and_judge(link, merchant_id, submissions, needs, batch_id)
+                except LinkLost:
+                    raise
+                except Exception:
+                    await _roll_back(link)
+                    raise
         except Exception:
             self._foresight.forget(merchant_id)
-            await _roll_back(link)
             raise
-        finally:
-            await self._give_back(link)
 
     async def _read_and_judge(
         self, link: Link, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
@@ -231,7 +231,7 @@ class Writer:
         return outcomes
 
     async def _foresee(
-        self, link: Link, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
+        self, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
     ) -> list[Outcome] | None:
         """The short way: judge on what is remembered, then prove, write and commit at once.
 
@@ -240,16 +240,16 @@ class Writer:
         seen = self._foresight.recall(merchant_id, submissions, needs)
         if seen is None:
             return None
+        link = await self._links.share()
         draft = seen.draft(merchant_id, needs, self._clock())
         outcomes = apply_batch(draft, submissions)
         try:
             committing = store.commit_foreseen(link, draft, seen, needs, batch_id)
             await self._make_sure(link, merchant_id, batch_id, committing)
         except StatementFailed as failure:
-            if failure.ends_session or _passes(failure):
+            if failure.ends_session or (_passes(failure) and failure.sqlstate != LOCK_HELD):
                 raise
             self._foresight.note_surprise(merchant_id)
-            await link.run([(ROLLBACK, ())])
             return None
         self._foresight.learn_foreseen(draft, seen, needs)
         self.foreseen_count += 1
@@ -286,7 +286,7 @@ class Writer:
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
             await asyncio.sleep(delay_s)
             try:
-                link = await Link.open(self._url, store.STATEMENTS)
+                link = await self._links.open()
                 try:
                     return await store.was_committed(link, merchant_id, batch_id, self._clock())
                 finally:
@@ -297,20 +297,6 @@ class Writer:
                     "commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure)
                 )
         raise Unknown("the database went away while it committed")
-
-    async def _take_link(self) -> Link:
-        while self._idle:
-            link = self._idle.pop()
-            if not link.broken:
-                return link
-            await link.close()
-        return await Link.open(self._url, store.STATEMENTS)
-
-    async def _give_back(self, link: Link) -> None:
-        if link.broken:
-            await link.close()
-        else:
-            self._idle.append(link)
 
 
 def _passes(failure: StatementFailed) -> bool:
