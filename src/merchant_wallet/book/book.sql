@@ -94,12 +94,14 @@ select $1::bigint, u.*
 
 -- name: update_accounts
 -- The balances after the batch; day and day_debited only where a sub-user was debited. Any other number of rows
--- than the rules decided divides by zero, which fails the batch before its COMMIT.
+-- than the rules decided divides by zero, which fails the batch before its COMMIT. The rows are found by the whole key
+-- first: joined to directly, a table that was never analyzed is read for all accounts of the merchant.
 with changed as (
     update account a
        set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
       from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[]) u (account_id, balance, day, day_debited)
-     where a.merchant_id = $1::bigint and a.account_id = u.account_id
+     cross join lateral (select ctid as tid from account where merchant_id = $1::bigint and account_id = u.account_id limit 1) s
+     where a.ctid = s.tid
     returning 1)
 select 1 / (count(*) = $6::bigint)::int from changed;
 

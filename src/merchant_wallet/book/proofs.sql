@@ -46,8 +46,10 @@ changed as (
       from (select unnest($19::bigint[]) as account_id, unnest($20::bigint[]) as seen_balance, unnest($21::int[]) as seen_day,
                    unnest($22::bigint[]) as seen_day_debited, unnest($23::bigint[]) as balance, unnest($24::int[]) as day,
                    unnest($25::bigint[]) as day_debited) u
-     where a.merchant_id = $1::bigint and a.account_id = u.account_id and a.balance = u.seen_balance
-       and (u.seen_day is null or (a.day = u.seen_day and a.day_debited = u.seen_day_debited))
+     cross join lateral (select ctid as tid from account
+                          where merchant_id = $1::bigint and account_id = u.account_id and balance = u.seen_balance
+                            and (u.seen_day is null or (day = u.seen_day and day_debited = u.seen_day_debited)) limit 1) s
+     where a.ctid = s.tid
     returning 1)
 select (case when (select count(*) from changed) = $26::bigint
             and not exists (select 1 from nonce where merchant_id = $1::bigint and nonce = any($27::text[]))

@@ -238,6 +238,8 @@ def server_settings(socket_dir: Path) -> dict[str, str]:
         "checkpoint_timeout": "15min",
         "jit": "off",
         "autovacuum": "on",
+        # A young database is planned for blindly until its tables were analyzed.
+        "autovacuum_naptime": "15s",
         # Journals grow and are not updated: without this their pages would be frozen late and all at once.
         "autovacuum_vacuum_insert_scale_factor": "0.05",
         "autovacuum_analyze_scale_factor": "0.05",
