@@ -172,7 +172,7 @@ class Settings:
         16,
         whole_number(1, 200),
         "a whole number from 1 to 200",
-        "Database connections that the writer opens.",
+        "Database connections for batches that read first; as many, at most 12, are shared by the others.",
     )
     hold_refunds: bool = _setting(
         False,

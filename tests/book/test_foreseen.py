@@ -5,13 +5,19 @@ are as if the writer had read first.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.book.accounting import registration
 from tests.crash.shop import ALICE, COIN, PATIENCE_S, Shop, open_shop, run
 
+from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, ReadSubUser
+from merchant_wallet.book.link import Link
 from merchant_wallet.book.outcomes import Balances, Outcome, SubUserFound, Transferred
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Fault, Unavailable, Writer
@@ -229,21 +235,75 @@ def test_a_new_sub_user_is_read_and_then_foreseen(database_url: str) -> None:
     run(scenario())
 
 
-def test_poison_in_a_foreseen_batch_hurts_itself_alone(database_url: str) -> None:
+@pytest.mark.parametrize("neighbours", [0, 2])
+def test_poison_in_a_foreseen_batch_hurts_itself_alone(database_url: str, neighbours: int) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
-        before = await shop.batches()
-        # Nothing but the database's own text encoding refuses this order id.
-        commands = [shop.credit("c1"), shop.credit("\x00"), shop.credit("c2")]
-        answers = await shop.gather(book, commands)
-        assert [type(answer) for answer in answers] == [Transferred, Fault, Transferred]
-        assert await shop.batches() > before
-        assert await shop.alice_units() == 12 * COIN
+        commands = [shop.credit(f"c{number}") for number in range(neighbours)]
+        # The database's text holds any character but this one.
+        answers = await shop.gather(book, [*commands, shop.credit("cut\0short")])
+        assert [type(answer) for answer in answers] == [Transferred] * neighbours + [Fault]
+        (answer,) = await asyncio.gather(shop.send(book, shop.credit("z"), "cut\0"), return_exceptions=True)
+        assert isinstance(answer, Fault)
+        assert await shop.alice_units() == (10 + neighbours) * COIN
         await shop.verify()
         await book.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_batch_that_comes_late_is_not_done_twice(
+    database_url: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session stalls before it reads the batch, and goes on only when the batch was looked up in vain."""
+    look_up = store.was_committed
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        book = await _open_learned(shop)
+        assert await _is_next_foreseen(shop, book, ReadBalances())
+        (pid,) = [row[0] for row in await shop.rows(SHARING)]
+        found: list[bool] = []
+
+        async def look_up_and_go_on(*asked: Any) -> bool:
+            found.append(await look_up(*asked))
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.sleep(0.3)
+            return found[-1]
+
+        monkeypatch.setattr(store, "was_committed", look_up_and_go_on)
+        monkeypatch.setattr(Link, "_guard", _guard_shortly)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            answers = await shop.gather(book, [shop.credit(f"late{number}") for number in range(size)])
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        assert found == [False]
+        assert [type(answer) for answer in answers] == [Transferred] * size
+        assert await shop.alice_units() == (10 + size) * COIN
+        await shop.verify()
+        await book.close()
+
+    run(scenario())
+
+
+SHARING = (
+    "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
+    " and datname = current_database() order by backend_start desc limit 1"
+)
+"""The session that was opened last, which is the first that foreseen batches share."""
+
+
+async def _guard_shortly(link: Link, work: Coroutine[object, object, Any]) -> Any:
+    """As the link's own guard, which waits for half a minute."""
+    link._timeout_s = 0.5
+    return await GUARD(link, work)
+
+
+GUARD = Link._guard
 
 
 def test_a_book_whose_lock_is_held_is_waited_for(database_url: str) -> None:

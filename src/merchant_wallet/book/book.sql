@@ -95,7 +95,8 @@ select $1::bigint, u.*
 -- name: update_accounts
 -- The balances after the batch; day and day_debited only where a sub-user was debited. Any other number of rows
 -- than the rules decided divides by zero, which fails the batch before its COMMIT. The rows are found by the whole key
--- first: joined to directly, a table that was never analyzed is read for all accounts of the merchant.
+-- first: joined to directly, a table that was never analyzed is read for all accounts of the merchant. (One heap: a ctid
+-- would not name one row of a partitioned table.)
 with changed as (
     update account a
        set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)

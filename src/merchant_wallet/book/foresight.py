@@ -148,6 +148,9 @@ class Foresight:
         memory.learn(draft)
         self._size += len(memory)
         self._memories.move_to_end(merchant_id)
+        if len(memory) > self._limit // 2:
+            # One large book must not push out all others.
+            self.forget(merchant_id)
         while self._size > self._limit:
             self.forget(next(iter(self._memories)))
 

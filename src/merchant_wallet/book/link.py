@@ -11,7 +11,7 @@ import asyncio
 import select
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import DiagnosticField, ExecStatus
@@ -30,6 +30,9 @@ set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction
 set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
 """
+
+NUL_REFUSED: Final = "22021"
+"""What PostgreSQL says of a character that its encoding does not have."""
 
 BEGIN, COMMIT, ROLLBACK = b"begin", b"commit", b"rollback"
 _CONTROL = {BEGIN: b"begin", COMMIT: b"commit", ROLLBACK: b"rollback"}
@@ -54,10 +57,11 @@ class StatementFailed(Exception):
 class _Answer:
     """What one call is to get: its statements' results, in order, once its sync was answered."""
 
-    __slots__ = ("arrived", "results")
+    __slots__ = ("arrived", "results", "sent_s")
 
-    def __init__(self, arrived: asyncio.Future[None]) -> None:
+    def __init__(self, arrived: asyncio.Future[None], sent_s: float) -> None:
         self.arrived = arrived
+        self.sent_s = sent_s
         self.results: list[PGresult] = []
 
 
@@ -80,6 +84,11 @@ class Link:
     def __len__(self) -> int:
         """How many calls wait for their answer."""
         return len(self._answers)
+
+    @property
+    def waited_s(self) -> float:
+        """For how long the call that was made first has been waiting."""
+        return self._loop.time() - self._answers[0].sent_s if self._answers else 0.0
 
     @classmethod
     async def open(
@@ -157,9 +166,12 @@ class Link:
             alarm.cancel()
 
     async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
-        pgconn = self._pgconn
+        for _, parameters in calls:
+            # libpq would take the text before it for the whole.
+            if any(value is not None and 0 in value for value in parameters):
+                raise StatementFailed(NUL_REFUSED, "a parameter holds a NUL")
         for name, parameters in calls:
-            pgconn.send_query_prepared(name, parameters)
+            self._pgconn.send_query_prepared(name, parameters)
         return _check(await self._sync())
 
     async def _prepare(self, statements: Mapping[bytes, bytes]) -> None:
@@ -172,7 +184,7 @@ class Link:
         if self._lost is not None:
             raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
-        answer = _Answer(self._loop.create_future())
+        answer = _Answer(self._loop.create_future(), self._loop.time())
         self._answers.append(answer)
         self._flush()
         await answer.arrived

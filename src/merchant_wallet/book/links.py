@@ -3,18 +3,27 @@
 Rules: a batch that reads first has its connection to itself from beginning to end, and such batches get one
 in the order in which they asked. A foreseen batch is one transaction in one flush, so any number of them,
 each of another book, follow each other on a shared connection; there a book whose lock is held elsewhere
-would make others wait, so it is waited for only shortly.
+would make others wait, so it is waited for only shortly. A few shared connections are the least work where
+the disk is fast; where batches wait for its flushes, more are opened, which gather in one flush.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 from merchant_wallet.book import store
-from merchant_wallet.book.link import Link
+from merchant_wallet.book.link import Link, LinkLost
 
 SHARED: Final = 4
+MOST_SHARED: Final = 12
+SLOW_S: Final = 0.004
+DEEP: Final = 4
+"""Where so many batches wait on each connection, and for so long each, a further one is worth its cost."""
+RETRY_S: Final = 5.0
+"""So long no further connection is tried after one could not be had."""
+ASIDE: Final = 4
 SHARED_SESSION: Final = "set lock_timeout = '250ms'"
 
 
@@ -22,21 +31,22 @@ class Links:
     """Connections to one database, opened when they are needed."""
 
     def __init__(self, url: str, connections: int) -> None:
-        """At most `connections`, but one of each kind at least."""
+        """At most `connections` for batches that read, as many, but at most 12, that are shared."""
         self._url = url
-        self._shared_limit = max(1, min(SHARED, connections // 2))
-        self._turns = asyncio.Semaphore(max(1, connections - self._shared_limit))
+        self._turns = asyncio.Semaphore(connections)
         self._idle: list[Link] = []
+        self._most_shared = min(MOST_SHARED, connections)
         self._shared: list[Link] = []
-        self._opening = asyncio.Lock()
-
-    async def open(self) -> Link:
-        """A further connection, which is the caller's. Raises LinkLost."""
-        return await Link.open(self._url, store.STATEMENTS)
+        self._is_opening = False
+        self._grows_after_s = 0.0
+        self._aside = asyncio.Semaphore(ASIDE)
 
     async def connect(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises LinkLost."""
-        self._idle.append(await self.open())
+        self._idle.append(await self._open())
+
+    async def _open(self) -> Link:
+        return await Link.open(self._url, store.STATEMENTS)
 
     async def close(self) -> None:
         """Close the connections; nobody uses them any more."""
@@ -64,26 +74,53 @@ class Links:
             if not link.broken:
                 return link
             await link.close()
-        return await self.open()
+        return await self._open()
 
-    async def share(self) -> Link:
-        """The shared connection with the fewest batches under way. Raises LinkLost."""
+    @asynccontextmanager
+    async def open_aside(self) -> AsyncIterator[Link]:
+        """A new connection to look something up; there are few at a time. Raises LinkLost."""
+        async with self._aside:
+            link = await self._open()
+            try:
+                yield link
+            finally:
+                await link.close()
+
+    async def share(self) -> Link | None:
+        """The shared connection with the fewest batches under way; None while the first is being opened.
+
+        Raises LinkLost when there is none and none can be had.
+        """
+        await self._close_broken()
+        link = self._least_busy()
+        if self._is_opening or (link is not None and not self._may_grow(link)):
+            return link
+        self._is_opening = True
+        try:
+            opened = await Link.open(self._url, store.STATEMENTS, session=SHARED_SESSION)
+        except LinkLost:
+            if link is None:
+                raise
+            self._grows_after_s = time.monotonic() + RETRY_S
+            return link
+        finally:
+            self._is_opening = False
+        self._shared.append(opened)
+        return opened
+
+    async def _close_broken(self) -> None:
         broken = [link for link in self._shared if link.broken]
         if broken:
             self._shared = [link for link in self._shared if not link.broken]
-            for lost in broken:
-                await lost.close()
-        link = self._least_busy()
-        if link is None or (self._may_grow(link) and not self._opening.locked()):
-            async with self._opening:
-                link = self._least_busy()
-                if link is None or self._may_grow(link):
-                    link = await Link.open(self._url, store.STATEMENTS, session=SHARED_SESSION)
-                    self._shared.append(link)
-        return link
+            for link in broken:
+                await link.close()
 
     def _least_busy(self) -> Link | None:
-        return min([link for link in self._shared if not link.broken], key=len, default=None)
+        return min(self._shared, key=len, default=None)
 
     def _may_grow(self, least_busy: Link) -> bool:
-        return len(least_busy) > 0 and len(self._shared) < self._shared_limit
+        count = len(self._shared)
+        if not len(least_busy) or count >= self._most_shared or time.monotonic() < self._grows_after_s:
+            return False
+        depth = len(least_busy)
+        return count < SHARED or (depth >= DEEP and least_busy.waited_s > SLOW_S * depth)

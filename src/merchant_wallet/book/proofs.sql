@@ -29,7 +29,7 @@ select (case when count(*) = $6::bigint then '1' else 'not as foreseen: the batc
 -- that what can change about sub-users without an entry in the journal is as it was; claims the nonces and the batch's
 -- own id, appends to the journal, and writes the balances after the batch, each only from the one that it was judged
 -- on. The proofs see the book as it was before this statement. `unnest` stands beside the other columns since as a table
--- it costs more.
+-- it costs more. Accounts are found by their whole key first, as in `update_accounts`.
 with claimed as (
     insert into nonce (merchant_id, nonce, day) select $1::bigint, unnest($3::text[]), $2::int),
 appended as (

@@ -1,8 +1,8 @@
 """The book's SQL: reads what a batch needs under the book's lock, writes what the rules decided.
 
 Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first;
-two flushes, one to lock and read, one to write and commit; the number of rows changed is compared with the
-number decided. Statements are in `book.sql`.
+two flushes, one to lock and read, one to write and commit, or one for all of a foreseen batch; the number of
+rows changed is compared with the number decided. Statements are in `book.sql` and `proofs.sql`.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from psycopg.pq.abc import PGresult
 from merchant_wallet.book import arrays, columns, deposits, known, proofs
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.foresight import Memory
-from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Call, Link
+from merchant_wallet.book.link import BEGIN, COMMIT, Call, Link
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Draft, Rate, SubUser
@@ -210,20 +210,20 @@ def _foreseen_columns(draft: Draft, seen: Memory, needs: Needs, batch_id: str) -
     )
 
 
-async def was_committed(link: Link, merchant_id: int, batch_id: str, now_ms: int) -> bool:
-    """Whether the batch was committed, asked under the book's lock: whoever held it before has ended by now.
+async def was_committed(link: Link, merchant_id: int, batch_id: str, judged_ms: int) -> bool:
+    """Whether the batch, judged at `judged_ms`, was committed; if it was not, it never will be.
 
-    The caller rolls back. Raises BookMissing, StatementFailed, LinkLost.
+    Asked under the book's lock: a batch that was read held the lock, so it has ended by now. One that was
+    foreseen may still lie unread before a stalled session; the book's clock is moved past it, which its claim
+    does not survive. Raises BookMissing, StatementFailed, LinkLost.
     """
     merchant = b"%d" % merchant_id
     calls: list[Call] = [
-        (BEGIN, ()),
-        (b"lock_book", (merchant, b"%d" % now_ms)),
+        (b"lock_book", (merchant, b"%d" % (judged_ms + 1))),
         (b"find_batch", (merchant, batch_id.encode())),
-        (ROLLBACK, ()),
     ]
     results = await link.run(calls)
-    return results[2].ntuples == 1
+    return results[1].ntuples == 1
 
 
 Write = tuple[bytes, tuple[bytes | None, ...]]

@@ -4,7 +4,7 @@ One lane per book: while the book's last database transaction runs, commands wai
 are judged and committed together. Rules:
 - an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
 - a lane is bounded: a full one refuses at once (`Unavailable`);
-- connections go round between lanes in the order in which the lanes asked (`links`);
+- connections go round between lanes whose batch is read, in the order in which they asked (`links`);
 - a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
 - a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
 Correct with any number of processes, since the book's row is the lock; fast with one, since that one gathers.
@@ -28,6 +28,7 @@ from merchant_wallet.book.links import Links
 from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
+from merchant_wallet.book.state import Draft
 from merchant_wallet.clock import now_ms
 
 log = structlog.get_logger("writer")
@@ -41,6 +42,7 @@ SESSION_TIMED_OUT: Final = "25P03"
 
 
 LOCK_HELD: Final = "55P03"
+"""A foreseen batch did not get the book's lock soon; one that is read waits for longer."""
 
 
 class Unavailable(Exception):
@@ -226,7 +228,7 @@ class Writer:
             await link.run([(ROLLBACK, ())])
             return outcomes
         committing = store.commit_draft(link, draft, batch_id, seen.entry_count)
-        await self._make_sure(link, merchant_id, batch_id, committing)
+        await self._make_sure(link, draft, batch_id, committing)
         self._foresight.learn_read(draft, seen, needs)
         return outcomes
 
@@ -241,11 +243,13 @@ class Writer:
         if seen is None:
             return None
         link = await self._links.share()
+        if link is None:
+            return None
         draft = seen.draft(merchant_id, needs, self._clock())
         outcomes = apply_batch(draft, submissions)
         try:
             committing = store.commit_foreseen(link, draft, seen, needs, batch_id)
-            await self._make_sure(link, merchant_id, batch_id, committing)
+            await self._make_sure(link, draft, batch_id, committing)
         except StatementFailed as failure:
             if failure.ends_session or (_passes(failure) and failure.sqlstate != LOCK_HELD):
                 raise
@@ -255,9 +259,7 @@ class Writer:
         self.foreseen_count += 1
         return outcomes
 
-    async def _make_sure(
-        self, link: Link, merchant_id: int, batch_id: str, committing: Awaitable[None]
-    ) -> None:
+    async def _make_sure(self, link: Link, draft: Draft, batch_id: str, committing: Awaitable[None]) -> None:
         """Commit, and where no answer comes, find out whether it was done. Raises what spoiled it if not."""
         try:
             await committing
@@ -268,34 +270,30 @@ class Writer:
                 raise
             # Closed first: a session that still waits for its COMMIT would hold the book's lock.
             await link.close()
-            if not await self._insist(merchant_id, batch_id, failure):
+            if not await self._insist(draft, batch_id, failure):
                 raise
 
-    async def _insist(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
+    async def _insist(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
         """As `_find_out`; any other failure in asking is no answer either, and no reason to run again."""
         try:
-            return await self._find_out(merchant_id, batch_id, lost)
+            return await self._find_out(draft, batch_id, lost)
         except Unavailable:
             raise
         except Exception as error:
             raise Unknown(f"asking for a batch's fate failed: {error!r}") from error
 
-    async def _find_out(self, merchant_id: int, batch_id: str, lost: Exception) -> bool:
+    async def _find_out(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
-        log.warning("commit unanswered", merchant_id=merchant_id, batch=batch_id, reason=str(lost))
+        asked = log.bind(merchant_id=draft.merchant_id, batch=batch_id)
+        asked.warning("commit unanswered", reason=str(lost))
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
             await asyncio.sleep(delay_s)
             try:
-                link = await self._links.open()
-                try:
-                    return await store.was_committed(link, merchant_id, batch_id, self._clock())
-                finally:
-                    await link.close()
+                async with self._links.open_aside() as link:
+                    return await store.was_committed(link, draft.merchant_id, batch_id, draft.now_ms)
             except (LinkLost, StatementFailed) as failure:
                 # Neither is an answer: a retry of the batch now could find its own nonces used.
-                log.warning(
-                    "commit still unknown", merchant_id=merchant_id, batch=batch_id, reason=str(failure)
-                )
+                asked.warning("commit still unknown", reason=str(failure))
         raise Unknown("the database went away while it committed")
 
 
