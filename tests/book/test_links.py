@@ -30,24 +30,32 @@ def _occupy(link: Link) -> asyncio.Task[Any]:
     return asyncio.create_task(link.run([(b"nap", (NAP_S.encode(),))]))
 
 
-def test_foreseen_batches_share_a_few_connections_and_more_only_where_they_wait(database_url: str) -> None:
+async def _occupy_all(links: Links, depth: int) -> tuple[list[asyncio.Task[Any]], set[Link]]:
+    naps, used = [], set()
+    for _ in range(SHARED * depth):
+        link = await _share(links)
+        naps.append(_occupy(link))
+        used.add(link)
+        await asyncio.sleep(0)
+    return naps, used
+
+
+def test_foreseen_batches_share_a_few_connections_and_more_where_each_takes_long(database_url: str) -> None:
     async def scenario() -> None:
         links = Links(database_url, 16)
         first = await _share(links)
         assert await _share(links) is first
-        naps, used = [], {first}
-        for _ in range(SHARED * DEEP):
-            link = await _share(links)
-            naps.append(_occupy(link))
-            used.add(link)
-            await asyncio.sleep(0)
-        assert len(used) == SHARED
+        naps, used = await _occupy_all(links, DEEP)
+        assert first in used
         # The one with the fewest under way is the next.
-        assert {len(link) for link in used} == {DEEP}
-        await asyncio.sleep(2 * SLOW_S * DEEP)
+        assert [len(link) for link in used] == [DEEP] * SHARED
+        await asyncio.gather(*naps)
+        assert all(link.takes_s > SLOW_S for link in used)
+        # That alone is no reason, as long as nobody waits.
+        naps, again = await _occupy_all(links, DEEP)
+        assert again == used
         further = await _share(links)
         assert further not in used
-        assert len(further) == 0
         await asyncio.gather(*naps)
         await links.close()
 

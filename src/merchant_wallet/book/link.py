@@ -9,6 +9,7 @@ caller's to roll back; after `LinkLost` the link is good for nothing but `close`
 
 import asyncio
 import select
+import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -31,6 +32,8 @@ set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
 """
 
+USUAL: Final = 128
+"""What a call usually takes follows this many calls."""
 NUL_REFUSED: Final = "22021"
 """What PostgreSQL says of a character that its encoding does not have."""
 
@@ -80,15 +83,13 @@ class Link:
         self._ended = False
         self._lost: BaseException | None = None
         self.broken = False
+        self._answered_s = 0.0
+        self.takes_s = 0.0
+        """How long a call usually takes, on the average of the latest."""
 
     def __len__(self) -> int:
         """How many calls wait for their answer."""
         return len(self._answers)
-
-    @property
-    def waited_s(self) -> float:
-        """For how long the call that was made first has been waiting."""
-        return self._loop.time() - self._answers[0].sent_s if self._answers else 0.0
 
     @classmethod
     async def open(
@@ -184,7 +185,7 @@ class Link:
         if self._lost is not None:
             raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
-        answer = _Answer(self._loop.create_future(), self._loop.time())
+        answer = _Answer(self._loop.create_future(), time.monotonic())
         self._answers.append(answer)
         self._flush()
         await answer.arrived
@@ -231,8 +232,16 @@ class Link:
                 results.append(result)
                 continue
             answer = answers.popleft()
+            self._count(answer.sent_s)
             if not answer.arrived.done():
                 answer.arrived.set_result(None)
+
+    def _count(self, sent_s: float) -> None:
+        """Note how long a call took, apart from its waiting for those before it."""
+        now_s = time.monotonic()
+        took_s = now_s - max(sent_s, self._answered_s)
+        self._answered_s = now_s
+        self.takes_s += (took_s - self.takes_s) / USUAL
 
 
 def _last_words(results: Sequence[PGresult]) -> str:

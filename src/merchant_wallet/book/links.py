@@ -20,7 +20,7 @@ SHARED: Final = 4
 MOST_SHARED: Final = 12
 SLOW_S: Final = 0.004
 DEEP: Final = 4
-"""Where so many batches wait on each connection, and for so long each, a further one is worth its cost."""
+"""Where so many batches wait on each connection, and usually take so long, a further one is worth it."""
 RETRY_S: Final = 5.0
 """So long no further connection is tried after one could not be had."""
 ASIDE: Final = 4
@@ -122,5 +122,4 @@ class Links:
         count = len(self._shared)
         if not len(least_busy) or count >= self._most_shared or time.monotonic() < self._grows_after_s:
             return False
-        depth = len(least_busy)
-        return count < SHARED or (depth >= DEEP and least_busy.waited_s > SLOW_S * depth)
+        return count < SHARED or (len(least_busy) >= DEEP and least_busy.takes_s > SLOW_S)
