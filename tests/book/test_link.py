@@ -1,6 +1,7 @@
 """The writer's connection: what is asked is answered in order, and a loss is told at once."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -8,7 +9,7 @@ import psycopg
 import pytest
 from tests.crash.shop import eventually, run
 
-from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, Link, LinkLost, StatementFailed
+from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, USUAL, Link, LinkLost, StatementFailed
 from merchant_wallet.db import connect
 
 STATEMENTS = {
@@ -99,6 +100,77 @@ def test_more_than_the_socket_holds_goes_through_in_both_directions_at_once(data
         return [len(result.get_value(0, 0) or b"") for result in results]
 
     assert run(scenario()) == [3_000_000, 7, 3_000_000, 7]
+
+
+def test_calls_made_at_once_are_answered_in_turn_and_each_is_a_transaction_of_its_own(
+    database_url: str,
+) -> None:
+    async def scenario() -> list[tuple[Any, ...]]:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table kept (word text)")
+            link = await Link.open(database_url, STATEMENTS)
+            calls = [
+                link.run([(b"keep", (b"first",)), (b"echo", (b"1",))]),
+                link.run([(b"keep", (b"second",)), (b"divide", (b"0",)), (b"keep", (b"late",))]),
+                link.run([(b"keep", (b"third",)), (b"echo", (b"3",))]),
+            ]
+            first, second, third = await _soon(asyncio.gather(*calls, return_exceptions=True))
+            assert [answer[1].get_value(0, 0) for answer in (first, third)] == [b"1", b"3"]
+            assert isinstance(second, StatementFailed)
+            assert (second.sqlstate, second.ends_session, len(link)) == ("22012", False, 0)
+            await link.close()
+            cursor = await connection.execute("select word from kept order by word")
+            return await cursor.fetchall()
+
+    assert run(scenario()) == [("first",), ("third",)]
+
+
+def test_a_link_that_is_lost_is_lost_to_everyone_who_waits(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        pid = await _pid(link)
+        calls = [asyncio.create_task(link.run([(b"nap", (b"60",))])) for _ in range(3)]
+        await _until_asleep(database_url, pid)
+        assert len(link) == 3
+        await _terminate(database_url, pid)
+        answers = await _soon(asyncio.gather(*calls, return_exceptions=True))
+        assert all(isinstance(answer, LinkLost | StatementFailed) for answer in answers)
+        assert isinstance(answers[-1], LinkLost)
+        await link.close()
+
+    run(scenario())
+
+
+def test_what_a_call_usually_takes_leaves_out_its_waiting_for_others(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        await _pid(link)
+        opened_s, began_s = link.takes_s, time.monotonic()
+        naps = [link.run([(b"nap", (b"0.1",))]) for _ in range(4)]
+        await _soon(asyncio.gather(*naps))
+        took_s = time.monotonic() - began_s
+        # Four naps of 0.1 s one after the other, not of 0.1, 0.2, 0.3 and 0.4 s.
+        assert 0.3 / USUAL < link.takes_s <= opened_s + took_s / USUAL
+        before_s = link.takes_s
+        for _ in range(USUAL):
+            await link.run([(b"one", ())])
+        assert link.takes_s < before_s
+        await link.close()
+
+    run(scenario())
+
+
+def test_a_nul_is_refused_before_anything_is_sent(database_url: str) -> None:
+    async def scenario() -> None:
+        link = await _open(database_url)
+        with pytest.raises(StatementFailed) as failure:
+            await link.run([(BEGIN, ()), (b"echo", (b"cut\0short",))])
+        assert failure.value.sqlstate == "22021"
+        (result,) = await link.run([(b"echo", (b"whole",))])
+        assert result.get_value(0, 0) == b"whole"
+        await link.close()
+
+    run(scenario())
 
 
 def test_a_session_that_is_ended_while_it_works_is_lost(database_url: str) -> None:

@@ -11,7 +11,7 @@ from merchant_wallet.book import store
 from merchant_wallet.book.link import Link, LinkLost
 from merchant_wallet.book.links import DEEP, MOST_SHARED, SHARED, SLOW_S, Links
 
-NAP_S = "0.2"
+NAP_S = "60"
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +30,9 @@ def _occupy(link: Link) -> asyncio.Task[Any]:
     return asyncio.create_task(link.run([(b"nap", (NAP_S.encode(),))]))
 
 
-async def _occupy_all(links: Links, depth: int) -> tuple[list[asyncio.Task[Any]], set[Link]]:
+async def _occupy_all(links: Links, times: int) -> tuple[list[asyncio.Task[Any]], set[Link]]:
     naps, used = [], set()
-    for _ in range(SHARED * depth):
+    for _ in range(times):
         link = await _share(links)
         naps.append(_occupy(link))
         used.add(link)
@@ -40,24 +40,40 @@ async def _occupy_all(links: Links, depth: int) -> tuple[list[asyncio.Task[Any]]
     return naps, used
 
 
+async def _end(links: Links, naps: list[asyncio.Task[Any]]) -> None:
+    """Nobody waits for the naps to end by themselves."""
+    await links.close()
+    ended = await asyncio.gather(*naps, return_exceptions=True)
+    assert all(isinstance(one, LinkLost) for one in ended)
+
+
 def test_foreseen_batches_share_a_few_connections_and_more_where_each_takes_long(database_url: str) -> None:
     async def scenario() -> None:
         links = Links(database_url, 16)
         first = await _share(links)
         assert await _share(links) is first
-        naps, used = await _occupy_all(links, DEEP)
+        naps, used = await _occupy_all(links, SHARED * (DEEP - 1))
         assert first in used
         # The one with the fewest under way is the next.
-        assert [len(link) for link in used] == [DEEP] * SHARED
-        await asyncio.gather(*naps)
-        assert all(link.takes_s > SLOW_S for link in used)
-        # That alone is no reason, as long as nobody waits.
-        naps, again = await _occupy_all(links, DEEP)
+        assert [len(link) for link in used] == [DEEP - 1] * SHARED
+        for link in used:
+            link.takes_s = 2 * SLOW_S
+        # That alone is no reason, as long as few wait.
+        more, again = await _occupy_all(links, SHARED)
         assert again == used
         further = await _share(links)
         assert further not in used
-        await asyncio.gather(*naps)
-        await links.close()
+        await _end(links, naps + more)
+
+    run(scenario())
+
+
+def test_many_that_wait_are_no_reason_where_each_is_quick(database_url: str) -> None:
+    async def scenario() -> None:
+        links = Links(database_url, 16)
+        naps, used = await _occupy_all(links, 2 * SHARED * DEEP)
+        assert len(used) == SHARED
+        await _end(links, naps)
 
     run(scenario())
 
@@ -68,14 +84,8 @@ def test_there_is_an_end_to_it(database_url: str, monkeypatch: pytest.MonkeyPatc
 
     async def scenario(connections: int) -> int:
         links = Links(database_url, connections)
-        naps, used = [], set()
-        for _ in range(MOST_SHARED + 4):
-            link = await _share(links)
-            naps.append(_occupy(link))
-            used.add(link)
-            await asyncio.sleep(0)
-        await asyncio.gather(*naps)
-        await links.close()
+        naps, used = await _occupy_all(links, MOST_SHARED + 4)
+        await _end(links, naps)
         return len(used)
 
     assert run(scenario(16)) == MOST_SHARED
@@ -126,8 +136,7 @@ def test_a_connection_that_cannot_be_had_costs_nothing_while_there_is_another(
             assert [await _share(links) for _ in range(3)] == [only] * 3
         # It is not tried again at once.
         assert len(tries) == 1
-        await nap
-        await links.close()
+        await _end(links, [nap])
 
     run(scenario())
 
