@@ -66,6 +66,7 @@ def test_while_the_database_is_away_requests_are_answered_50300_and_are_good_aga
         try:
             postgres.execute(
                 f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+                " AND backend_type = 'client backend'"
             )
             answer = shop.client.expect(50300, CREATE, **withdrawal("2"))
             assert answer.headers["retry-after"] == "1"
