@@ -40,7 +40,8 @@ def test_what_was_read_last_stays_while_the_database_is_away(in_shop: "InShop") 
         await forbidden.refresh()
         await shop.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'"
+            " where pid <> pg_backend_pid() and datname = current_database()"
+            " and backend_type = 'client backend'"
         )
         stop = asyncio.Event()
         running = asyncio.create_task(forbidden.run(stop))

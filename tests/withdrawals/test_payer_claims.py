@@ -138,7 +138,8 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
         await shop.turn(payer)
         await shop.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'"
+            " where pid <> pg_backend_pid() and datname = current_database()"
+            " and backend_type = 'client backend'"
         )
         shop.clock.advance(20_000)
         with pytest.raises(psycopg.OperationalError):
