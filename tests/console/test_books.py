@@ -28,7 +28,10 @@ FILL = Path(__file__).with_name("large_journal.sql")
 FILL_ROWS = 120_000
 FILL_BYTES = 10_000_000
 """What the file of such a journal has at least."""
-CONNECTIONS: LiteralString = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+CONNECTIONS: LiteralString = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and backend_type = 'client backend'"
+)
 SPARE_KB = 60_000
 """How much memory may grow meanwhile: much less than all the file would take, and all its rows."""
 
