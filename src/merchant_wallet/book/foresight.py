@@ -139,18 +139,16 @@ class Foresight:
         merchant_id = draft.merchant_id
         self._names.add(merchant_id, needs)
         memory = self._memories.get(merchant_id)
+        self.forget(merchant_id)
         if memory is None or not memory.head.same_journal(seen):
             # Another process wrote to the book: whatever else was remembered of it may have changed.
-            self.forget(merchant_id)
-            memory = self._memories[merchant_id] = Memory(seen)
-            self._size += 1
-        self._size -= len(memory)
+            memory = Memory(seen)
         memory.learn(draft)
-        self._size += len(memory)
-        self._memories.move_to_end(merchant_id)
         if len(memory) > self._limit // 2:
             # One large book must not push out all others.
-            self.forget(merchant_id)
+            return
+        self._memories[merchant_id] = memory
+        self._size += len(memory)
         while self._size > self._limit:
             self.forget(next(iter(self._memories)))
 

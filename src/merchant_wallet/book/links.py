@@ -45,8 +45,8 @@ class Links:
         """Connect once, so that a database that is away is known at the start. Raises LinkLost."""
         self._idle.append(await self._open())
 
-    async def _open(self) -> Link:
-        return await Link.open(self._url, store.STATEMENTS)
+    async def _open(self, session: str = "") -> Link:
+        return await Link.open(self._url, store.STATEMENTS, session=session)
 
     async def close(self) -> None:
         """Close the connections; nobody uses them any more."""
@@ -97,7 +97,7 @@ class Links:
             return link
         self._is_opening = True
         try:
-            opened = await Link.open(self._url, store.STATEMENTS, session=SHARED_SESSION)
+            opened = await self._open(SHARED_SESSION)
         except LinkLost:
             if link is None:
                 raise

@@ -208,8 +208,6 @@ class Writer:
             async with self._links.lend() as link:
                 try:
                     return await self._read_and_judge(link, merchant_id, submissions, needs, batch_id)
-                except LinkLost:
-                    raise
                 except Exception:
                     await _roll_back(link)
                     raise
