@@ -7,10 +7,12 @@ import os
 import sys
 
 from merchant_wallet.config import load_settings
+from merchant_wallet.core_dumps import forbid_core_dumps
 
 
 def main(side: str, parent_fd: int) -> int:
     """Run one side until it is told to stop."""
+    forbid_core_dumps()
     settings = load_settings(os.environ)
     if side == "serve":
         from merchant_wallet.server import CannotListen, run_serve

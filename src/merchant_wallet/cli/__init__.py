@@ -10,6 +10,10 @@ talk to.
 
 def main() -> None:
     """Run the command that the process's arguments name, then end the process with its status."""
+    from merchant_wallet.core_dumps import forbid_core_dumps
+
+    # Nearly every command reads a key or the database's password.
+    forbid_core_dumps()
     from merchant_wallet.cli.program import app
 
     app(prog_name="merchant-wallet")

@@ -1,7 +1,6 @@
 """`signer`: the process that holds the keys, so that no worker has to."""
 
 import asyncio
-import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +39,6 @@ def signer(
     from merchant_wallet.signers import open_local_signer
 
     logs.set_up(settings.log_level, settings.log_format)
-    # A core dump would hold the keys.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket))
 
 
