@@ -194,7 +194,7 @@ async def serve(players: list[Player]) -> None:
     access_log.start()
     joints = make_joints(players, access_log, address)
     endpoints = build_endpoints(joints)
-    web = Web(endpoints, build_routes(endpoints, joints), joints)
+    web = Web(endpoints, build_routes(endpoints, joints, "sandbox"), joints)
     ready = partial(print, f"ready: {address}", flush=True)
     await serve_web(web, HOST, port, ready, stop, partial(asyncio.sleep, 0))
     await access_log.stop()

@@ -151,7 +151,11 @@ def test_secrets_are_shown_neither_in_an_error_nor_in_a_print() -> None:
     assert refused.value.__cause__ is None
 
     settings = load_settings(
-        {"WALLET_DATABASE_URL": "postgres://u:hunter2@db", "WALLET_MASTER_KEY": "ab" * 32}
+        {
+            "WALLET_DATABASE_URL": "postgres://u:hunter2@db",
+            "WALLET_MASTER_KEY": "ab" * 32,
+            "WALLET_SANDBOX": "true",
+        }
     )
     assert "hunter2" not in repr(settings)
     assert "master_key" not in repr(settings)
@@ -189,6 +193,50 @@ def test_a_file_that_breaks_a_rule_is_refused_by_name(tmp_path: Path, content: s
 
     with pytest.raises(ConfigError, match=complaint):
         load_settings({}, path)
+
+
+def test_with_a_database_from_outside_the_mode_must_be_said(tmp_path: Path) -> None:
+    outside = {"WALLET_DATABASE_URL": "postgresql://wallet@db/wallet"}
+    with pytest.raises(ConfigError, match="WALLET_SANDBOX must say"):
+        load_settings(outside)
+
+    assert load_settings({**outside, "WALLET_SANDBOX": "true"}).sandbox
+    assert not load_settings({**outside, "WALLET_SANDBOX": "false"}).sandbox
+    assert not load_settings(outside, typed={"sandbox": False}).sandbox
+    path = tmp_path / "wallet.toml"
+    path.write_text("sandbox = false\n")
+    assert not load_settings(outside, path).sandbox
+    assert load_settings({}).sandbox, "a database of the service's own is a sandbox until told otherwise"
+
+
+def test_outside_the_sandbox_pages_are_reached_over_https_alone() -> None:
+    plain = {"WALLET_PUBLIC_URL": "http://pay.example.com"}
+    assert load_settings(plain).public_url == "http://pay.example.com"
+    with pytest.raises(ConfigError, match="WALLET_PUBLIC_URL must begin with https://"):
+        load_settings({**plain, "WALLET_SANDBOX": "false"})
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        'database_url = "postgresql://wallet:pw@db/wallet"',
+        f'master_key = "{"ab" * 32}"',
+        'erc20_rpc = "https://n/k"',
+    ],
+)
+def test_a_file_with_a_secret_that_everybody_may_read_is_refused(tmp_path: Path, secret: str) -> None:
+    path = tmp_path / "wallet.toml"
+    path.write_text(f"sandbox = true\n{secret}\n")
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"can be read by everybody: chmod 640") as refused:
+        load_settings({}, path)
+    assert "pw@db" not in str(refused.value)
+
+    path.chmod(0o640)
+    assert load_settings({}, path).sandbox
+    path.write_text("port = 9000\n")
+    path.chmod(0o644)
+    assert load_settings({}, path).port == 9000
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

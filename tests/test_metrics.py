@@ -87,6 +87,8 @@ def test_an_empty_database_shows_what_there_is_of_it(database_url: str) -> None:
     assert shown["wallet_nonce_days_ahead", ()] == -1
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1
     assert shown["wallet_accounts_left", ()] == 0
+    assert shown["wallet_sandbox", ()] == 0
+    assert show(database_url, sandbox=True)["wallet_sandbox", ()] == 1
 
 
 def test_every_metric_of_the_table_can_be_seen_and_no_other(

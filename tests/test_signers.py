@@ -104,6 +104,7 @@ def test_a_serving_web_side_has_loaded_no_code_that_opens_keys(database_url: str
             "PYTHONPATH": str(tmp_path / "site"),
             "MODULES": str(told),
             "WALLET_DATABASE_URL": database_url,
+            "WALLET_SANDBOX": "true",
             "WALLET_DATA": str(tmp_path / "data"),
             "WALLET_PORT": "0",
         },

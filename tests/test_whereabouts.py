@@ -17,7 +17,7 @@ URL = "postgresql://wallet:hidden@db.example/wallet"
 def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "new folder"
     assert write_note(Settings(data=folder, database_url=URL, checkpoint_dir=Path("apart")))
-    assert read_note(folder) == Whereabouts(URL, str(Path("apart").absolute()))
+    assert read_note(folder) == Whereabouts(URL, str(Path("apart").absolute()), True)
     assert stat.S_IMODE((folder / NOTE_FILE).stat().st_mode) == 0o600
     assert os.listdir(folder) == [NOTE_FILE]
 
@@ -25,7 +25,7 @@ def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path)
 def test_a_newer_note_replaces_an_older_one_and_nothing_to_tell_removes_it(tmp_path: Path) -> None:
     write_note(Settings(data=tmp_path, database_url=URL))
     write_note(Settings(data=tmp_path, checkpoint_dir=tmp_path))
-    assert read_note(tmp_path) == Whereabouts(None, str(tmp_path))
+    assert read_note(tmp_path) == Whereabouts(None, str(tmp_path), True)
     assert not write_note(Settings(data=tmp_path))
     assert os.listdir(tmp_path) == []
     assert read_note(tmp_path) == Whereabouts()

@@ -237,7 +237,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             stack.push_async_callback(face.close)
         files = static.make_route(lambda request: ground.turnstile.admit_file(ground.visitor(request).source))
         further = [page, files]
-        yield Web(endpoints, build_routes(endpoints, joints, further, faces), joints)
+        yield Web(endpoints, build_routes(endpoints, joints, settings.mode, further, faces), joints)
 
 
 def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:

@@ -3,13 +3,16 @@
 Rules: a setting comes from the environment (`WALLET_NAME`) or from the TOML file that `WALLET_CONFIG` names
 (`name`); the environment wins; an empty value counts as not set. A name that is not in the table (see
 `settings`) is refused, since a misspelt limit that is silently ignored is worse than a service that does not
-start. Nothing here reads `os.environ` or any clock.
+start. With a database from outside the mode must be said: a sandbox pays nothing and looks as if it did. A
+settings file that holds a secret may be read by its owner and its group alone. Nothing here reads
+`os.environ` or any clock.
 """
 
 import dataclasses
 import difflib
 import os
 import secrets
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,22 +36,26 @@ class ConfigError(Exception):
 _FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}
 
 
-def load_settings(env: Mapping[str, str], toml_path: Path | None = None) -> Settings:
+def load_settings(
+    env: Mapping[str, str], toml_path: Path | None = None, typed: Mapping[str, Any] | None = None
+) -> Settings:
     """Read every setting from `env` and the TOML file (`toml_path`, else the one that WALLET_CONFIG names).
+
+    `typed` has parsed values from the command line; they win over both.
 
     Raises `ConfigError` for a name that is no setting, a value that breaks its rule, or an unreadable file.
     """
     path = toml_path or (Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None)
     values = {name: _parse(name, text, f"{name} in {path}") for name, text in _read_file(path).items()}
-    for name in values:
-        if not _FIELDS[name].metadata["in_file"]:
-            raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
     for variable in sorted(env):
         if variable.startswith(PREFIX) and variable != FILE_SETTING:
             name = _known(variable.removeprefix(PREFIX).lower(), variable)
             if env[variable]:
                 values[name] = _parse(name, env[variable], variable)
-    return Settings(**values)
+    values |= typed or {}
+    settings = Settings(**values)
+    _require_mode(settings, said="sandbox" in values)
+    return settings
 
 
 def describe_settings() -> list[tuple[str, str, str]]:
@@ -71,6 +78,17 @@ def _known(name: str, shown: str) -> str:
     raise ConfigError(f"{shown} is not a setting of this service.{hint}")
 
 
+def _require_mode(settings: Settings, *, said: bool) -> None:
+    """Refuse a mode that nobody chose, and pages over plain HTTP where real money is. Raises ConfigError."""
+    if settings.database_url is not None and not said:
+        raise ConfigError(
+            "WALLET_DATABASE_URL names a database, so WALLET_SANDBOX must say what it is for: "
+            "true (a chain of the service's own, no real money) or false (real USDT)."
+        )
+    if not settings.sandbox and (settings.public_url or "").startswith("http://"):
+        raise ConfigError("WALLET_PUBLIC_URL must begin with https:// outside the sandbox.")
+
+
 def _parse(name: str, text: str, shown: str) -> Any:
     metadata = _FIELDS[name].metadata
     try:
@@ -87,6 +105,7 @@ def _read_file(path: Path | None) -> dict[str, str]:
         return {}
     try:
         with path.open("rb") as file:
+            readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
             content = tomllib.load(file, parse_float=str)
     except OSError as error:
         raise ConfigError(f"the settings file {path} cannot be read: {error.strerror}.") from error
@@ -96,7 +115,14 @@ def _read_file(path: Path | None) -> dict[str, str]:
         _known(name, f"{name} in {path}"): _as_text(value, f"{name} in {path}")
         for name, value in content.items()
     }
-    return {name: text for name, text in texts.items() if text}
+    given = {name: text for name, text in texts.items() if text}
+    for name in given:
+        if not _FIELDS[name].metadata["in_file"]:
+            raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
+    secret = [name for name in given if _FIELDS[name].metadata["secret"]]
+    if secret and readable_by_all:
+        raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")
+    return given
 
 
 def _as_text(value: object, shown: str) -> str:

@@ -263,6 +263,7 @@ class Endpoint:
 
     async def _introduce(self, call: Call, fields: Fields) -> bytes:
         """As `_carry_out`, for a merchant whose settings are not kept or no longer hold."""
+        self._joints.gate.require_own_mode(call.app_key)
         return await self._carry_out(call, await self._joints.directory.load(call.app_key), fields)
 
     async def _reconsider(self, call: Call, merchant: Merchant, fields: Fields, refused: Refused) -> bytes:

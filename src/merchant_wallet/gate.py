@@ -25,6 +25,7 @@ from merchant_wallet.codes import (
     refuse,
 )
 from merchant_wallet.limits import FailureLimit, TokenBuckets
+from merchant_wallet.merchants.keys import is_of_other_mode
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.operation import Operation
 from merchant_wallet.signing import MD5, SIGN_LENGTH, md5_string_to_sign, string_to_sign, verify
@@ -107,6 +108,14 @@ class Gate:
             return Refusal(TOO_MANY_REQUESTS, msg, retry_after_s=wait_s)
         self._failures.note_failure(source, now_s)
         return refusal
+
+    def require_own_mode(self, app_key: str) -> None:
+        """See that a key is not one of a live service in a sandbox, or the other way round. Refused 40100."""
+        if is_of_other_mode(app_key, sandbox=self._sandbox):
+            here, there = (
+                ("a sandbox", "a live service") if self._sandbox else ("a live service", "a sandbox")
+            )
+            refuse(APP_KEY_UNKNOWN, f"appKey belongs to {there}, and this is {here}")
 
     def _judge_time(self, fields: Fields) -> None:
         sent = require_long(fields, "timestamp")

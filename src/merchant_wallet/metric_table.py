@@ -52,6 +52,13 @@ HISTOGRAM: Final = Metric(
 
 GAUGES: Final = (
     Metric(
+        "wallet_sandbox",
+        (),
+        "1 in a sandbox, which moves no real money; 0 in a live service",
+        "1 where money should be paid",
+        "Set WALLET_SANDBOX=false, on a database that no sandbox has used.",
+    ),
+    Metric(
         "wallet_requests_under_way",
         (),
         "Requests that wait for their answer in this process",

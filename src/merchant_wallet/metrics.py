@@ -93,6 +93,7 @@ class Metrics:
             return self._kept[1]
 
     def _count(self) -> Iterator[Sample]:
+        yield "wallet_sandbox", (), int(self._sandbox)
         if self._tally is not None:
             for (path, code), count in sorted(self._tally.by_code().items()):
                 yield "wallet_requests", (_operation(path), str(code)), count

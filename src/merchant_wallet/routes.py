@@ -38,11 +38,12 @@ def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
 def build_routes(
     endpoints: Mapping[str, Endpoint],
     joints: Joints,
+    mode: str,
     further: Sequence[Route] = (),
     faces: Sequence[Face] = (),
 ) -> ASGIApp:
     """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
-    return Dispatch(endpoints, faces, _build_rest(joints, further))
+    return Dispatch(endpoints, faces, _build_rest(joints, mode, further))
 
 
 class Dispatch:
@@ -60,11 +61,11 @@ class Dispatch:
         return (self._endpoints.get(path) or face or self._rest)(scope, receive, send)
 
 
-def _build_rest(joints: Joints, further: Sequence[Route]) -> ASGIApp:
+def _build_rest(joints: Joints, mode: str, further: Sequence[Route]) -> ASGIApp:
     async def health(request: Request) -> Response:
-        status = 503 if joints.counter.draining else 200
+        status, word = (503, "stopping") if joints.counter.draining else (200, "ok")
         headers = {"x-request-id": joints.request_ids.next()}
-        return JSONResponse({"status": "stopping" if joints.counter.draining else "ok"}, status, headers)
+        return JSONResponse({"status": word, "mode": mode}, status, headers)
 
     async def unknown(request: Request, error: Exception) -> Response:
         return _Envelope(joints, Refusal(PATH_UNKNOWN, "there is nothing at this path"))

@@ -103,10 +103,15 @@ class Settings:
         None,
         read_origin,
         "an http:// or https:// URL without path and query",
-        "Where people reach the pages, at the root of a host. Without it, the host and port listened on.",
+        "Where people reach the pages, at the root of a host; https:// outside the sandbox. Without it, the "
+        "host and port listened on.",
     )
     sandbox: bool = _setting(
-        True, read_flag, "true or false", "Run on a chain of the service's own that moves no real money."
+        True,
+        read_flag,
+        "true or false",
+        "Run on a chain of the service's own that moves no real money. With WALLET_DATABASE_URL it must be "
+        "said.",
     )
     timestamp_tolerance_s: int = _setting(
         300,
@@ -391,6 +396,16 @@ class Settings:
         "a whole number from 1 to 1000",
         "How many sweeps may be under way on one chain.",
     )
+
+    @property
+    def mode(self) -> str:
+        """`sandbox` or `live`, as it is told to people and machines."""
+        return "sandbox" if self.sandbox else "live"
+
+    @property
+    def mode_line(self) -> str:
+        """What a start says of the mode."""
+        return f"mode: {self.mode}, {'no real money moves' if self.sandbox else 'real money moves'}"
 
     @property
     def checkpoint_folder(self) -> Path:

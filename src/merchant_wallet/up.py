@@ -205,6 +205,7 @@ class Household:
                     if self._made_first:
                         self._say(f"console: {self._settings.public_url or self._address}/console")
                     self._say(f"{READY_PREFIX}{self._address}")
+                    self._say(self._settings.mode_line)
 
     def _judge_failure(self, sentence: str) -> None:
         """What can't be had at the start is the operator's to mend; later it is tried again."""
@@ -242,9 +243,10 @@ class Household:
 def run_up(settings: Settings, say: Say, progress: Say) -> int:
     """Run the whole service until SIGTERM or SIGINT; gives the exit status.
 
-    `say` gets the line `ready: http://HOST:PORT`, and before it, where there was no operator yet, the name
-    and the password of the first; `progress` gets what happens until then. Raises ConfigError,
-    postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError, psycopg.OperationalError.
+    `say` gets the line `ready: http://HOST:PORT` and one with the mode. Before them, where there was no
+    operator yet, it gets the name and the password of the first. `progress` gets what happens until then.
+    Raises ConfigError, postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError,
+    psycopg.OperationalError.
     """
     require_supported(settings)
     require_signer(settings)

@@ -1,8 +1,9 @@
 """Where the running `up` of a data folder keeps its books, for commands that are given that folder alone.
 
 Rules: the note is there only while an `up` runs that was told its database or its checkpoints' folder from
-outside; what lies in the data folder is found without it. It may hold the database's password, so that its
-owner alone may read it, and it is replaced whole. The master key is never written there.
+outside, or that pays real money; what lies in the data folder is found without it. It may hold the
+database's password, so that its owner alone may read it, and it is replaced whole. The
+master key is never written there.
 """
 
 import os
@@ -19,10 +20,14 @@ NOTE_FILE: Final = "service.json"
 
 
 class Whereabouts(msgspec.Struct, frozen=True, rename="camel"):
-    """The database's URL and the checkpoints' folder; None is "the data folder's own"."""
+    """The database's URL and the checkpoints' folder; None is "the data folder's own".
+
+    `sandbox` is the mode that the service runs in; None is "not told".
+    """
 
     database_url: str | None = None
     checkpoint_dir: str | None = None
+    sandbox: bool | None = None
 
 
 def write_note(settings: Settings) -> bool:
@@ -30,11 +35,13 @@ def write_note(settings: Settings) -> bool:
 
     Gives whether there is a note now.
     """
-    if settings.database_url is None and settings.checkpoint_dir is None:
+    if settings.database_url is None and settings.checkpoint_dir is None and settings.sandbox:
         remove_note(settings.data)
         return False
     folder = settings.checkpoint_dir
-    found = Whereabouts(settings.database_url, None if folder is None else str(folder.absolute()))
+    found = Whereabouts(
+        settings.database_url, None if folder is None else str(folder.absolute()), settings.sandbox
+    )
     settings.data.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
     draft = settings.data / f"{NOTE_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -48,7 +48,12 @@ class Wallet:
     orders: int = 0
 
     def __post_init__(self) -> None:
-        self.variables = {"WALLET_DATABASE_URL": self.url, "WALLET_DATA": str(self.folder), **self.variables}
+        self.variables = {
+            "WALLET_DATABASE_URL": self.url,
+            "WALLET_SANDBOX": "true",
+            "WALLET_DATA": str(self.folder),
+            **self.variables,
+        }
 
     def run(self, *arguments: object, status: int = 0, stdin: str | None = None) -> Result:
         """Run a command, expecting this exit status."""

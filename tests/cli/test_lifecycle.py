@@ -6,9 +6,11 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
-from merchant_wallet.whereabouts import NOTE_FILE
+from merchant_wallet.settings import Settings
+from merchant_wallet.whereabouts import NOTE_FILE, write_note
 
 WAIT_S = 60
 
@@ -40,6 +42,7 @@ def test_the_web_side_alone_answers_until_it_is_stopped(wallet: Wallet) -> None:
     serving = start(wallet, "serve")
     try:
         address = first_line(serving).removeprefix("ready: ")
+        assert first_line(serving) == "mode: sandbox, no real money moves"
         request = urllib.request.Request(f"{address}/merchant/getMerchantBalance", b"{}", method="POST")
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
@@ -49,12 +52,37 @@ def test_the_web_side_alone_answers_until_it_is_stopped(wallet: Wallet) -> None:
     assert status == 0
 
 
+@pytest.mark.parametrize("command", ["up", "serve", "work", "migrate", "doctor"])
+def test_nothing_starts_on_a_database_from_outside_until_the_mode_is_said(
+    wallet: Wallet, command: str
+) -> None:
+    del wallet.variables["WALLET_SANDBOX"]
+    ended = wallet.start(command)
+    assert ended.returncode != 0
+    assert "WALLET_SANDBOX must say what it is for" in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_no_merchant_is_opened_in_the_other_mode_than_those_there_are(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:1"}
+    assert "were opened in the sandbox" in wallet.refuse("merchant", "create", "Second", status=2)
+
+
+def test_commands_follow_the_mode_of_the_up_that_runs_in_the_folder(wallet: Wallet) -> None:
+    write_note(Settings(data=wallet.folder, database_url=wallet.url, sandbox=False))
+    wallet.variables = {"WALLET_DATA": str(wallet.folder)}
+    configuration = wallet.ask("doctor", status=1)["checks"][1]
+    assert configuration["text"] == "WALLET_SANDBOX is false, and no node of any chain is named"
+
+
 def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.run("doctor", status=1)
     working = start(wallet, "work")
     try:
         assert first_line(working) == "ready: working"
+        assert first_line(working) == "mode: sandbox, no real money moves"
         assert wallet.ask("doctor")["ok"] is True
     finally:
         status = stop(working)
@@ -72,6 +100,7 @@ def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
         assert first_line(running).startswith("password: ")
         assert first_line(running).endswith("/console")
         assert first_line(running).startswith("ready: ")
+        assert first_line(running) == "mode: sandbox, no real money moves"
         assert stat.S_IMODE(note.stat().st_mode) == 0o600
         told = wallet.variables
         wallet.variables = {}

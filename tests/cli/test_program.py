@@ -191,6 +191,7 @@ def test_variables_win_over_the_running_services_note(
     wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_note(Settings(data=tmp_path, database_url=wallet.url, checkpoint_dir=tmp_path / "apart"))
+    monkeypatch.setenv("WALLET_SANDBOX", "true")
     other = "postgresql://wallet@other/wallet"
     monkeypatch.setenv("WALLET_DATABASE_URL", other)
     found = read_running(tmp_path)

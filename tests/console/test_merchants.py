@@ -60,7 +60,7 @@ def test_a_merchant_is_opened_and_its_secrets_work_and_are_shown_once(
     operator = people.seat("operator")
     answer = operator.post(f"{MERCHANTS}/new", {"name": "Corner Shop", "currency-mode": "USDT"})
     assert answer.status_code == 200
-    app_key = re.findall(r">(mk_[a-z0-9]{17})<", answer.text)[0]
+    app_key = re.findall(r">(mk_test_[a-z0-9]{12})<", answer.text)[0]
     app_secret, callback_secret = re.findall(r">([A-Za-z0-9]{32})<", answer.text)
     (merchant_id,) = platform.rows("select merchant_id from merchant where app_key = %s", app_key)[0]
     shop = Shop(

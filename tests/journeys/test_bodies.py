@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import urllib.request
 from typing import Any
 
 import pytest
@@ -118,6 +119,17 @@ def test_a_query_string_changes_neither_path_nor_signature(shop: Shop) -> None:
 def test_the_health_check_is_read_with_get(shop: Shop) -> None:
     answer = shop.client.send("/healthz", b"{}")
     assert (answer.code, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_the_health_check_tells_the_mode(shop: Shop) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{shop.client.port}/healthz", timeout=10) as answer:
+        assert json.load(answer) == {"status": "ok", "mode": "sandbox"}
+
+
+def test_a_live_services_key_is_refused_by_a_sandbox_with_the_reason(shop: Shop) -> None:
+    answer = shop.client.call("getMerchantBalance", appKey="mk_live_0123456789ab")
+    assert (answer.code, answer.msg) == (40100, "appKey belongs to a live service, and this is a sandbox")
+    assert shop.client.app_key.startswith("mk_test_")
 
 
 NOT_OBJECTS = {

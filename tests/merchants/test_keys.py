@@ -14,6 +14,7 @@ from merchant_wallet.merchants.keys import (
     WrongMasterKey,
     generate_app_key,
     generate_secret,
+    is_of_other_mode,
 )
 
 KEYRING = Keyring(bytes(range(32)))
@@ -98,8 +99,16 @@ def test_a_keyring_shows_nothing_of_its_key() -> None:
 
 
 def test_app_keys_and_secrets_have_the_lengths_of_the_interface_and_differ() -> None:
-    app_keys = {generate_app_key() for _ in range(200)}
+    app_keys = {generate_app_key(sandbox=True) for _ in range(200)}
     secrets = {generate_secret() for _ in range(200)}
-    assert all(re.fullmatch(r"mk_[a-z0-9]{17}", key) for key in app_keys)
+    assert all(re.fullmatch(r"mk_test_[a-z0-9]{12}", key) for key in app_keys)
     assert all(re.fullmatch(r"[A-Za-z0-9]{32}", secret) for secret in secrets)
     assert len(app_keys) == len(secrets) == 200
+
+
+def test_a_key_tells_its_mode_and_older_keys_tell_none() -> None:
+    assert re.fullmatch(r"mk_live_[a-z0-9]{12}", generate_app_key(sandbox=False))
+    for sandbox in (True, False):
+        assert not is_of_other_mode(generate_app_key(sandbox=sandbox), sandbox=sandbox)
+        assert is_of_other_mode(generate_app_key(sandbox=not sandbox), sandbox=sandbox)
+        assert not is_of_other_mode("mk_0123456789abcdefg", sandbox=sandbox)

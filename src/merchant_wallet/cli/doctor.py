@@ -163,13 +163,13 @@ def judge_build(*, optimised: bool) -> Finding:
 def _check_configuration(settings: Settings) -> Finding:
     folder = shlex.quote(str(settings.data))
     if settings.sandbox:
-        return Finding("configuration", f"data folder {folder}, sandbox")
+        return Finding("configuration", f"data folder {folder}, sandbox: no real money moves")
     named = [("ERC20", settings.erc20_rpc), ("TRC20", settings.trc20_rpc)]
     nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named if urls)
     if not nodes:
         text = "WALLET_SANDBOX is false, and no node of any chain is named"
         return Finding("configuration", text, "set WALLET_ERC20_RPC or WALLET_TRC20_RPC")
-    return Finding("configuration", f"data folder {folder}, {nodes}")
+    return Finding("configuration", f"data folder {folder}, live: real USDT, {nodes}")
 
 
 def _check_version(version: int) -> Finding:

@@ -33,12 +33,13 @@ def up(
 
     Without WALLET_DATABASE_URL it starts a PostgreSQL of its own in the data folder. The very first start
     makes the first operator and prints its name, its password and the console's address, this once. Prints
-    `ready: http://HOST:PORT` once requests are answered.
+    `ready: http://HOST:PORT` once requests are answered, and a line with the mode: sandbox or live.
 
     \b
     Examples:
       merchant-wallet up
       merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox)
     from merchant_wallet.up import run_up
@@ -54,12 +55,12 @@ def serve(data: DataOption = None) -> None:
 
     \b
     Example:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet serve
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet serve
     """
     settings = _find_running(data)
     from merchant_wallet.server import run_serve
 
-    raise typer.Exit(run_serve(settings, lambda address: typer.echo(f"ready: {address}")))
+    raise typer.Exit(run_serve(settings, lambda address: _say_ready(address, settings)))
 
 
 @app.command()
@@ -68,12 +69,12 @@ def work(data: DataOption = None) -> None:
 
     \b
     Example:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet work
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
     """
     settings = _find_running(data)
     from merchant_wallet.worker import run_work
 
-    raise typer.Exit(run_work(settings, lambda: typer.echo("ready: working")))
+    raise typer.Exit(run_work(settings, lambda: _say_ready("working", settings)))
 
 
 @app.command()
@@ -82,12 +83,17 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     \b
     Example:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet migrate
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet migrate
     """
     settings = _find_running(data)
     from merchant_wallet.migrate import migrate as apply_pending
 
     print_answer({"applied": apply_pending(settings.database_url or "", note)}, as_json)
+
+
+def _say_ready(what: str, settings: Settings) -> None:
+    typer.echo(f"ready: {what}")
+    typer.echo(settings.mode_line)
 
 
 def _find_running(data: Path | None) -> Settings:

@@ -43,7 +43,7 @@ TOLD = {
 def read_settings(data: Path | None, **typed: Any) -> Settings:
     """The environment's settings with what was typed over them; None is "not typed". Raises ConfigError."""
     changes = {name: value for name, value in {"data": data, **typed}.items() if value is not None}
-    return dataclasses.replace(load_settings(os.environ), **changes)
+    return load_settings(os.environ, typed=changes)
 
 
 def read_running(data: Path | None) -> Settings:
@@ -61,7 +61,10 @@ def read_running(data: Path | None) -> Settings:
     folder = settings.checkpoint_dir
     if folder is None and found.checkpoint_dir is not None:
         folder = Path(found.checkpoint_dir)
-    return dataclasses.replace(settings, database_url=found.database_url, checkpoint_dir=folder)
+    sandbox = settings.sandbox if found.sandbox is None else found.sandbox
+    return dataclasses.replace(
+        settings, database_url=found.database_url, checkpoint_dir=folder, sandbox=sandbox
+    )
 
 
 def find_database(settings: Settings) -> str:
@@ -99,7 +102,7 @@ class Session:
 
     async def open_base(self) -> "Base":
         """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
-        from merchant_wallet.app import make_base
+        from merchant_wallet.app import make_base, require_mode
 
         if not has_master_key(self.settings):
             raise Failure(
@@ -107,6 +110,7 @@ class Session:
                 "give its own folder with --data, or set WALLET_MASTER_KEY.",
                 UNREACHABLE,
             )
+        await require_mode(self.settings, self.conn)
         return make_base(self.settings, self.url)
 
     async def find(self, text: str) -> "MerchantRef":

@@ -21,7 +21,8 @@ CALLBACK: Final = "callback"
 
 _FORM: Final = b"\x01"
 _NONCE_BYTES: Final = 12
-_APP_KEY_PREFIX: Final = "mk_"
+TEST_PREFIX: Final = "mk_test_"
+LIVE_PREFIX: Final = "mk_live_"
 _APP_KEY_LENGTH: Final = 20
 _SECRET_LENGTH: Final = 32
 _SMALL: Final = string.ascii_lowercase + string.digits
@@ -93,9 +94,18 @@ class Keyring:
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._master_key)
 
 
-def generate_app_key() -> str:
-    """A new public name for a merchant: 20 characters, `mk_` and 17 of a-z and 0-9 (interface 5.1)."""
-    return _APP_KEY_PREFIX + _draw(_SMALL, _APP_KEY_LENGTH - len(_APP_KEY_PREFIX))
+def generate_app_key(*, sandbox: bool) -> str:
+    """A new public name for a merchant: 20 characters, the mode's prefix and 12 of a-z and 0-9."""
+    prefix = TEST_PREFIX if sandbox else LIVE_PREFIX
+    return prefix + _draw(_SMALL, _APP_KEY_LENGTH - len(prefix))
+
+
+def is_of_other_mode(app_key: str, *, sandbox: bool) -> bool:
+    """Whether the key says that it belongs to a live service (asked in a sandbox), or the other way round.
+
+    Keys that were given before the prefixes say nothing.
+    """
+    return app_key.startswith(LIVE_PREFIX if sandbox else TEST_PREFIX)
 
 
 def generate_secret() -> str:

@@ -92,14 +92,16 @@ async def create(
 ) -> NewMerchant:
     """Open a merchant and its book: secrets, extended public keys, id range, fixed accounts.
 
-    `seed` (BIP32) gives the wallets' accounts, one per merchant and chain, at account number = merchant id;
-    without one, as it has to be outside the sandbox, they are an account of the pool. `settings` are texts as
+    `seed` (BIP32) is the sandbox's and gives the wallets' accounts, one per merchant and chain, at account
+    number = merchant id; without one, outside the sandbox, they are an account of the pool. The appKey's
+    prefix tells the two apart. `settings` are texts as
     for `change_settings`. Raises SettingRefused, RangesExhausted, PoolEmpty.
     """
     changed = _parse({**(settings or {}), "name": name})
+    app_key = generate_app_key(sandbox=seed is not None)
     app_secret, callback_secret = generate_secret(), generate_secret()
     async with conn.transaction():
-        values = {"name": changed["name"], "app_key": generate_app_key(), "created_ms": at_ms}
+        values = {"name": changed["name"], "app_key": app_key, "created_ms": at_ms}
         merchant_id: int = (await _expect(conn, "insert_merchant", values))["merchant_id"]
         xpubs = await _give_account(conn, seed, merchant_id)
         await _run(conn, "write_account_xpubs", {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)})
