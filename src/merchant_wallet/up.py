@@ -2,7 +2,8 @@
 
 Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of
 stopping is ours: web and workers first, the database last. A child that ends by itself is started again,
-after a pause that grows; when the database ends by itself, all are. When this process is killed, the
+after a pause that grows, and so is the database. Only what fails at the very first start ends this process.
+The sides stay while the database is away: they connect again by themselves. When this process is killed, the
 children see their pipe end and stop, and the next `up` on the same folder takes the database over.
 """
 
@@ -26,6 +27,7 @@ from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
 from merchant_wallet.migrate import migrate
 from merchant_wallet.operators.first import ensure_first
+from merchant_wallet.restarts import Backoff
 from merchant_wallet.settings import Settings
 from merchant_wallet.signers import require_signer
 from merchant_wallet.whereabouts import remove_note, write_note
@@ -33,9 +35,6 @@ from merchant_wallet.whereabouts import remove_note, write_note
 log = structlog.get_logger("up")
 
 SIDES: Final = ("serve", "work")
-FIRST_PAUSE_S: Final = 0.5
-LAST_PAUSE_S: Final = 30.0
-HEALTHY_AFTER_S: Final = 30.0
 POLL_S: Final = 0.2
 KILL_MARGIN_S: Final = 10.0
 READY_PREFIX: Final = "ready: "
@@ -58,7 +57,7 @@ class Child:
         self._process: subprocess.Popen[str] | None = None
         self._started_s = 0.0
         self._due_s = 0.0
-        self._failures = 0
+        self._backoff = Backoff()
 
     def start(self, environment: Mapping[str, str], pipe: int) -> None:
         """Start the process."""
@@ -82,20 +81,30 @@ class Child:
 
     def look(self, environment: Mapping[str, str], pipe: int) -> None:
         """Start the process again when it has ended by itself and its pause is over."""
-        now_s = time.monotonic()
         if self._process is None:
-            if now_s >= self._due_s:
-                self.start(environment, pipe)
+            if time.monotonic() >= self._due_s:
+                self._start_again(environment, pipe)
             return
         status = self._process.poll()
-        if status is None:
-            return
-        self._failures = 1 if now_s - self._started_s > HEALTHY_AFTER_S else self._failures + 1
-        pause_s = min(LAST_PAUSE_S, FIRST_PAUSE_S * float(1 << min(self._failures - 1, 10)))
-        log.error(
-            "a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s
-        )
+        if status is not None:
+            pause_s = self._note_end()
+            log.error(
+                "a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s
+            )
+
+    def _start_again(self, environment: Mapping[str, str], pipe: int) -> None:
+        self._started_s = time.monotonic()
+        try:
+            self.start(environment, pipe)
+        except OSError as error:
+            # The machine may lack memory or processes for a while.
+            log.error("a side can't be started", side=self.side, reason=str(error), pause_s=self._note_end())
+
+    def _note_end(self) -> float:
+        now_s = time.monotonic()
+        pause_s = self._backoff.next_pause_s(now_s - self._started_s)
         self._process, self._due_s = None, now_s + pause_s
+        return pause_s
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM."""
@@ -134,6 +143,7 @@ class Household:
         self._ready: set[str] = set()
         self._address = ""
         self._postgres: postgres.RunningPostgres | None = None
+        self._keeper: postgres.Keeper | None = None
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
         self._noted = False
@@ -157,6 +167,7 @@ class Household:
         url = self._settings.database_url
         if url is None:
             self._postgres = postgres.start(self._settings.data, self._progress)
+            self._keeper = postgres.Keeper(self._postgres)
             url = self._postgres.url
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
@@ -214,12 +225,8 @@ class Household:
         log.error("the web side can't listen and is started again", reason=sentence)
 
     def _look(self) -> None:
-        if self._postgres is not None and not self._postgres.is_alive():
-            log.error("PostgreSQL ended by itself; everything is started again")
-            self._stop_children()
-            self._postgres.stop()
-            self._start()
-            return
+        if self._keeper is not None:
+            self._keeper.look()
         for child in self._children:
             child.look(self._environment_of(child), self._read_fd)
 

@@ -8,11 +8,12 @@ given on the command line, where no file can change it. Only the wheel's program
 code.
 
 folder: names, lock, notes · privileges: becoming another user · programs: running the wheel's · cluster: the
-first start · server: start, take over, stop.
+first start · server: start, take over, stop · keeper: starting it again.
 """
 
 from merchant_wallet.postgres.folder import AlreadyRunning, PostgresError
+from merchant_wallet.postgres.keeper import Keeper
 from merchant_wallet.postgres.programs import find_programs
 from merchant_wallet.postgres.server import RunningPostgres, locate, start
 
-__all__ = ["AlreadyRunning", "PostgresError", "RunningPostgres", "find_programs", "locate", "start"]
+__all__ = ["AlreadyRunning", "Keeper", "PostgresError", "RunningPostgres", "find_programs", "locate", "start"]

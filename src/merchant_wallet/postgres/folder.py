@@ -188,10 +188,27 @@ def make_socket_dir(account: Account | None) -> Path:
     return path
 
 
-def remove_socket_dir(path: Path) -> None:
-    """Remove the private folder and the socket that a killed server left in it."""
+def clear_socket_dir(path: Path, account: Account | None) -> None:
+    """Prepare the private folder for the next server: remove a dead one's socket, make a missing folder.
+
+    If somebody else made a folder of that name meanwhile, the server may not listen there and says so.
+    """
+    if path.exists():
+        _remove_socket(path)
+        return
+    path.mkdir(mode=0o700)
+    if account:
+        os.chown(path, account.uid, account.gid)
+
+
+def _remove_socket(path: Path) -> None:
     for name in (f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock"):
         (path / name).unlink(missing_ok=True)
+
+
+def remove_socket_dir(path: Path) -> None:
+    """Remove the private folder and the socket that a killed server left in it."""
+    _remove_socket(path)
     with contextlib.suppress(FileNotFoundError):
         path.rmdir()
 

@@ -19,6 +19,7 @@ from merchant_wallet.postgres.folder import (
     PORT,
     Folder,
     PostgresError,
+    clear_socket_dir,
     disown_reused_pid,
     is_postmaster,
     make_socket_dir,
@@ -47,7 +48,14 @@ class RunningPostgres:
     """
 
     def __init__(
-        self, folder: Folder, pid: int, socket_dir: Path, lock: IO[str], is_alive: IsAlive, progress: Progress
+        self,
+        folder: Folder,
+        pid: int,
+        socket_dir: Path,
+        lock: IO[str],
+        is_alive: IsAlive,
+        progress: Progress,
+        overrides: Mapping[str, str],
     ) -> None:
         self.url = folder.url(socket_dir)
         self.pid = pid
@@ -56,6 +64,8 @@ class RunningPostgres:
         self._lock = lock
         self._is_alive = is_alive
         self._progress = progress
+        self._overrides = overrides
+        self._log_offset = folder.log_size()
         self._owner_pid = os.getpid()
         atexit.register(self._stop_at_exit)
 
@@ -75,6 +85,27 @@ class RunningPostgres:
     def is_alive(self) -> bool:
         """Whether the server still runs."""
         return self._is_alive()
+
+    def is_ready(self) -> bool:
+        """Whether the server takes connections, by its own note."""
+        return _says_ready(self._folder, self.pid)
+
+    def last_words(self) -> str:
+        """What PostgreSQL has said since its last start; of much text, the end."""
+        return self._folder.said_since(self._log_offset)
+
+    def restart(self) -> None:
+        """Start the server again after it ended by itself, on the same socket, without waiting for it.
+
+        Raises PostgresError, OSError.
+        """
+        programs = choose_programs(self._folder)
+        clear_socket_dir(self._socket_dir, programs.account)
+        disown_reused_pid(self._folder)
+        self._log_offset = self._folder.log_size()
+        child = _popen(self._folder, programs, {**server_settings(self._socket_dir), **self._overrides})
+        self.pid, self._is_alive = child.pid, _is_running(child)
+        note_runtime(self._folder, child.pid, self._socket_dir)
 
     def _stop_at_exit(self) -> None:
         # A forked child inherits this hook, but not the duty.
@@ -97,7 +128,7 @@ def start(
     try:
         programs = choose_programs(folder)
         pid = folder.live_pid()
-        taken = _take_over(folder, pid, lock, progress) if pid else None
+        taken = _take_over(folder, pid, lock, progress, overrides or {}) if pid else None
         return taken or _launch(folder, programs, lock, progress, overrides or {})
     except BaseException:
         lock.close()
@@ -117,7 +148,9 @@ def locate(data_dir: Path) -> str | None:
         raise PostgresError(f"{error.filename} cannot be read: use the user that runs `up`") from error
 
 
-def _take_over(folder: Folder, pid: int, lock: IO[str], progress: Progress) -> RunningPostgres | None:
+def _take_over(
+    folder: Folder, pid: int, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
+) -> RunningPostgres | None:
     """Answer for a server that outlived its `up`; None when it had to be stopped, its socket being gone."""
     progress(f"taking over the PostgreSQL that is still running (process {pid})")
 
@@ -131,7 +164,7 @@ def _take_over(folder: Folder, pid: int, lock: IO[str], progress: Progress) -> R
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
     note_runtime(folder, pid, socket_dir)
-    return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress)
+    return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress, overrides)
 
 
 def _launch(
@@ -150,7 +183,7 @@ def _launch(
         remove_socket_dir(socket_dir)
         raise
     note_runtime(folder, child.pid, socket_dir)
-    return RunningPostgres(folder, child.pid, socket_dir, lock, _is_running(child), progress)
+    return RunningPostgres(folder, child.pid, socket_dir, lock, _is_running(child), progress, overrides)
 
 
 def _is_running(child: subprocess.Popen[bytes]) -> IsAlive:
@@ -163,14 +196,10 @@ def _spawn(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> s
     After a `kill -9` of the last server its sessions may live for a moment longer, and PostgreSQL rightly
     refuses to start beside them. That alone is tried again.
     """
-    chosen = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     deadline = time.monotonic() + ORPHANS_TIMEOUT_S
     while True:
         before = folder.log_size()
-        with open_log(folder) as output:
-            child = programs.popen(
-                "postgres", ["-D", str(folder.cluster), *chosen], output, subprocess.DEVNULL
-            )
+        child = _popen(folder, programs, settings)
         try:
             _wait_ready(folder, child.pid, _is_running(child), before)
             return child
@@ -179,6 +208,12 @@ def _spawn(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> s
             if "still in use" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(10 * POLL_S)
+
+
+def _popen(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    chosen = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    with open_log(folder) as output:
+        return programs.popen("postgres", ["-D", str(folder.cluster), *chosen], output, subprocess.DEVNULL)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -190,14 +225,18 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _wait_ready(folder: Folder, pid: int, is_alive: IsAlive, log_offset: int) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
-        lines = folder.postmaster_lines()
-        if len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready":
+        if _says_ready(folder, pid):
             return
         if not is_alive():
             raise PostgresError(f"PostgreSQL did not start:\n{folder.said_since(log_offset)}")
         if time.monotonic() > deadline:
             raise PostgresError(f"PostgreSQL was not ready after {START_TIMEOUT_S:.0f} s; see {folder.log}")
         time.sleep(POLL_S)
+
+
+def _says_ready(folder: Folder, pid: int) -> bool:
+    lines = folder.postmaster_lines()
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
 
 def _stop_postmaster(pid: int, is_alive: IsAlive, timeout_s: float, progress: Progress) -> None:

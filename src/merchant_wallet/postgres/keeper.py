@@ -1,0 +1,59 @@
+"""Keeps the own PostgreSQL running: starts it again whenever it ended by itself.
+
+Rules:
+- The server comes back on the same socket, so that connections are opened again under the same URL.
+- The first restart is at once. Further ones wait, each twice as long as the last, up to half a minute.
+- Restarts never end: a full disk or a missing file may be mended at any time.
+- `look` never waits and never raises, so its caller can watch other processes meanwhile.
+"""
+
+import time
+from collections.abc import Callable
+
+import structlog
+
+from merchant_wallet.postgres.folder import PostgresError
+from merchant_wallet.postgres.server import RunningPostgres
+from merchant_wallet.restarts import Backoff
+
+log = structlog.get_logger(__name__)
+
+
+class Keeper:
+    """Watches one server; `look` is called several times a second."""
+
+    def __init__(self, server: RunningPostgres, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._server = server
+        self._monotonic = monotonic
+        self._backoff = Backoff(at_once=True)
+        self._started_s = monotonic()
+        self._ended_s: float | None = None
+        self._due_s: float | None = None
+
+    def look(self) -> None:
+        """Notice that the server ended or is ready again, and start it when its pause is over."""
+        if self._due_s is not None:
+            if self._monotonic() >= self._due_s:
+                self._restart()
+        elif not self._server.is_alive():
+            self._note_end(self._server.last_words())
+        elif self._ended_s is not None and self._server.is_ready():
+            away_s = round(self._monotonic() - self._ended_s, 1)
+            log.info("PostgreSQL is ready again", pid=self._server.pid, away_s=away_s)
+            self._ended_s = None
+
+    def _restart(self) -> None:
+        self._due_s = None
+        self._started_s = self._monotonic()
+        try:
+            self._server.restart()
+        except (PostgresError, OSError) as error:
+            self._note_end(str(error))
+
+    def _note_end(self, said: str) -> None:
+        now_s = self._monotonic()
+        if self._ended_s is None:
+            self._ended_s = now_s
+        pause_s = self._backoff.next_pause_s(now_s - self._started_s)
+        self._due_s = now_s + pause_s
+        log.error("PostgreSQL ended by itself and is started again", pause_s=pause_s, said=said)
