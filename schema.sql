@@ -588,10 +588,10 @@ CREATE TABLE public.posting (
 ALTER TABLE ONLY public.posting ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.proposal (
-    merchant_id bigint NOT NULL,
+    merchant_id bigint,
     proposal_no bigint NOT NULL,
-    currency public.currency NOT NULL,
-    signed_units bigint NOT NULL,
+    currency public.currency,
+    signed_units bigint,
     reason text NOT NULL,
     ext_user_id text,
     proposed_by text NOT NULL,
@@ -601,19 +601,38 @@ CREATE TABLE public.proposal (
     decided_ms bigint,
     outcome text,
     entry_id bigint,
+    kind text NOT NULL,
+    subject text,
+    before jsonb,
+    after jsonb,
+    proposer_from_ms bigint,
+    decider_from_ms bigint,
+    expires_ms bigint,
+    CONSTRAINT proposal_after_check CHECK ((jsonb_typeof(after) = 'object'::text)),
+    CONSTRAINT proposal_before_check CHECK ((jsonb_typeof(before) = 'object'::text)),
+    CONSTRAINT proposal_content CHECK (
+CASE
+    WHEN (kind = 'adjustment'::text) THEN ((merchant_id IS NOT NULL) AND (currency IS NOT NULL) AND (signed_units IS NOT NULL) AND (subject IS NULL) AND (before IS NULL) AND (after IS NULL))
+    ELSE ((currency IS NULL) AND (signed_units IS NULL) AND (ext_user_id IS NULL) AND (entry_id IS NULL) AND (subject IS NOT NULL) AND (before IS NOT NULL) AND (after IS NOT NULL))
+END),
     CONSTRAINT proposal_decided CHECK ((((state = 'open'::text) = (decided_by IS NULL)) AND ((decided_by IS NULL) = (decided_ms IS NULL)) AND (decided_ms >= proposed_ms))),
     CONSTRAINT proposal_decided_by_check CHECK ((public.person_of(decided_by) <> ''::text)),
+    CONSTRAINT proposal_decider_counts CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (decided_ms >= decider_from_ms))),
+    CONSTRAINT proposal_expiry CHECK ((expires_ms > proposed_ms)),
     CONSTRAINT proposal_ext_user_id_check CHECK (((length(ext_user_id) >= 1) AND (length(ext_user_id) <= 20))),
+    CONSTRAINT proposal_in_time CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (decided_ms <= expires_ms))),
+    CONSTRAINT proposal_kind_check CHECK ((kind ~ '^[a-z_]+(\.[a-z_]+)*$'::text)),
     CONSTRAINT proposal_outcome CHECK ((((entry_id IS NULL) OR (state = 'accepted'::text)) AND ((outcome IS NULL) = (state <> ALL (ARRAY['failed'::text, 'refused'::text]))))),
     CONSTRAINT proposal_outcome_check CHECK ((outcome <> ''::text)),
     CONSTRAINT proposal_proposed_by_check CHECK ((public.person_of(proposed_by) <> ''::text)),
+    CONSTRAINT proposal_proposer_counts CHECK ((proposed_ms >= proposer_from_ms)),
     CONSTRAINT proposal_reason_check CHECK (((length(reason) <= 500) AND (reason ~ '\S'::text))),
     CONSTRAINT proposal_signed_units_check CHECK ((signed_units <> 0)),
     CONSTRAINT proposal_state_check CHECK ((state = ANY (ARRAY['open'::text, 'accepted'::text, 'refused'::text, 'withdrawn'::text, 'failed'::text]))),
+    CONSTRAINT proposal_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 400))),
     CONSTRAINT proposal_two_people CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (public.person_of(decided_by) <> public.person_of(proposed_by)))),
     CONSTRAINT proposal_withdrawn CHECK (((state <> 'withdrawn'::text) OR (public.person_of(decided_by) = public.person_of(proposed_by))))
 );
-ALTER TABLE ONLY public.proposal ALTER COLUMN merchant_id SET (n_distinct=1);
 
 ALTER TABLE public.proposal ALTER COLUMN proposal_no ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.proposal_proposal_no_seq
@@ -1105,10 +1124,7 @@ ALTER TABLE ONLY public.posting
     ADD CONSTRAINT posting_pkey PRIMARY KEY (merchant_id, entry_id, posting_no);
 
 ALTER TABLE ONLY public.proposal
-    ADD CONSTRAINT proposal_pkey PRIMARY KEY (merchant_id, proposal_no);
-
-ALTER TABLE ONLY public.proposal
-    ADD CONSTRAINT proposal_proposal_no_key UNIQUE (proposal_no);
+    ADD CONSTRAINT proposal_pkey PRIMARY KEY (proposal_no);
 
 ALTER TABLE ONLY public.rate_history
     ADD CONSTRAINT rate_history_pkey PRIMARY KEY (rate_history_id);
@@ -1248,9 +1264,11 @@ CREATE INDEX posting_target ON public.posting USING btree (merchant_id, target_i
 
 CREATE UNIQUE INDEX proposal_entry ON public.proposal USING btree (merchant_id, entry_id) WHERE (entry_id IS NOT NULL);
 
+CREATE INDEX proposal_merchant ON public.proposal USING btree (merchant_id, proposal_no);
+
 CREATE INDEX proposal_open ON public.proposal USING btree (proposal_no) WHERE (state = 'open'::text);
 
-CREATE INDEX proposal_unfinished ON public.proposal USING btree (proposal_no) WHERE ((state = 'accepted'::text) AND (entry_id IS NULL));
+CREATE INDEX proposal_unfinished ON public.proposal USING btree (proposal_no) WHERE ((kind = 'adjustment'::text) AND (state = 'accepted'::text) AND (entry_id IS NULL));
 
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
 

@@ -1,4 +1,5 @@
-"""Two pairs of eyes on an operator's own entries: one person proposes an adjustment, another carries it out.
+"""Two people for one act: one person proposes it, another carries it out.
 
+`adjustments` of a book are in `proposals`; every other change is in `changes`. Both follow `decisions`.
 Withdrawals above the second limit are the book's own affair: see `book.rules.approvals`.
 """

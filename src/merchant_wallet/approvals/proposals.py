@@ -1,10 +1,10 @@
 """Adjustments that one person proposes and another carries out.
 
-Rules: a proposal is decided once, by a person other than the one who made it; it can be withdrawn by that one
-alone. `take` marks it accepted before the book is asked, so nobody else decides it meanwhile; the entry then
-bears the proposal's number as its name, so the book makes it once however often it is asked. An accepted one
-without an entry is one of which nobody knows what the book did: `carry_out` asks again and finds out. What
-the book says is noted last, under the proposal's lock, so a no is noted only while nobody else is asking.
+Rules: who may propose and decide stands in `decisions`. `take` marks a proposal accepted before the book is
+asked, so nobody else decides it meanwhile; the entry then bears the proposal's number as its name, so the
+book makes it once however often it is asked. An accepted one without an entry is one of which nobody knows
+what the book did: `carry_out` asks again and finds out. What the book says is noted last, under the
+proposal's lock, so a no is noted only while nobody else is asking.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,21 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
-from merchant_wallet.book.actors import person_of
+from merchant_wallet.approvals.decisions import (
+    ACCEPTED,
+    FAILED,
+    HIGHEST_NO,
+    MAX_PAGE,
+    MAX_REASON,
+    OPEN,
+    REFUSED,
+    WITHDRAWN,
+    ProposalRefused,
+    check_decision,
+    check_limit,
+    check_proposer,
+    check_reason,
+)
 from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.codes import Refusal
@@ -23,24 +37,12 @@ from merchant_wallet.db import Queries
 from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
-OPEN: Final = "open"
-ACCEPTED: Final = "accepted"
-REFUSED: Final = "refused"
-WITHDRAWN: Final = "withdrawn"
-FAILED: Final = "failed"
-
-MAX_REASON: Final = 500
-MAX_PAGE: Final = 200
-HIGHEST_NO: Final = 2**63 - 1
+__all__ = ["MAX_PAGE", "MAX_REASON", "OPEN", "ProposalRefused"]
 CALM_MS: Final = 60_000
 """How long an acceptance is left to whoever made it before it counts as unfinished."""
 
 Ask = Callable[[int, Command], Awaitable[Outcome]]
 """Has a merchant's book carry a command out and gives the outcome, a refusal too, once it is committed."""
-
-
-class ProposalRefused(ValueError):
-    """A proposal can't be made or decided so; the text is a sentence that says why."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -62,6 +64,7 @@ class Proposal(msgspec.Struct, frozen=True):
     decided_ms: int | None
     outcome: str | None
     entry_id: int | None
+    expires_ms: int | None
 
     @property
     def is_unfinished(self) -> bool:
@@ -79,20 +82,26 @@ async def propose(
     proposed_by: str,
     at_ms: int,
     ext_user_id: str | None = None,
+    counts_ms: int = 0,
+    lasts_ms: int | None = None,
 ) -> Proposal:
     """Propose to credit (or, negative, debit) a merchant's balance or a sub-user's wallet.
 
+    `counts_ms` is from when the proposer's word counts; the proposal can be accepted for `lasts_ms`.
     Raises ProposalRefused for what could never be carried out.
     """
-    _check(currency, signed_units, reason, proposed_by, ext_user_id)
+    _check(currency, signed_units, ext_user_id)
+    check_proposer(proposed_by, counts_ms, at_ms)
     values = {
         "merchant_id": merchant_id,
         "currency": currency,
         "signed_units": signed_units,
-        "reason": reason.strip(),
+        "reason": check_reason(reason),
         "ext_user_id": ext_user_id,
         "proposed_by": proposed_by,
         "proposed_ms": at_ms,
+        "proposer_from_ms": counts_ms,
+        "expires_ms": None if lasts_ms is None else at_ms + lasts_ms,
     }
     found = await _fetch(conn, "insert_proposal", values)
     if not found:
@@ -100,17 +109,13 @@ async def propose(
     return found[0]
 
 
-def _check(currency: str, signed_units: int, reason: str, proposed_by: str, ext_user_id: str | None) -> None:
+def _check(currency: str, signed_units: int, ext_user_id: str | None) -> None:
     if currency not in CURRENCIES:
         raise ProposalRefused(f"currency must be {' or '.join(CURRENCIES)}.")
     if not 0 < abs(signed_units) <= MAX_BALANCE_UNITS:
         raise ProposalRefused("amount must not be 0, nor more than a book can hold.")
-    if not 1 <= len(reason.strip()) <= MAX_REASON or not reason.strip().isprintable():
-        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
     if ext_user_id is not None and not (1 <= len(ext_user_id) <= 20 and ext_user_id.isprintable()):
         raise ProposalRefused("extUserId must be 1 to 20 printable characters.")
-    if not person_of(proposed_by).strip():
-        raise ProposalRefused("A proposal needs the name of the person who makes it.")
 
 
 async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
@@ -119,16 +124,34 @@ async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
     return found[0] if found else None
 
 
-async def list_open(conn: AsyncConnection, *, after_no: int = 0, limit: int = 50) -> list[Proposal]:
-    """What waits for a decision, the oldest first; the last one's number is the next page's `after_no`."""
-    return await _fetch(conn, "list_open", {"after_no": after_no, "page": _check_limit(limit)})
+async def list_open(
+    conn: AsyncConnection, *, now_ms: int = 0, after_no: int = 0, limit: int = 50
+) -> list[Proposal]:
+    """What waits for a decision, the oldest first; the last one's number is the next page's `after_no`.
+
+    What has expired by `now_ms` is left out.
+    """
+    values = {"now_ms": now_ms, "after_no": after_no, "page": check_limit(limit)}
+    return await _fetch(conn, "list_open", values)
 
 
 async def list_decided(
-    conn: AsyncConnection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int = 50
+    conn: AsyncConnection,
+    *,
+    now_ms: int = 0,
+    merchant_id: int | None = None,
+    before_no: int | None = None,
+    limit: int = 50,
 ) -> list[Proposal]:
-    """What was decided, the newest first, of one merchant or of all; the last one's number goes on."""
-    values = {"before_no": HIGHEST_NO if before_no is None else before_no, "page": _check_limit(limit)}
+    """What was decided or has expired by `now_ms`, the newest first, of one merchant or of all.
+
+    The last one's number is the next page's `before_no`.
+    """
+    values = {
+        "now_ms": now_ms,
+        "before_no": HIGHEST_NO if before_no is None else before_no,
+        "page": check_limit(limit),
+    }
     if merchant_id is None:
         return await _fetch(conn, "list_decided", values)
     return await _fetch(conn, "list_decided_of_merchant", {**values, "merchant_id": merchant_id})
@@ -136,27 +159,24 @@ async def list_decided(
 
 async def list_unfinished(conn: AsyncConnection, *, now_ms: int, limit: int = 50) -> list[Proposal]:
     """Acceptances older than a minute of which nobody knows what the book did: carry them out again."""
-    return await _fetch(conn, "list_unfinished", {"before_ms": now_ms - CALM_MS, "page": _check_limit(limit)})
+    return await _fetch(conn, "list_unfinished", {"before_ms": now_ms - CALM_MS, "page": check_limit(limit)})
 
 
-def _check_limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_PAGE:
-        raise ValueError(f"A page has 1 to {MAX_PAGE} proposals.")
-    return limit
+async def take(
+    conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int, counts_ms: int = 0
+) -> Proposal:
+    """Accept an open proposal, before the book is asked; `counts_ms` as in `propose`.
 
-
-async def take(conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
-    """Accept an open proposal, before the book is asked. Raises ProposalRefused."""
-    return await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None)
+    Raises ProposalRefused.
+    """
+    return await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
 
 
 async def refuse(
     conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int, reason: str
 ) -> Proposal:
     """Say no to an open proposal; nothing moves. Raises ProposalRefused."""
-    if not 1 <= len(reason.strip()) <= MAX_REASON or not reason.strip().isprintable():
-        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
-    return await _decide(conn, proposal_no, REFUSED, decided_by, at_ms, reason.strip())
+    return await _decide(conn, proposal_no, REFUSED, decided_by, at_ms, check_reason(reason))
 
 
 async def withdraw(conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
@@ -165,21 +185,17 @@ async def withdraw(conn: AsyncConnection, proposal_no: int, decided_by: str, at_
 
 
 async def _decide(
-    conn: AsyncConnection, proposal_no: int, state: str, decided_by: str, at_ms: int, outcome: str | None
+    conn: AsyncConnection,
+    proposal_no: int,
+    state: str,
+    decided_by: str,
+    at_ms: int,
+    outcome: str | None,
+    counts_ms: int = 0,
 ) -> Proposal:
-    if not person_of(decided_by).strip():
-        raise ProposalRefused("A decision needs the name of the person who makes it.")
     async with conn.transaction():
         proposal = await _lock(conn, proposal_no)
-        if proposal.state != OPEN:
-            raise ProposalRefused(
-                f"Proposal {proposal_no} was decided already: {proposal.state} by {proposal.decided_by}."
-            )
-        is_own = person_of(proposal.proposed_by) == person_of(decided_by)
-        if is_own and state == ACCEPTED:
-            raise ProposalRefused("Another person must accept it: this proposal is your own.")
-        if not is_own and state == WITHDRAWN:
-            raise ProposalRefused(f"Only {proposal.proposed_by} can withdraw it; you can refuse it.")
+        check_decision(proposal, state, decided_by, counts_ms, at_ms)
         values = {
             "merchant_id": proposal.merchant_id,
             "proposal_no": proposal_no,
@@ -187,6 +203,7 @@ async def _decide(
             "decided_by": decided_by,
             # The book's order of things, also where the clocks of two machines differ.
             "decided_ms": max(at_ms, proposal.proposed_ms),
+            "decider_from_ms": counts_ms,
             "outcome": outcome,
         }
         return (await _fetch(conn, "decide", values))[0]
@@ -213,7 +230,9 @@ def command_of(proposal: Proposal) -> Adjust:
     )
 
 
-async def accept(conn: AsyncConnection, ask: Ask, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
+async def accept(
+    conn: AsyncConnection, ask: Ask, proposal_no: int, decided_by: str, at_ms: int, counts_ms: int = 0
+) -> Proposal:
     """Accept a proposal and carry it out; gives it as it then stands, `failed` when the book refused.
 
     Raises ProposalRefused, and what `ask` raises: then it stays accepted, and `carry_out` finds out. Raises
@@ -221,7 +240,7 @@ async def accept(conn: AsyncConnection, ask: Ask, proposal_no: int, decided_by: 
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise RuntimeError("an acceptance must be committed before the book is asked")
-    taken = await take(conn, proposal_no, decided_by, at_ms)
+    taken = await take(conn, proposal_no, decided_by, at_ms, counts_ms)
     return await carry_out(conn, ask, taken.proposal_no)
 
 

@@ -1,0 +1,285 @@
+"""Proposed changes of any kind but adjustments: the mechanism that lets two people change what guards money.
+
+Rules:
+- A proposal holds what the value was (`before`) and what it becomes (`after`). The second person sees both.
+- Acceptance carries the change out. Lock, comparison, change, proposal and audit entry are one transaction.
+- The value is read again under its lock. If it is not `before` any more, the proposal fails; nothing changes.
+- The kind's own rule is asked again too. If it refuses, the proposal fails, and its `outcome` says why.
+- Proposing, refusing and withdrawing are written into the audit log in their own transaction.
+- Times come from the caller. The caller checks the right to propose and to decide.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.approvals.decisions import (
+    ACCEPTED,
+    FAILED,
+    HIGHEST_NO,
+    OPEN,
+    REFUSED,
+    WITHDRAWN,
+    Person,
+    ProposalRefused,
+    check_decision,
+    check_limit,
+    check_proposer,
+    check_reason,
+    is_expired,
+)
+from merchant_wallet.audit import records as audit
+from merchant_wallet.db import Queries
+
+Connection = AsyncConnection[Any]
+Facts = Mapping[str, Any]
+"""Plain values by name, as the audit log takes them."""
+
+QUERIES: Final = Queries(Path(__file__).with_name("changes.sql"))
+STALE: Final = "Something else changed the value after this was proposed: propose it again."
+
+
+class ChangeRefused(ValueError):
+    """A change can't be carried out now; the text is a sentence that says why."""
+
+
+class ProposedChange(msgspec.Struct, frozen=True):
+    """A change as it was proposed, and what became of it. `outcome` says why it was refused or has failed."""
+
+    proposal_no: int
+    kind: str
+    subject: str
+    merchant_id: int | None
+    before: dict[str, Any]
+    after: dict[str, Any]
+    reason: str
+    proposed_by: str
+    proposed_ms: int
+    expires_ms: int | None
+    state: str
+    decided_by: str | None
+    decided_ms: int | None
+    outcome: str | None
+
+    def is_open(self, at_ms: int) -> bool:
+        """Whether it can still be accepted."""
+        return self.state == OPEN and not is_expired(self, at_ms)
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What a change did, for the audit log; None stands for what the proposal says.
+
+    `shown` is for the person who accepted, and for nobody else: a password that was made, for example.
+    """
+
+    before: Facts | None = None
+    after: Facts | None = None
+    shown: Any = None
+
+    def __repr__(self) -> str:
+        return f"Applied({self.before!r}, {self.after!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of change. `name` is also the audit log's action, such as `merchant.set`.
+
+    `read` locks the value and gives it in the form of `before`. `apply` writes it in that transaction; its
+    last argument is the moment in milliseconds. Both may raise ChangeRefused, which undoes what they did.
+    """
+
+    name: str
+    read: Callable[[Connection, ProposedChange], Awaitable[Facts]]
+    apply: Callable[[Connection, ProposedChange, int], Awaitable[Applied]]
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """A proposal after its acceptance: `accepted`, or `failed` with its outcome. `shown` as in Applied."""
+
+    change: ProposedChange
+    shown: Any = None
+
+    def __repr__(self) -> str:
+        return f"Decided({self.change!r})"
+
+
+async def propose(
+    conn: Connection,
+    kind: str,
+    subject: str,
+    before: Facts,
+    after: Facts,
+    reason: str,
+    *,
+    person: Person,
+    at_ms: int,
+    lasts_ms: int,
+    merchant_id: int | None = None,
+) -> ProposedChange:
+    """Propose a change of `subject` from `before` to `after`; it can be accepted for `lasts_ms`.
+
+    Raises ProposalRefused, FactsRefused.
+    """
+    check_proposer(person.actor, person.counts_ms, at_ms)
+    if dict(before) == dict(after):
+        raise ProposalRefused("There is nothing to propose: the value is that already.")
+    audit.check_facts(before)
+    audit.check_facts(after)
+    values = {
+        "kind": kind,
+        "subject": subject[: audit.MAX_SUBJECT],
+        "merchant_id": merchant_id,
+        "before": Jsonb(dict(before)),
+        "after": Jsonb(dict(after)),
+        "reason": check_reason(reason),
+        "proposed_by": person.actor,
+        "proposed_ms": at_ms,
+        "proposer_from_ms": person.counts_ms,
+        "expires_ms": at_ms + lasts_ms,
+    }
+    async with conn.transaction():
+        made = (await _fetch(conn, "insert_change", values))[0]
+        facts = {**made.after, "proposalNo": made.proposal_no, "reason": made.reason}
+        await _record(conn, f"{kind}.propose", made, person, at_ms, before=before, after=facts)
+    return made
+
+
+async def accept(conn: Connection, kind: Kind, proposal_no: int, *, person: Person, at_ms: int) -> Decided:
+    """Accept an open proposal of this kind and carry it out, in one transaction.
+
+    Gives it as it then stands: `failed` when the value has changed meanwhile or its rule says no. Raises
+    ProposalRefused when this person can't accept it.
+    """
+    async with conn.transaction():
+        change = await _lock(conn, proposal_no)
+        if change.kind != kind.name:
+            raise ProposalRefused(f"Proposal {proposal_no} is of another kind: {change.kind}.")
+        check_decision(change, ACCEPTED, person.actor, person.counts_ms, at_ms)
+        try:
+            applied = await _carry_out(conn, kind, change, at_ms)
+        except ChangeRefused as refused:
+            failed = await _decide(conn, change, FAILED, person, at_ms, str(refused))
+            facts = {"proposalNo": proposal_no, "outcome": failed.outcome}
+            await _record(conn, f"{kind.name}.fail", failed, person, at_ms, after=facts)
+            return Decided(failed)
+        accepted = await _decide(conn, change, ACCEPTED, person, at_ms, None)
+        before = change.before if applied.before is None else applied.before
+        after = change.after if applied.after is None else applied.after
+        facts = {
+            **after,
+            "proposalNo": proposal_no,
+            "proposedBy": change.proposed_by,
+            "reason": change.reason,
+        }
+        await _record(conn, kind.name, accepted, person, at_ms, before=before, after=facts)
+    return Decided(accepted, applied.shown)
+
+
+async def refuse(
+    conn: Connection, proposal_no: int, reason: str, *, person: Person, at_ms: int
+) -> ProposedChange:
+    """Say no to an open proposal. Raises ProposalRefused."""
+    return await _say_no(conn, proposal_no, REFUSED, person, at_ms, check_reason(reason))
+
+
+async def withdraw(conn: Connection, proposal_no: int, *, person: Person, at_ms: int) -> ProposedChange:
+    """Take one's own open proposal back. Raises ProposalRefused."""
+    return await _say_no(conn, proposal_no, WITHDRAWN, person, at_ms, None)
+
+
+async def show(conn: Connection, proposal_no: int) -> ProposedChange | None:
+    """One proposal; None when there is no proposed change of that number."""
+    found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
+    return found[0] if found else None
+
+
+async def list_open(
+    conn: Connection, *, at_ms: int, kind: str | None = None, subject: str | None = None, limit: int = 50
+) -> list[ProposedChange]:
+    """Proposals that can be accepted now, oldest first: all, or those of one kind and subject."""
+    values = {"at_ms": at_ms, "kind": kind, "subject": subject, "page": check_limit(limit)}
+    return await _fetch(conn, "list_open_changes", values)
+
+
+async def list_decided(
+    conn: Connection, *, at_ms: int, before_no: int | None = None, limit: int = 50
+) -> list[ProposedChange]:
+    """Proposals that were decided or have expired, newest first, before a number."""
+    before = HIGHEST_NO if before_no is None else before_no
+    values = {"at_ms": at_ms, "before_no": before, "page": check_limit(limit)}
+    return await _fetch(conn, "list_decided_changes", values)
+
+
+async def _carry_out(conn: Connection, kind: Kind, change: ProposedChange, at_ms: int) -> Applied:
+    async with conn.transaction():
+        if dict(await kind.read(conn, change)) != change.before:
+            raise ChangeRefused(STALE)
+        return await kind.apply(conn, change, at_ms)
+
+
+async def _say_no(
+    conn: Connection, proposal_no: int, state: str, person: Person, at_ms: int, outcome: str | None
+) -> ProposedChange:
+    async with conn.transaction():
+        change = await _lock(conn, proposal_no)
+        check_decision(change, state, person.actor, person.counts_ms, at_ms)
+        decided = await _decide(conn, change, state, person, at_ms, outcome)
+        facts = {"proposalNo": proposal_no, "outcome": outcome}
+        what = "refuse" if state == REFUSED else "withdraw"
+        await _record(conn, f"{change.kind}.{what}", decided, person, at_ms, after=facts)
+    return decided
+
+
+async def _lock(conn: Connection, proposal_no: int) -> ProposedChange:
+    found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
+    if not found:
+        raise ProposalRefused(f"There is no proposal {proposal_no}.")
+    return found[0]
+
+
+async def _decide(
+    conn: Connection, change: ProposedChange, state: str, person: Person, at_ms: int, outcome: str | None
+) -> ProposedChange:
+    values = {
+        "proposal_no": change.proposal_no,
+        "state": state,
+        "decided_by": person.actor,
+        # Two machines' clocks may differ; a decision never comes before its proposal.
+        "decided_ms": max(at_ms, change.proposed_ms),
+        "decider_from_ms": person.counts_ms,
+        "outcome": outcome,
+    }
+    return (await _fetch(conn, "decide_change", values))[0]
+
+
+async def _record(
+    conn: Connection,
+    action: str,
+    change: ProposedChange,
+    person: Person,
+    at_ms: int,
+    *,
+    before: Facts | None = None,
+    after: Facts | None = None,
+) -> None:
+    await audit.append(
+        conn,
+        actor=person.actor,
+        action=action,
+        subject=change.subject,
+        merchant_id=change.merchant_id,
+        before=before,
+        after=after,
+        source=person.source,
+        at_ms=at_ms,
+    )
+
+
+async def _fetch(conn: Connection, name: str, values: dict[str, Any]) -> list[ProposedChange]:
+    cursor = await conn.execute(QUERIES[name].text, values)
+    return [ProposedChange(*row) for row in await cursor.fetchall()]

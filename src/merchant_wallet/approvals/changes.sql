@@ -1,0 +1,47 @@
+-- Proposed changes of every kind but adjustments. `changes.py` runs these.
+
+-- name: insert_change
+-- A new proposal.
+insert into proposal (kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, proposer_from_ms, expires_ms)
+values (%(kind)s::text, %(subject)s::text, %(merchant_id)s::bigint, %(before)s::jsonb, %(after)s::jsonb, %(reason)s::text,
+        %(proposed_by)s::text, %(proposed_ms)s::bigint, %(proposer_from_ms)s::bigint, %(expires_ms)s::bigint)
+returning proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+          decided_by, decided_ms, outcome;
+
+-- name: read_change
+-- One proposal by its number.
+select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+       decided_by, decided_ms, outcome
+  from proposal where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment';
+
+-- name: lock_change
+-- The same under its lock: of two people who decide at once, the second sees what the first decided.
+select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+       decided_by, decided_ms, outcome
+  from proposal where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment' for update;
+
+-- name: decide_change
+-- Decides an open proposal.
+update proposal
+   set state = %(state)s::text, decided_by = %(decided_by)s::text, decided_ms = %(decided_ms)s::bigint,
+       decider_from_ms = %(decider_from_ms)s::bigint, outcome = %(outcome)s::text
+ where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment' and state = 'open'
+returning proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+          decided_by, decided_ms, outcome;
+
+-- name: list_open_changes
+-- What waits for a second person, oldest first; all, or of one kind and subject.
+select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+       decided_by, decided_ms, outcome
+  from proposal
+ where state = 'open' and kind <> 'adjustment' and (expires_ms is null or expires_ms >= %(at_ms)s::bigint)
+   and (%(kind)s::text is null or kind = %(kind)s::text) and (%(subject)s::text is null or subject = %(subject)s::text)
+ order by proposal_no limit %(page)s;
+
+-- name: list_decided_changes
+-- What was decided or has expired, newest first.
+select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+       decided_by, decided_ms, outcome
+  from proposal
+ where kind <> 'adjustment' and (state <> 'open' or expires_ms < %(at_ms)s::bigint) and proposal_no < %(before_no)s::bigint
+ order by proposal_no desc limit %(page)s;

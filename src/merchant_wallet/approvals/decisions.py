@@ -1,0 +1,111 @@
+"""Who may propose and who may decide a proposal. Pure.
+
+Rules:
+- A person is the name in an actor: `cli:ann` and `operator:Ann` are one person.
+- A proposal is decided once. The person who made it cannot accept it; nobody else can withdraw it.
+- A person whose word does not count yet (a new or reset operator) neither proposes nor accepts. A no is
+  taken from everybody: it lets nothing through.
+- After its deadline a proposal can only be refused or withdrawn.
+"""
+
+from typing import Final, Protocol
+
+import msgspec
+
+from merchant_wallet.book.actors import person_of
+
+OPEN: Final = "open"
+ACCEPTED: Final = "accepted"
+REFUSED: Final = "refused"
+WITHDRAWN: Final = "withdrawn"
+FAILED: Final = "failed"
+
+MAX_REASON: Final = 500
+MAX_PAGE: Final = 200
+HIGHEST_NO: Final = 2**63 - 1
+
+NOT_YET: Final = (
+    "Your word does not count yet: an operator who is new, was reset or has a new role waits before it does."
+)
+OWN: Final = "Another person must accept it: this proposal is your own."
+
+
+class ProposalRefused(ValueError):
+    """A proposal can't be made or decided so; the text is a sentence that says why."""
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Who proposes or decides, from which source address, and from when that person's word counts."""
+
+    actor: str
+    source: str
+    counts_ms: int = 0
+
+
+class Decidable(Protocol):
+    """What a decision is judged on."""
+
+    @property
+    def proposal_no(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def proposed_by(self) -> str: ...
+    @property
+    def decided_by(self) -> str | None: ...
+    @property
+    def expires_ms(self) -> int | None: ...
+
+
+def is_expired(proposal: Decidable, at_ms: int) -> bool:
+    """Whether nobody can accept an open proposal any more."""
+    return proposal.state == OPEN and proposal.expires_ms is not None and at_ms > proposal.expires_ms
+
+
+def is_own(proposal: Decidable, actor: str) -> bool:
+    """Whether this person made the proposal, whichever way that person came in."""
+    return person_of(proposal.proposed_by) == person_of(actor)
+
+
+def check_reason(reason: str) -> str:
+    """The reason without spaces around it. Raises ProposalRefused."""
+    text = reason.strip()
+    if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
+        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
+    return text
+
+
+def check_proposer(actor: str, counts_ms: int, at_ms: int) -> None:
+    """Raises ProposalRefused for somebody who can't propose anything."""
+    if not person_of(actor).strip():
+        raise ProposalRefused("A proposal needs the name of the person who makes it.")
+    if at_ms < counts_ms:
+        raise ProposalRefused(NOT_YET)
+
+
+def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, at_ms: int) -> None:
+    """Raises ProposalRefused when this person can't decide this proposal so."""
+    if not person_of(actor).strip():
+        raise ProposalRefused("A decision needs the name of the person who makes it.")
+    number = proposal.proposal_no
+    if proposal.state != OPEN:
+        raise ProposalRefused(
+            f"Proposal {number} was decided already: {proposal.state} by {proposal.decided_by}."
+        )
+    if state == WITHDRAWN and not is_own(proposal, actor):
+        raise ProposalRefused(f"Only {proposal.proposed_by} can withdraw it; you can refuse it.")
+    if state != ACCEPTED:
+        return
+    if is_own(proposal, actor):
+        raise ProposalRefused(OWN)
+    if is_expired(proposal, at_ms):
+        raise ProposalRefused(f"Proposal {number} has expired: propose it again.")
+    if at_ms < counts_ms:
+        raise ProposalRefused(NOT_YET)
+
+
+def check_limit(limit: int) -> int:
+    """A page's length. Raises ValueError."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"A page has 1 to {MAX_PAGE} proposals.")
+    return limit

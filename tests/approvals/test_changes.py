@@ -1,0 +1,297 @@
+"""Changes that one person proposes and another carries out: once, and only while they still fit."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection, errors
+from tests.crash.shop import open_shop, run
+
+from merchant_wallet.approvals import changes
+from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
+from merchant_wallet.approvals.decisions import NOT_YET, OWN, Person, ProposalRefused
+from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.verify import verify
+from merchant_wallet.db import connect
+
+ANN, BOB = Person("operator:ann", "192.0.2.1"), Person("operator:bob", "192.0.2.2")
+HOUR_MS = 3_600_000
+FORBIDDEN = "nobody"
+
+
+async def read_name(conn: AsyncConnection, change: ProposedChange) -> dict[str, Any]:
+    """The merchant's name under its lock."""
+    statement = "select name from merchant where merchant_id = %s for update"
+    row = await (await conn.execute(statement, [change.merchant_id])).fetchone()
+    assert row is not None
+    return {"name": row[0]}
+
+
+async def write_name(conn: AsyncConnection, change: ProposedChange, at_ms: int) -> Applied:
+    """The merchant has another name; one name no merchant may have."""
+    statement = "update merchant set name = %s where merchant_id = %s"
+    await conn.execute(statement, [change.after["name"], change.merchant_id])
+    if change.after["name"] == FORBIDDEN:
+        raise ChangeRefused("No merchant has this name.")
+    return Applied(shown=f"renamed at {at_ms}")
+
+
+RENAME = Kind("merchant.rename", read_name, write_name)
+
+
+class Office:
+    """A merchant called Shop, and a connection to its database."""
+
+    def __init__(self, conn: AsyncConnection, merchant_id: int) -> None:
+        self.conn = conn
+        self.merchant_id = merchant_id
+
+    async def propose(
+        self, name: str = "Bazaar", person: Person = ANN, at_ms: int = 1000, **more: Any
+    ) -> ProposedChange:
+        """Ann's proposal to call the shop another name."""
+        given = {"before": {"name": "Shop"}, "reason": "they moved", **more}
+        return await changes.propose(
+            self.conn,
+            RENAME.name,
+            f"merchant {self.merchant_id}",
+            given["before"],
+            {"name": name},
+            given["reason"],
+            person=person,
+            at_ms=at_ms,
+            lasts_ms=HOUR_MS,
+            merchant_id=self.merchant_id,
+        )
+
+    async def name(self) -> str:
+        """What the merchant is called."""
+        row = await (await self.conn.execute("select name from merchant")).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    async def log(self) -> list[tuple[str, str]]:
+        """Who did what, newest first."""
+        return [(entry.actor, entry.action) for entry in await audit.list_entries(self.conn)]
+
+
+@asynccontextmanager
+async def open_office(url: str) -> AsyncIterator[Office]:
+    shop = await open_shop(url)
+    async with await connect(url) as conn:
+        await conn.execute("update merchant set name = 'Shop'")
+        yield Office(conn, shop.merchant_id)
+        assert (await verify(conn)).ok
+
+
+def in_office(url: str, story: Any) -> None:
+    """Tell a story, and verify the audit log after it."""
+
+    async def scenario() -> None:
+        async with open_office(url) as office:
+            await story(office)
+
+    run(scenario())
+
+
+async def refusal(decision: Coroutine[Any, Any, object]) -> str:
+    """The sentence that a decision is refused with."""
+    with pytest.raises(ProposalRefused) as caught:
+        await decision
+    return str(caught.value)
+
+
+def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        proposed = await office.propose()
+        assert await office.name() == "Shop"
+        assert await changes.list_open(office.conn, at_ms=2000) == [proposed]
+        done = await changes.accept(office.conn, RENAME, proposed.proposal_no, person=BOB, at_ms=2000)
+        assert await office.name() == "Bazaar"
+        assert (done.change.state, done.change.decided_by, done.change.decided_ms) == (
+            "accepted",
+            "operator:bob",
+            2000,
+        )
+        assert done.shown == "renamed at 2000"
+        assert "renamed" not in repr(done)
+        assert await changes.list_open(office.conn, at_ms=2000) == []
+        assert await changes.list_decided(office.conn, at_ms=2000) == [done.change]
+        told, asked = await audit.list_entries(office.conn)
+        assert (told.actor, told.action, told.source) == ("operator:bob", "merchant.rename", "192.0.2.2")
+        assert told.before == {"name": "Shop"}
+        assert told.after == {
+            "name": "Bazaar",
+            "proposalNo": proposed.proposal_no,
+            "proposedBy": "operator:ann",
+            "reason": "they moved",
+        }
+        assert (asked.actor, asked.action, asked.at_ms) == ("operator:ann", "merchant.rename.propose", 1000)
+
+    in_office(database_url, story)
+
+
+@pytest.mark.parametrize("actor", ["operator:ann", "cli:ann", "operator:Ann"])
+def test_nobody_carries_out_what_that_person_proposed(database_url: str, actor: str) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose()).proposal_no
+        same = Person(actor, "192.0.2.9")
+        refused = await refusal(changes.accept(office.conn, RENAME, number, person=same, at_ms=2000))
+        assert refused == OWN
+        assert await office.name() == "Shop"
+        statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
+        with pytest.raises(errors.CheckViolation):
+            await office.conn.execute(statement, [actor])
+
+    in_office(database_url, story)
+
+
+def test_a_word_that_does_not_count_yet_neither_proposes_nor_accepts_but_may_refuse(
+    database_url: str,
+) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose()).proposal_no
+        new = Person("operator:eve", "192.0.2.3", counts_ms=2001)
+        assert await refusal(office.propose(person=new, at_ms=2000)) == NOT_YET
+        early = changes.accept(office.conn, RENAME, number, person=new, at_ms=2000)
+        assert await refusal(early) == NOT_YET
+        accepted = "state = 'accepted', decided_by = 'operator:eve', decided_ms = 2000"
+        for column in ("proposer_from_ms", "decider_from_ms"):
+            with pytest.raises(errors.CheckViolation):
+                await office.conn.execute(f"update proposal set {accepted}, {column} = 2001")
+        refused = await changes.refuse(office.conn, number, "unknown to us", person=new, at_ms=2000)
+        assert (refused.state, refused.outcome) == ("refused", "unknown to us")
+        again = (await office.propose()).proposal_no
+        done = await changes.accept(office.conn, RENAME, again, person=new, at_ms=2001)
+        assert done.change.state == "accepted"
+
+    in_office(database_url, story)
+
+
+def test_a_proposal_fails_when_its_value_was_changed_meanwhile(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose()).proposal_no
+        await office.conn.execute("update merchant set name = 'Market'")
+        failed = await changes.accept(office.conn, RENAME, number, person=BOB, at_ms=2000)
+        assert (failed.change.state, failed.change.outcome) == ("failed", changes.STALE)
+        assert await office.name() == "Market"
+        assert (await office.log())[0] == ("operator:bob", "merchant.rename.fail")
+        late = changes.accept(office.conn, RENAME, number, person=BOB, at_ms=3000)
+        assert "decided already: failed" in await refusal(late)
+
+    in_office(database_url, story)
+
+
+def test_what_its_own_rule_refuses_is_undone_and_said(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose(FORBIDDEN)).proposal_no
+        failed = await changes.accept(office.conn, RENAME, number, person=BOB, at_ms=2000)
+        assert (failed.change.state, failed.change.outcome) == ("failed", "No merchant has this name.")
+        assert await office.name() == "Shop"
+
+    in_office(database_url, story)
+
+
+def test_after_its_deadline_nobody_carries_it_out(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        made = await office.propose()
+        last_ms = 1000 + HOUR_MS
+        assert made.expires_ms == last_ms
+        assert await changes.list_open(office.conn, at_ms=last_ms) == [made]
+        assert await changes.list_open(office.conn, at_ms=last_ms + 1) == []
+        assert await changes.list_decided(office.conn, at_ms=last_ms + 1) == [made]
+        late = changes.accept(office.conn, RENAME, made.proposal_no, person=BOB, at_ms=last_ms + 1)
+        assert "expired" in await refusal(late)
+        statement = "update proposal set state = 'accepted', decided_by = 'operator:bob', decided_ms = %s"
+        with pytest.raises(errors.CheckViolation):
+            await office.conn.execute(statement, [last_ms + 1])
+        assert await office.name() == "Shop"
+
+    in_office(database_url, story)
+
+
+def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_its_maker(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        first, second = [(await office.propose()).proposal_no for _ in range(2)]
+        blank = changes.refuse(office.conn, first, " ", person=BOB, at_ms=2000)
+        assert "reason" in await refusal(blank)
+        no = await changes.refuse(office.conn, first, "not now", person=BOB, at_ms=2000)
+        assert (no.state, no.outcome) == ("refused", "not now")
+        foreign = changes.withdraw(office.conn, second, person=BOB, at_ms=2000)
+        assert "Only operator:ann" in await refusal(foreign)
+        back = await changes.withdraw(office.conn, second, person=Person("cli:ann", "terminal"), at_ms=2000)
+        assert (back.state, back.outcome) == ("withdrawn", None)
+        for number in (first, second):
+            late = changes.accept(office.conn, RENAME, number, person=BOB, at_ms=3000)
+            assert "decided already" in await refusal(late)
+        assert [action for _, action in await office.log()][:2] == [
+            "merchant.rename.withdraw",
+            "merchant.rename.refuse",
+        ]
+
+    in_office(database_url, story)
+
+
+def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose()).proposal_no
+
+        async def accept(name: str) -> str:
+            async with await connect(database_url) as conn:
+                person = Person(f"operator:{name}", "192.0.2.4")
+                try:
+                    done = await changes.accept(conn, RENAME, number, person=person, at_ms=2000)
+                except ProposalRefused:
+                    return "refused"
+                return done.change.state
+
+        answers = await asyncio.gather(*(accept(f"o{number}") for number in range(5)))
+        assert sorted(answers) == ["accepted", *["refused"] * 4]
+        assert [action for _, action in await office.log()].count("merchant.rename") == 1
+
+    in_office(database_url, story)
+
+
+def test_what_changes_nothing_or_names_a_secret_is_not_proposed(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        assert "nothing to propose" in await refusal(office.propose("Shop"))
+        assert "reason" in await refusal(office.propose(reason=""))
+        assert "name" in await refusal(office.propose(person=Person("operator: ", "x")))
+        with pytest.raises(audit.FactsRefused):
+            await office.propose(before={"password": "x"})
+        assert await changes.list_open(office.conn, at_ms=2000) == []
+        assert await office.log() == []
+        assert "no proposal 99" in await refusal(
+            changes.accept(office.conn, RENAME, 99, person=BOB, at_ms=2000)
+        )
+
+    in_office(database_url, story)
+
+
+def test_a_proposal_of_one_kind_is_not_carried_out_as_another(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        number = (await office.propose()).proposal_no
+        other = Kind("merchant.paint", read_name, write_name)
+        refused = await refusal(changes.accept(office.conn, other, number, person=BOB, at_ms=2000))
+        assert "another kind" in refused
+        assert await office.name() == "Shop"
+
+    in_office(database_url, story)
+
+
+def test_open_ones_are_found_by_kind_and_subject(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        made = await office.propose()
+
+        async def find(kind: str, subject: str) -> list[ProposedChange]:
+            return await changes.list_open(office.conn, at_ms=2000, kind=kind, subject=subject)
+
+        assert await find(RENAME.name, made.subject) == [made]
+        assert await find(RENAME.name, "merchant 9") == []
+        assert await find("rate.set", made.subject) == []
+        assert await changes.show(office.conn, made.proposal_no) == made
+        assert await changes.show(office.conn, 2**70) is None
+
+    in_office(database_url, story)
