@@ -731,6 +731,38 @@ ALTER TABLE public.refused_request ALTER COLUMN refused_no ADD GENERATED ALWAYS 
     CACHE 1
 );
 
+CREATE TABLE public.rollback_acceptance (
+    acceptance_no bigint NOT NULL,
+    accepted_ms bigint NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
+    signed_upto_ms bigint NOT NULL,
+    CONSTRAINT rollback_acceptance_actor_check CHECK ((actor <> ''::text)),
+    CONSTRAINT rollback_acceptance_reason_check CHECK ((reason ~ '\S'::text))
+);
+
+ALTER TABLE public.rollback_acceptance ALTER COLUMN acceptance_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.rollback_acceptance_acceptance_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.rollback_sign (
+    merchant_id bigint NOT NULL,
+    subject text NOT NULL,
+    kind text NOT NULL,
+    cause text NOT NULL,
+    since_ms bigint NOT NULL,
+    CONSTRAINT rollback_sign_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT rollback_sign_kind_check CHECK ((kind = ANY (ARRAY['behind'::text, 'diverged'::text, 'unreadable'::text]))),
+    CONSTRAINT rollback_sign_merchant_id_check CHECK ((merchant_id >= 0)),
+    CONSTRAINT rollback_sign_of_book CHECK (((merchant_id > 0) = (subject = 'book'::text))),
+    CONSTRAINT rollback_sign_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text])))
+);
+
 CREATE TABLE public.sandbox_arrival (
     chain text NOT NULL,
     block_number bigint NOT NULL,
@@ -1137,6 +1169,12 @@ ALTER TABLE ONLY public.reconciliation
 
 ALTER TABLE ONLY public.refused_request
     ADD CONSTRAINT refused_request_pkey PRIMARY KEY (merchant_id, refused_no);
+
+ALTER TABLE ONLY public.rollback_acceptance
+    ADD CONSTRAINT rollback_acceptance_pkey PRIMARY KEY (acceptance_no);
+
+ALTER TABLE ONLY public.rollback_sign
+    ADD CONSTRAINT rollback_sign_pkey PRIMARY KEY (merchant_id, subject);
 
 ALTER TABLE ONLY public.sandbox_arrival
     ADD CONSTRAINT sandbox_arrival_pkey PRIMARY KEY (chain, block_number);

@@ -153,6 +153,15 @@ GAUGES: Final = (
         "`wallets thaw`.",
     ),
     Metric(
+        "wallet_rollback_signs",
+        ("subject",),
+        "What shows that the database was rolled back: a `book` or the `audit` log behind its checkpoint, "
+        "a `signer` that signed what the database does not know, another checkpoint `key`",
+        "not 0",
+        "Nothing is paid until a person has looked: `doctor` lists them, then see Back-up and restore.",
+    ),
+    Metric("wallet_rollback_sign_oldest_seconds", ("subject",), "Age of the oldest of them"),
+    Metric(
         "wallet_callbacks",
         ("state",),
         "Callbacks that are `due`, `parked` (given up) or `paused`",

@@ -223,6 +223,16 @@ async def _ask_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool)
     return samples
 
 
+async def _ask_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_signs")}
+    samples: list[Sample] = []
+    for subject in ("book", "audit", "signer", "key"):
+        count, since_ms = rows.get(subject, (0, None))
+        aged = ("wallet_rollback_signs", "wallet_rollback_sign_oldest_seconds", (subject,))
+        samples += _aged(*aged, count, since_ms, now_ms)
+    return samples
+
+
 Ask = Callable[[AsyncConnection, int, bool], Awaitable[list[Sample]]]
 ASKS: Final[tuple[Ask, ...]] = (
     _ask_money,
@@ -232,6 +242,7 @@ ASKS: Final[tuple[Ask, ...]] = (
     _ask_deposits,
     _ask_chains,
     _ask_supplies,
+    _ask_rollback,
 )
 """What the database is asked, given the present moment and whether this is the sandbox."""
 

@@ -41,6 +41,10 @@ select h.chain, h.funds, h.checked_ms, h.frozen_ms is not null,
 -- Who has stopped payouts.
 select chain, actor from payout_stop;
 
+-- name: count_signs
+-- What shows that the database was rolled back.
+select subject, count(*), min(since_ms) from rollback_sign group by subject;
+
 -- name: count_callbacks
 -- What is not told yet.
 select c.state, count(*), min(c.created_ms)

@@ -11,6 +11,7 @@ from merchant_wallet.chains.addresses import ERC20
 from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
+from merchant_wallet.rollback.signs import Sign, record_signs
 from merchant_wallet.sweeps import store
 from merchant_wallet.sweeps.plan import Holding, Proposal, make_plan
 from merchant_wallet.sweeps.store import Overtaken, Sweep
@@ -216,5 +217,27 @@ def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_tr
         for step in ("done", "token"):
             with pytest.raises(psycopg.errors.CheckViolation):
                 await yard.rows("update sweep set step = %s, ended_ms = 1", step)
+
+    in_yard(scenario)
+
+
+def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_stands(
+    in_yard: "InYard",
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        fuelled, direct = await begin(yard, 1), await begin(yard, 1, 2, held=10**18)
+        assert (len(fuelled), len(direct)) == (1, 2)
+        behind = Sign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS)
+        await record_signs(yard.connection, [behind])
+        assert await store.list_open(yard.connection, ERC20) == []
+        assert await open_one(yard, 3) is None
+        for sweep in direct:
+            draft = ToldDraft("x")
+            with pytest.raises(Overtaken):
+                await sign(yard, sweep, draft)
+            assert draft.places == []
+        await yard.connection.execute("delete from rollback_sign")
+        assert await store.list_open(yard.connection, ERC20) == direct
+        assert (await sign(yard, direct[1], ToldDraft("x"))).raw == b"x at 9"
 
     in_yard(scenario)

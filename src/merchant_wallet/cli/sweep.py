@@ -169,10 +169,13 @@ def list_all(
 
 async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bool) -> dict[str, Any]:
     from merchant_wallet import db, logs
+    from merchant_wallet.rollback.signs import list_signs
     from merchant_wallet.signers import open_signer
     from merchant_wallet.sweeping import open_runner
     from merchant_wallet.sweeps import store
 
+    if standing := await list_signs(session.conn):
+        raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
     # The runner's lines must not mix with the answer on standard output.
     logs.set_up("warning", session.settings.log_format)
     runner = await open_runner(

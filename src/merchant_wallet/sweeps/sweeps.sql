@@ -33,11 +33,12 @@ select %(chain)s::text, %(address)s::bytea, %(merchant_id)s::bigint, %(account_n
        %(fuel_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
        case when %(fuel)s::bigint > 0 then 'fuel' else 'token' end
  where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(at_once)s::bigint
+   and not exists (select from rollback_sign)
 on conflict do nothing
 returning sweep_id;
 
 -- name: list_open
--- What is under way on a chain, the oldest first.
+-- What is under way on a chain, the oldest first. After a rollback of the database nothing is taken further.
 select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel, fuel_fee_limit,
        token_fee_limit, step, version, fuel_sequence, token_sequence, opened_ms,
        -- No `exists`, which the planner may answer by reading all that was ever signed.
@@ -47,7 +48,9 @@ select sweep_id, address, merchant_id, account_no, branch, address_index, wallet
        -- Twice, for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.fuel), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'fuel' and o.sweep_id < s.sweep_id)::bigint as promised
-  from sweep s where chain = %(chain)s::text and ended_ms is null order by sweep_id;
+  from sweep s
+ where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_sign)
+ order by sweep_id;
 
 -- name: list_sweeps
 -- Sweeps of a chain or of all, the newest first.
@@ -68,8 +71,10 @@ select coalesce(max(token_sequence) + 1, 0) from sweep where chain = %(chain)s::
 
 -- name: take_step
 -- The right to write the next step, for whoever read the newest version; the row is locked until it is committed.
+-- Nobody has it after a rollback.
 update sweep set version = version + 1
- where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and version = %(version)s::int and ended_ms is null;
+ where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and version = %(version)s::int and ended_ms is null
+   and not exists (select from rollback_sign);
 
 -- name: store_signed
 -- The signed bytes, before anybody broadcasts them.
@@ -140,7 +145,9 @@ returning next_sequence;
 select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
  where h.chain = %(chain)s::text and h.frozen_ms is not null
 union all
-select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text;
+select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
+union all
+select 'the database was rolled back: ' || r.cause from rollback_sign r;
 
 -- name: take_free_place
 -- The lowest place that an order has given back.

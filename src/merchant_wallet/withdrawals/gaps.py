@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
 from merchant_wallet.clock import now_ms
 from merchant_wallet.db import Queries
+from merchant_wallet.rollback import signs
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.timely import TimelyChain
 from merchant_wallet.workers import Connect, Line, repeat
@@ -80,7 +81,7 @@ class GapFiller:
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
         connection, now = await self._line.get(), self._clock()
-        if await hot_wallets.is_frozen(connection, name):
+        if await hot_wallets.is_frozen(connection, name) or await signs.is_standing(connection):
             return []
         before_ms = now - self._patience_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}

@@ -32,7 +32,9 @@ select raw, tx_hash, built_at_block, signed_ms from filler_signed
 
 -- name: store_filler
 -- The signed bytes, before anybody broadcasts them. When another process was quicker with this number, its bytes stay.
+-- After a rollback none are kept, so none are sent: the place may be a payout's in what was lost.
 insert into filler_signed (chain, wallet, sequence, attempt_no, raw, tx_hash, built_at_block, signed_ms)
-values (%(chain)s::text, %(wallet)s::bytea, %(sequence)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
-        %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint)
+select %(chain)s::text, %(wallet)s::bytea, %(sequence)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
+       %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
+ where not exists (select from rollback_sign)
 on conflict (chain, wallet, sequence, attempt_no) do nothing;

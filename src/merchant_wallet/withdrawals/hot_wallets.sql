@@ -58,7 +58,9 @@ select address from hot_wallet;
 select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
  where h.chain = %(chain)s::text and h.frozen_ms is not null
 union all
-select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text;
+select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
+union all
+select 'the database was rolled back: ' || r.cause from rollback_sign r;
 
 -- name: stop
 -- Somebody stops a chain's payouts; his first cause stays.

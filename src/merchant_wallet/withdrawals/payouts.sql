@@ -5,7 +5,7 @@
 -- Orders with something to do: approved ones of active merchants, those taken up, and failed ones to be refunded;
 -- without the ones that are claimed or rest, are frozen, or have nothing signed while their chain's payouts are stopped.
 -- The longest waiting first: were it the oldest, those that only wait for a chain would keep new ones from being signed.
--- Chains that have as many attempts under way as they may are left out.
+-- Chains that have as many attempts under way as they may are left out. After a rollback of the database nothing is due.
 select w.merchant_id, w.order_id, w.chain
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
@@ -20,13 +20,16 @@ select w.merchant_id, w.order_id, w.chain
         or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
    and (w.status = 3 or p.signed_no > 0 or p.given_up_ms is not null or w.chain not in (
         select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
+   and not exists (select from rollback_sign)
  order by coalesce(p.claimed_until_ms, w.approved_ms, w.created_ms), w.merchant_id, w.order_id
  limit %(limit)s::int;
 
 -- name: claim
 -- Takes an order that nobody holds, under a fence higher than any before. Two that try at once: one gets no row.
+-- After a rollback nobody gets one: the order may have been paid in what was lost.
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms)
-values (%(merchant_id)s::bigint, %(order_id)s::bigint, 1, %(claimed_by)s::text, %(until_ms)s::bigint)
+select %(merchant_id)s::bigint, %(order_id)s::bigint, 1, %(claimed_by)s::text, %(until_ms)s::bigint
+ where not exists (select from rollback_sign)
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, claimed_by = excluded.claimed_by, claimed_until_ms = excluded.claimed_until_ms
  where (payout.claimed_until_ms <= %(now_ms)s::bigint or payout.claimed_until_ms > %(now_ms)s::bigint + 60000)
@@ -73,6 +76,7 @@ with held as (
      where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.fence = %(fence)s::bigint
        and p.signed_no = %(attempt_no)s::int - 1 and p.given_up_ms is null and p.frozen_ms is null
        and not exists (select from payout_stop s where s.chain = %(chain)s::text)
+       and not exists (select from rollback_sign)
        and exists (select from hot_wallet h
                     where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.frozen_ms is null)
     returning p.merchant_id, p.order_id, p.signed_no)
@@ -126,8 +130,10 @@ select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_
  where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;
 
 -- name: peek_expired
--- Orders past their deadline that nobody approved, page by page.
+-- Orders past their deadline that nobody approved, page by page. After a rollback none: one may have been approved and
+-- paid in what was lost, and its hold must not return to the merchant.
 select merchant_id, order_id from withdrawal
  where status = 0 and approved_ms is null and deadline_ms < %(now_ms)s::bigint
+   and not exists (select from rollback_sign)
    and (merchant_id, order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
  order by merchant_id, order_id limit %(limit)s::int;

@@ -74,11 +74,13 @@ update payout_reservation r set spent_no = counted.spent_no
 
 -- name: give_up
 -- Written once for ever, before the order fails: from here on nothing can be signed for it. It names how many signed
--- transfers were judged, so that one which came after can't have been forgotten.
+-- transfers were judged, so that one which came after can't have been forgotten. After a rollback one may be lost, so
+-- nothing is proof then.
 update payout
    set given_up_cause = %(cause)s::text, given_up_ms = %(now_ms)s::bigint, given_up_signed_no = signed_no
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
-   and signed_no = %(signed_no)s::int and given_up_ms is null and frozen_ms is null;
+   and signed_no = %(signed_no)s::int and given_up_ms is null and frozen_ms is null
+   and not exists (select from rollback_sign);
 
 -- name: freeze_order
 -- Stops the order until an operator has looked; gives how much was signed for it.
