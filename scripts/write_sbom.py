@@ -1,0 +1,154 @@
+"""Write the software bill of materials: `make sbom` runs this as `python -m scripts.write_sbom`.
+
+It lists what a production installation has: the packages of `requirements/runtime.txt` with their hashes and
+licences, and the vendored scripts of the pages. The format is CycloneDX 1.6 as JSON. The same locks give the
+same bytes: the document has no moment, and its serial number follows from its content.
+"""
+
+import importlib.metadata
+import json
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import HashAlgorithm, HashType
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.license import License
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+RUNTIME_LOCK = ROOT / "requirements" / "runtime.txt"
+VENDORED = ROOT / "src" / "merchant_wallet" / "pages" / "static" / "vendor" / "README.md"
+TARGET = ROOT / "build" / "sbom.json"
+NAME = "merchant-wallet"
+_LICENSES = LicenseFactory()
+
+
+def main() -> None:
+    """Write the document and say where it is."""
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(make_document(), encoding="utf-8")
+    print(f"wrote {TARGET.relative_to(ROOT)}")
+
+
+def make_document() -> str:
+    """The whole document as JSON text."""
+    locked = list(read_lock(RUNTIME_LOCK.read_text(encoding="utf-8")))
+    bom = Bom()
+    bom.metadata.component = program = _describe_program()
+    packages = {name: _describe_package(name, version, hashes) for name, version, hashes in locked}
+    scripts = list(_list_vendored(VENDORED.read_text(encoding="utf-8")))
+    for component in [*packages.values(), *scripts]:
+        bom.components.add(component)
+    bom.register_dependency(program, [*_find_needed(NAME, packages), *scripts])
+    for name, component in packages.items():
+        bom.register_dependency(component, _find_needed(name, packages))
+    return _write_reproducibly(bom)
+
+
+def read_lock(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Name, version and SHA-256 sums of each package of a lock."""
+    for entry in text.replace("\\\n", " ").splitlines():
+        if not entry.strip() or entry.lstrip().startswith("#"):
+            continue
+        requirement = Requirement(entry.partition("--hash")[0].strip())
+        [version] = [pin.version for pin in requirement.specifier]
+        yield requirement.name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", entry)
+
+
+def _describe_program() -> Component:
+    version = importlib.metadata.version(NAME)
+    return Component(
+        name=NAME,
+        version=version,
+        type=ComponentType.APPLICATION,
+        bom_ref=f"{NAME}@{version}",
+        purl=PackageURL("pypi", None, NAME, version),
+    )
+
+
+def _describe_package(name: str, version: str, hashes: Sequence[str]) -> Component:
+    """A package. The lock has a sum for each file on offer, of which an installation takes one."""
+    return Component(
+        name=name,
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref=f"{name}@{version}",
+        purl=PackageURL("pypi", None, name, version),
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each) for each in hashes],
+        licenses=_find_licenses(name),
+    )
+
+
+def _find_licenses(name: str) -> list[License]:
+    """What the installed package says of its licence; nothing for one that this platform does not install."""
+    try:
+        told = importlib.metadata.metadata(name)
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    [expression] = told.get_all("License-Expression") or [None]
+    [text] = told.get_all("License") or [None]
+    named = expression or _short_name(text) or _read_classifier(told.get_all("Classifier") or [])
+    return [_LICENSES.make_from_string(named)] if named else []
+
+
+def _short_name(text: str | None) -> str | None:
+    """A short name of a licence; some packages put the whole text there."""
+    return text if text and "\n" not in text and len(text) < 100 else None
+
+
+def _read_classifier(classifiers: Sequence[str]) -> str | None:
+    named = [each for each in classifiers if each.startswith("License :: OSI Approved ::")]
+    return named[0].rsplit(" :: ", 1)[1] if named else None
+
+
+def _find_needed(name: str, packages: dict[str, Component]) -> list[Component]:
+    """What a package needs of those that are locked."""
+    try:
+        requirements = importlib.metadata.requires(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    names = {_normalise(Requirement(each).name) for each in requirements if "extra ==" not in each}
+    return [packages[each] for each in sorted(names & packages.keys())]
+
+
+def _normalise(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _list_vendored(table: str) -> Iterator[Component]:
+    """The scripts of the pages, as the table beside them names them."""
+    sums: dict[tuple[str, str], list[str]] = {}
+    licenses: dict[tuple[str, str], str] = {}
+    for package, version, kind, digest in re.findall(
+        r"\| `[^`]+` \| (\S+) ([\d.]+)(?:, `dist/`| \(([\w-]+)\)) \| `([0-9a-f]{64})` \|", table
+    ):
+        sums.setdefault((package, version), []).append(digest)
+        licenses |= {(package, version): kind} if kind else {}
+    for (package, version), digests in sums.items():
+        yield Component(
+            name=package,
+            version=version,
+            type=ComponentType.LIBRARY,
+            bom_ref=f"{package}@{version}",
+            purl=PackageURL("npm", None, package, version),
+            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each) for each in digests],
+            licenses=[_LICENSES.make_from_string(licenses[package, version])],
+        )
+
+
+def _write_reproducibly(bom: Bom) -> str:
+    document = json.loads(JsonV1Dot6(bom).output_as_string())
+    del document["metadata"]["timestamp"], document["serialNumber"]
+    content = json.dumps(document, sort_keys=True)
+    document["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, content)}"
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    main()
