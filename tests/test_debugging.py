@@ -69,6 +69,23 @@ def test_md5_signs_pairs_and_no_path() -> None:
     ]
 
 
+def test_an_event_id_is_wrong_with_either_method() -> None:
+    for method in (HMAC, MD5):
+        found = diagnose(PATH, with_fields(eventId="evt_1_2"), method)
+        assert kinds(found) == ["event-id"]
+        assert not found.is_right
+
+
+def test_a_hidden_field_is_wrong_with_md5_alone() -> None:
+    body = with_fields(notifyUrl="https://example.com/n?a=1&appKey=x")
+    assert kinds(diagnose(PATH, body, HMAC)) == []
+    found = diagnose(PATH, body, MD5)
+    assert kinds(found) == ["hidden"]
+    assert found.findings[0].sentence == (
+        "notifyUrl holds &appKey=, which MD5 would sign as a field; such a value is refused."
+    )
+
+
 def test_sign_itself_is_never_part_of_it() -> None:
     assert diagnose(PATH, with_fields(sign="a" * 32), HMAC).string_to_sign == OURS
 

@@ -12,6 +12,7 @@ from merchant_wallet.signing import (
     MD5,
     Method,
     find_control_character,
+    find_hidden_field,
     md5_string_to_sign,
     sign,
     sign_response,
@@ -187,3 +188,21 @@ def test_other_characters_pass_printable_or_not(text: str) -> None:
 def test_a_set_without_a_found_control_character_has_one_line_per_field(fields: dict[str, str]) -> None:
     assume(find_control_character(fields) is None)
     assert string_to_sign("/p", fields).count("\n") == len(fields)
+
+
+@pytest.mark.parametrize("mark", ["&appKey=", "&eventId=", "&nonceStr=", "&timestamp="])
+def test_a_value_that_hides_a_field_from_md5_is_found(mark: str) -> None:
+    assert find_hidden_field({"a": "1&b=2", "memo": f"x{mark}1{mark}2"}) == ("memo", mark)
+    assert find_hidden_field({"a": mark}) == ("a", mark)
+
+
+@pytest.mark.parametrize("text", ["", "&", "https://example.com/n?a=1&b=2", "appKey=demo", "&appkey=", "&eventId"])
+def test_other_values_hide_none(text: str) -> None:
+    assert find_hidden_field({"a": text, "b": text}) is None
+
+
+def test_md5_signs_no_answer_that_hides_a_field() -> None:
+    hiding = {"userId": "7", "username": "x&appKey=demo"}
+    with pytest.raises(ValueError, match="username holds &appKey="):
+        sign_response(MD5, SECRET, "/p", hiding, 200, "n")
+    assert sign_response(HMAC, SECRET, "/p", hiding, 200, "n")

@@ -37,6 +37,7 @@ from merchant_wallet.gate import (
     Gate,
     Network,
     find_source,
+    refuse_callback,
     require_app_key,
     unknown_app_key,
 )
@@ -202,6 +203,7 @@ class Endpoint:
         """Judge a request and hand it to the book. Raises Refused, Unavailable."""
         fields = parse_body(call.content_type, call.body)
         call.app_key = require_app_key(fields)
+        refuse_callback(fields)
         merchant = self._joints.directory.kept(call.app_key)
         if merchant is None:
             self._take_time(call, self._introduce(call, fields))

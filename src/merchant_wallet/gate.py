@@ -28,7 +28,15 @@ from merchant_wallet.limits import FailureLimit, TokenBuckets
 from merchant_wallet.merchants.keys import is_of_other_mode
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.operation import Operation
-from merchant_wallet.signing import MD5, SIGN_LENGTH, md5_string_to_sign, string_to_sign, verify
+from merchant_wallet.signing import (
+    EVENT_ID,
+    MD5,
+    SIGN_LENGTH,
+    find_hidden_field,
+    md5_string_to_sign,
+    string_to_sign,
+    verify,
+)
 from merchant_wallet.wire import Fields, require, require_long, signable
 
 APP_KEY_LENGTH: Final = 20
@@ -134,6 +142,8 @@ class Gate:
     def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
         given = require(fields, "sign", SIGN_LENGTH)
         texts = signable(fields)
+        if merchant.sign_method == MD5:
+            refuse_hidden_field(texts)
         secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)
         if secret is None:
             raise Refused(
@@ -159,6 +169,19 @@ def require_app_key(fields: Fields) -> str:
     if _match_app_key(app_key) is None:
         refuse(FIELD_INVALID, "appKey must be printable ASCII without spaces")
     return app_key
+
+
+def refuse_callback(fields: Fields) -> None:
+    """See that a request is none of our callbacks, which bear a signature of ours. Refused 40001."""
+    if EVENT_ID in fields:
+        refuse(FIELD_INVALID, f"{EVENT_ID}: belongs to callbacks")
+
+
+def refuse_hidden_field(texts: dict[str, str]) -> None:
+    """See that MD5 signs no value as a field that marks a request or a callback. Refused 40001."""
+    hidden = find_hidden_field(texts)
+    if hidden is not None:
+        refuse(FIELD_INVALID, f"{hidden[0]} must not contain {hidden[1]} with the method MD5")
 
 
 def unknown_app_key() -> Refusal:

@@ -8,6 +8,11 @@ Field names are of `[A-Za-z0-9_]` (see `wire`), where the order of str is the or
 
 `HMAC` is HMAC-SHA256 cut to 128 bits, the least that RFC 2104 section 5 allows for it. `MD5` is a legacy
 method that an operator may switch on for a merchant: it binds neither path nor field borders and is weak.
+
+Requests, answers and callbacks are signed with the same secret, so no text may be two of them:
+- With HMAC the first line tells a callback from the others. An answer has no `appKey`, a request must have one.
+- With MD5 the fields tell them apart: a callback has `eventId`, a request has `appKey` and no `eventId`, an
+  answer has neither. A value may not hide one of these fields (`find_hidden_field`). Decision 0051.
 """
 
 import hashlib
@@ -23,9 +28,13 @@ MD5: Final = "MD5"
 
 SIGN_LENGTH: Final = 32
 CALLBACK_PATH: Final = "callback"
+EVENT_ID: Final = "eventId"
+"""The field that every callback has and no request may have."""
 
 # The category Cc of Unicode: C0, DEL and C1.
 _search_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+# What marks a request or a callback, where MD5 would read it as a field of its own.
+_search_hidden = re.compile(r"&(?:appKey|eventId|nonceStr|timestamp)=").search
 
 
 def find_control_character(fields: Mapping[str, str]) -> str | None:
@@ -35,6 +44,17 @@ def find_control_character(fields: Mapping[str, str]) -> str | None:
     if "".join(fields.values()).isprintable():
         return None
     return next((name for name, text in fields.items() if _search_control(text)), None)
+
+
+def find_hidden_field(fields: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first field whose value hides a field from MD5, and what it hides: `("notifyUrl", "&appKey=")`.
+
+    None when no value does. MD5 signs the same text whether `b` is a field or a part of `a=1&b=2`.
+    """
+    if "&" not in "".join(fields.values()):
+        return None
+    found = ((name, _search_hidden(value)) for name, value in fields.items())
+    return next(((name, hidden[0]) for name, hidden in found if hidden), None)
 
 
 def string_to_sign(path: str, fields: Mapping[str, str]) -> str:
@@ -87,9 +107,12 @@ def sign_response(
 
     `fields` are the present fields of `data` as the texts on the wire. HMAC signs `code` and the request's
     nonceStr with them, so that an answer cannot be replayed to another request; the legacy MD5 signs the
-    fields alone.
+    fields alone. Raises ValueError for MD5 when a value hides a field: the answer would sign a request.
     """
     if method == MD5:
+        hidden = find_hidden_field(fields)
+        if hidden is not None:
+            raise ValueError(f"an answer whose {hidden[0]} holds {hidden[1]} can't be signed with MD5")
         return _md5_hex(secret, md5_string_to_sign(fields))[:length]
     bound = {**fields, "code": str(code), "nonceStr": nonce}
     return _hmac_hex(secret, string_to_sign(path, bound))[:length]

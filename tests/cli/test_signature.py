@@ -68,6 +68,15 @@ def test_a_body_that_the_service_would_refuse_is_refused_with_its_code() -> None
     assert "Refused (40001)" in sign(body='{"a": true}').stderr
 
 
+def test_what_is_marked_as_a_callback_or_hides_a_field_is_refused_as_the_service_does() -> None:
+    assert "eventId: belongs to callbacks" in sign(body=json.dumps({**BODY, "eventId": "e"})).stderr
+    hiding = json.dumps({**BODY, "notifyUrl": "https://example.com/n?a=1&timestamp=2"})
+    assert sign(body=hiding).exit_code == 0
+    refused = sign("--method", "MD5", body=hiding)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "notifyUrl must not contain &timestamp=" in refused.stderr
+
+
 def test_a_path_that_no_operation_has_is_refused_with_the_nearest() -> None:
     refused = sign("--path", "/merchant/exchang")
     assert refused.exit_code == 2

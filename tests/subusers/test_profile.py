@@ -35,6 +35,14 @@ async def test_a_name_has_1_to_128_characters(name: str) -> None:
         parse_name(name)
 
 
+@pytest.mark.parametrize("mark", ["&appKey=", "&eventId=", "&nonceStr=", "&timestamp="])
+async def test_no_name_looks_like_a_part_of_a_request(mark: str) -> None:
+    with pytest.raises(NameRefused, match="can't be a name"):
+        parse_name(f"Zoe{mark}x")
+    assert parse_name(f"Zoe {mark[1:]}x") == f"Zoe {mark[1:]}x"
+    assert parse_name("R&D=fun") == "R&D=fun"
+
+
 @pytest.mark.parametrize("mark", ["\0", "\x1b", "\u202e", "\u2066", "\u200b", "\u200f", "\ufeff", "\ud800"])
 async def test_nothing_invisible_hides_in_a_name(conn: Connection, mark: str) -> None:
     await add_sub_user(conn, "alice", ALICE)

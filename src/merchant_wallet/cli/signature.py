@@ -53,12 +53,15 @@ def sign(
     if sys.stdin.isatty():
         note("Reading the JSON body; end it with Ctrl-D.")
     body = typer.get_binary_stream("stdin").read()
-    from merchant_wallet import signing, wire
+    from merchant_wallet import gate, signing, wire
 
     fields = wire.signable(wire.parse_body("application/json", body))
+    gate.refuse_callback({**fields})
     known = Signer(secret, signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
     chosen = method or known.method
     is_md5 = chosen == signing.MD5
+    if is_md5:
+        gate.refuse_hidden_field(fields)
     signed = signing.md5_string_to_sign(fields) if is_md5 else signing.string_to_sign(path, fields)
     signature = signing.sign(chosen, known.secret, path, fields)
     if as_json:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.debugging.bodies import FORM, JSON, PATHS, judge_path, judge_sign, read_body
+from merchant_wallet.debugging.bodies import FORM, JSON, PATHS, judge_marks, judge_path, judge_sign, read_body
 from merchant_wallet.debugging.findings import NOTE, SENTENCES, WRONG, Finding, name_character
 from merchant_wallet.debugging.signs import try_secrets
 from merchant_wallet.debugging.strings import Difference, compare, explain
@@ -81,6 +81,7 @@ def diagnose(
     findings += notable
     if read is None:
         return Diagnosis(None, (), tuple(findings))
+    findings += judge_marks(read, method)
     # A path that is only nearly right is signed as it should have been, so that one mistake shows once.
     right = findings[0].values["right"] if findings and findings[0].kind == "path-nearly" else path
     is_md5 = method == MD5

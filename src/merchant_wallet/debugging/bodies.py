@@ -18,7 +18,14 @@ import msgspec
 from merchant_wallet.codes import Refused
 from merchant_wallet.debugging.findings import Finding, name_character
 from merchant_wallet.merchants.records import OPERATIONS
-from merchant_wallet.signing import MD5, SIGN_LENGTH, Method, find_control_character
+from merchant_wallet.signing import (
+    EVENT_ID,
+    MD5,
+    SIGN_LENGTH,
+    Method,
+    find_control_character,
+    find_hidden_field,
+)
 from merchant_wallet.wire import NON_SCALAR, parse_body
 
 JSON: Final = "application/json"
@@ -92,6 +99,15 @@ def _judge_texts(read: ReadBody, raw: dict[str, Any], body: str) -> Iterator[Fin
             yield Finding("edges", {"field": name})
         if not unicodedata.is_normalized("NFC", text):
             yield Finding("decomposed", {"field": name})
+
+
+def judge_marks(read: ReadBody, method: Method) -> list[Finding]:
+    """What makes a request look like a callback, or hides a field from MD5."""
+    findings = [Finding("event-id")] if EVENT_ID in read.texts else []
+    hidden = find_hidden_field(read.texts) if method == MD5 else None
+    if hidden is not None:
+        findings.append(Finding("hidden", {"field": hidden[0], "hidden": hidden[1]}))
+    return findings
 
 
 def shortest_number(text: str) -> str | None:

@@ -21,6 +21,8 @@ SENTENCES: Final[dict[str, tuple[str, str]]] = {
     "absent": (NOTE, "{field} is null or empty, so it is not signed: leave its line out."),
     "non-scalar": (WRONG, "{field} is neither a string nor a number; such a field is refused."),
     "control": (WRONG, "{field} holds {character}; a value with a control character is refused."),
+    "event-id": (WRONG, "eventId belongs to callbacks; a request that carries it is refused."),
+    "hidden": (WRONG, "{field} holds {hidden}, which MD5 would sign as a field; such a value is refused."),
     "number": (
         NOTE,
         "{field} was sent as the number {sent} and is signed as exactly that text; "

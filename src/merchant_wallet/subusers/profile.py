@@ -10,6 +10,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.db import Queries
+from merchant_wallet.signing import find_hidden_field
 from merchant_wallet.subusers.controls import SubUserUnknown
 
 Connection = AsyncConnection[Any]
@@ -22,6 +23,7 @@ NO_NAME: Final = "A name has 1 to 128 characters."
 UNPRINTABLE: Final = (
     "A name has no invisible characters, none that control text and none that change its direction."
 )
+UNSIGNABLE: Final = "This can't be a name. Please choose another one."
 
 
 class NameRefused(ValueError):
@@ -50,6 +52,9 @@ def parse_name(text: str) -> str:
     # That takes neither control characters nor those of the class Cf, to which all marks of direction belong.
     if not name.isprintable():
         raise NameRefused(UNPRINTABLE)
+    # Answers hold the name, and MD5 could sign such an answer for a request.
+    if find_hidden_field({"username": name}) is not None:
+        raise NameRefused(UNSIGNABLE)
     return name
 
 
