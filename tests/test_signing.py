@@ -196,7 +196,9 @@ def test_a_value_that_hides_a_field_from_md5_is_found(mark: str) -> None:
     assert find_hidden_field({"a": mark}) == ("a", mark)
 
 
-@pytest.mark.parametrize("text", ["", "&", "https://example.com/n?a=1&b=2", "appKey=demo", "&appkey=", "&eventId"])
+@pytest.mark.parametrize(
+    "text", ["", "&", "https://example.com/n?a=1&b=2", "appKey=demo", "&appkey=", "&eventId"]
+)
 def test_other_values_hide_none(text: str) -> None:
     assert find_hidden_field({"a": text, "b": text}) is None
 
