@@ -10,7 +10,7 @@ Field names are of `[A-Za-z0-9_]` (see `wire`), where the order of str is the or
 method that an operator may switch on for a merchant: it binds neither path nor field borders and is weak.
 
 Requests, answers and callbacks are signed with the same secret, so no text may be two of them:
-- With HMAC the first line tells a callback from the others. An answer has no `appKey`, a request must have one.
+- With HMAC the first line tells a callback from the others. A request has an `appKey`, an answer has none.
 - With MD5 the fields tell them apart: a callback has `eventId`, a request has `appKey` and no `eventId`, an
   answer has neither. A value may not hide one of these fields (`find_hidden_field`). Decision 0051.
 """
