@@ -18,6 +18,7 @@ import msgspec
 import uvloop
 
 from merchant_wallet.chains.addresses import ERC20
+from merchant_wallet.chains.evm_bloom import BLOOM_BYTES, bloom_of
 from merchant_wallet.chains.evm_node import TRANSFER_TOPIC
 
 HEAD_MARGIN: Final = 4
@@ -65,12 +66,16 @@ class RecordedEvm:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._logs = [self._write_logs(number) for number in range(record.head_number + 1)]
+        numbers = range(record.head_number + 1)
+        self._blooms = [_bloom_over(record.in_block(number)) for number in numbers]
+        self._receipts = [self._write_receipts(number) for number in numbers]
 
-    def answer(self, path: str, question: dict[str, Any]) -> bytes:
-        """The body for one question. Raises KeyError for a method that it does not have."""
+    def answer(self, path: str, question: Any) -> bytes:
+        """The body for one question or a batch. Raises KeyError for a method that it does not have."""
+        if isinstance(question, list):
+            return b"[" + b",".join(self.answer(path, each) for each in question) + b"]"
         method, params = question["method"], question["params"]
-        result = {"eth_getBlockByNumber": self._block, "eth_getLogs": self._between}[method](params)
+        result = {"eth_getBlockByNumber": self._block, "eth_getBlockReceipts": self._became}[method](params)
         return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (question["id"], result)
 
     def _block(self, params: list[Any]) -> bytes:
@@ -85,18 +90,36 @@ class RecordedEvm:
             "hash": _evm_hash("block", number),
             "parentHash": _evm_hash("block", number - 1),
             "timestamp": hex(record.time_ms(number) // 1000),
+            "logsBloom": self._blooms[number],
             "transactions": transactions,
         }
         return json.dumps(block).encode()
 
-    def _between(self, params: list[Any]) -> bytes:
-        first, last = (int(params[0][name], 16) for name in ("fromBlock", "toBlock"))
-        return b"[" + b",".join(filter(None, self._logs[first : last + 1])) + b"]"
+    def _became(self, params: list[Any]) -> bytes:
+        return self._receipts[int(params[0], 16)]
 
-    def _write_logs(self, number: int) -> bytes:
+    def _write_receipts(self, number: int) -> bytes:
         transfers = self._record.in_block(number)
-        logs = [self._write_log(number, place, *transfer) for place, transfer in enumerate(transfers)]
-        return b",".join(json.dumps(log).encode() for log in logs)
+        receipts = [self._write_receipt(number, place, *transfer) for place, transfer in enumerate(transfers)]
+        return json.dumps(receipts).encode()
+
+    def _write_receipt(self, number: int, place: int, recipient: bytes, units: int) -> dict[str, Any]:
+        return {
+            "type": "0x2",
+            "status": "0x1",
+            "cumulativeGasUsed": hex(60_000 * (place + 1)),
+            "logs": [self._write_log(number, place, recipient, units)],
+            "logsBloom": _bloom_over([(recipient, units)]),
+            "transactionHash": _evm_hash("tx", number, place),
+            "transactionIndex": hex(place),
+            "blockHash": _evm_hash("block", number),
+            "blockNumber": hex(number),
+            "gasUsed": hex(60_000),
+            "effectiveGasPrice": hex(10**9),
+            "from": "0x" + SENDER.hex(),
+            "to": "0x" + TOKEN.hex(),
+            "contractAddress": None,
+        }
 
     def _write_log(self, number: int, place: int, recipient: bytes, units: int) -> dict[str, Any]:
         return {
@@ -181,6 +204,13 @@ def _evm_hash(*words: object) -> str:
 def _tron_id(number: int) -> str:
     """An id that begins with the block's number, as all do there; zeros for the first one's parent."""
     return "0" * 64 if number < 0 else number.to_bytes(8, "big").hex() + _hash("block", number)[16:]
+
+
+def _bloom_over(transfers: list[tuple[bytes, int]]) -> str:
+    items = [bytes.fromhex(_topic(recipient)[2:]) for recipient, _ in transfers]
+    if items:
+        items += [TOKEN, bytes.fromhex(TRANSFER_TOPIC[2:]), SENDER.rjust(32, b"\0")]
+    return f"0x{bloom_of(items):0{BLOOM_BYTES * 2}x}"
 
 
 def _topic(address: bytes) -> str:

@@ -205,7 +205,7 @@ GAUGES: Final = (
         ("chain",),
         "1 while the chain can't be read on",
         "1",
-        "A final block has left the chain: `deposits chains` says which. Trust no node before this is clear.",
+        "`deposits chains` says why: a final block has left the chain, nodes disagree, or leave something out.",
     ),
     Metric(
         "wallet_reconciliation_age_seconds",

@@ -42,6 +42,7 @@ class NodeProxy:
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     url: str = ""
+    takes_batches: bool = True
 
     async def __aenter__(self) -> Self:
         self._client = httpx.AsyncClient(trust_env=False, verify=False, timeout=30)
@@ -107,7 +108,20 @@ class NodeProxy:
         finally:
             writer.close()
 
-    async def _answer(self, question: dict[str, Any]) -> tuple[int, str, bytes]:
+    async def _answer(self, asked: dict[str, Any] | list[dict[str, Any]]) -> tuple[int, str, bytes]:
+        """What is said to one question or to a batch; a `Raw` instead of one answer is instead of all."""
+        try:
+            if isinstance(asked, dict):
+                return 200, "application/json", json.dumps(await self._answer_one(asked)).encode()
+            if not self.takes_batches:
+                refusal = {"code": -32600, "message": "batches are not supported"}
+                return 200, "application/json", json.dumps({"jsonrpc": "2.0", "error": refusal}).encode()
+            said = [await self._answer_one(question) for question in asked]
+            return 200, "application/json", json.dumps(said).encode()
+        except Raw as raw:
+            return raw.status, raw.content_type, raw.body
+
+    async def _answer_one(self, question: dict[str, Any]) -> dict[str, Any]:
         method = question["method"]
         self.asked.append(method)
         behaviour = self.behaviours.get(method, self.behaviours.get("*"))
@@ -117,8 +131,6 @@ class NodeProxy:
                 said["result"] = await self.ask(method, *question["params"])
             else:
                 said["result"] = await behaviour(self.ask, question["params"])
-        except Raw as raw:
-            return raw.status, raw.content_type, raw.body
         except Refusal as refusal:
             said["error"] = {"code": refusal.code, "message": refusal.message}
-        return 200, "application/json", json.dumps(said).encode()
+        return said

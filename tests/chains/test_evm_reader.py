@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from devnet.evm_node import CHAIN_ID, COIN, ISSUER
 from tests.chains.evm_scene import HELD, USDT, WALLET, EvmScene
-from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
+from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
@@ -16,7 +16,7 @@ from merchant_wallet.chains.transport import NodeRefused
 
 ALICE = b"\xa1" * 20
 BOB = b"\xb0" * 20
-LOGS = "eth_getLogs"
+RECEIPTS = "eth_getBlockReceipts"
 BLOCK = "eth_getBlockByNumber"
 
 
@@ -38,8 +38,14 @@ def play(evm: EvmScene, story: Callable[[EvmChain, NodeProxy, NodeProxy], Awaita
     asyncio.run(run())
 
 
-def without(key: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [log for log in found if key not in log["topics"][2]]
+def change_logs(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
+    """Every log of a block's receipts, falsified."""
+
+    async def answer(forward: Forward, params: list[Any]) -> Any:
+        found = await forward(RECEIPTS, *params)
+        return [{**receipt, "logs": [change(log) for log in receipt["logs"]]} for receipt in found]
+
+    return answer
 
 
 def test_blocks_hang_together_and_final_ones_lie_below_the_head(evm: EvmScene) -> None:
@@ -78,8 +84,9 @@ def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
         assert await chain.arrivals(last + 1, last) == []
         evm.settle()
         assert await chain.arrivals(first, last) == seen
-        assert one.asked.count(LOGS) == 2
-        assert two.asked.count(LOGS) == 1
+        # A preview of three blocks with transfers from one node, then the final ones from both.
+        assert one.asked.count(RECEIPTS) == 6
+        assert two.asked.count(RECEIPTS) == 3
 
     play(evm, story)
 
@@ -111,38 +118,16 @@ def test_a_fee_is_one_log_and_what_arrives_another(evm: EvmScene) -> None:
     play(evm, story)
 
 
-def test_a_range_that_a_node_finds_too_large_is_halved(evm: EvmScene) -> None:
-    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
-        first = evm.node.height() + 1
-        for units in range(1, 12):
-            evm.token.give(ALICE, units)
-        widths = []
-
-        async def few(forward: Forward, params: list[Any]) -> Any:
-            width = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) + 1
-            widths.append(width)
-            if width > 2:
-                raise Refusal(-32005, "query returned more than 10000 results")
-            return await forward(LOGS, *params)
-
-        one.behaviours[LOGS] = few
-        seen = await chain.arrivals(first, evm.node.height())
-        assert [a.amount_units for a in seen] == list(range(1, 12))
-        assert max(widths) == 11
-        assert two.asked.count(LOGS) == 0
-
-    play(evm, story)
-
-
 def test_a_range_that_no_node_answers_is_an_error_and_not_empty(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         for node in (one, two):
-            node.fail(Refusal(-32005, "limit exceeded"), LOGS)
-        height = evm.node.height()
+            node.fail(Refusal(-32005, "limit exceeded"), RECEIPTS)
+        evm.token.give(ALICE, 1)
+        height = evm.node.mine(2) - 2
         with pytest.raises(NodeRefused, match="limit exceeded"):
-            await chain.arrivals(height, height)
+            await chain.arrivals(height, height + 1)
         with pytest.raises(ChainAway, match="limit exceeded"):
-            await chain.arrivals(0, height - 2)
+            await chain.arrivals(0, height)
 
     play(evm, story)
 
@@ -155,13 +140,10 @@ def test_final_transfers_need_two_nodes_that_say_the_same(evm: EvmScene) -> None
         evm.settle()
         last = first + 1
 
-        async def hide(forward: Forward, params: list[Any]) -> Any:
-            return without(ALICE.hex(), await forward(LOGS, *params))
-
-        two.behaviours[LOGS] = hide
+        two.behaviours[RECEIPTS] = change_logs(lambda log: {**log, "data": f"0x{7:064x}"})
         with pytest.raises(ChainDisagrees, match="different transfers"):
             await chain.arrivals(first, last)
-        two.fail(Raw(b"garbage"), LOGS)
+        two.fail(Raw(b"garbage"), RECEIPTS)
         with pytest.raises(ChainAway, match="not a JSON-RPC answer"):
             await chain.arrivals(first, last)
         two.mend()
@@ -181,7 +163,7 @@ def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmS
             return await forward(BLOCK, *params)
 
         one.behaviours[BLOCK] = behind
-        one.always(LOGS, [])
+        one.always(RECEIPTS, [])
         # Not final: the node that has the block is asked.
         assert len(await chain.arrivals(first, first)) == 1
         two.behaviours[BLOCK] = behind
@@ -203,38 +185,26 @@ def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmS
         {"address": "0x" + "1" * 40},
         {"blockNumber": "0x0"},
         {"topics": []},
-        {"data": "0x"},
+        {"data": None},
         {"logIndex": None},
+        {"logIndex": "0x1"},
+        {"removed": True},
+        {"transactionHash": "0x" + "1" * 64},
     ],
-    ids=lambda fields: next(iter(fields)),
+    ids=str,
 )
 def test_a_falsified_log_is_not_taken(evm: EvmScene, falsified: dict[str, object]) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         evm.token.give(ALICE, 1)
         first = evm.node.height()
 
-        async def lie(forward: Forward, params: list[Any]) -> Any:
-            return [{**log, **falsified} for log in await forward(LOGS, *params)]
-
-        one.behaviours[LOGS] = lie
+        lie = change_logs(lambda log: {**log, **falsified})
+        one.behaviours[RECEIPTS] = lie
         # The second node is asked instead.
         assert [a.amount_units for a in await chain.arrivals(first, first)] == [1]
-        two.behaviours[LOGS] = lie
+        two.behaviours[RECEIPTS] = lie
         with pytest.raises(ChainAway):
             await chain.arrivals(first, first)
-
-    play(evm, story)
-
-
-def test_logs_that_a_node_calls_removed_are_none(evm: EvmScene) -> None:
-    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
-        evm.token.give(ALICE, 1)
-
-        async def removed(forward: Forward, params: list[Any]) -> Any:
-            return [{**log, "removed": True} for log in await forward(LOGS, *params)]
-
-        one.behaviours[LOGS] = removed
-        assert await chain.arrivals(evm.node.height(), evm.node.height()) == []
 
     play(evm, story)
 

@@ -13,7 +13,7 @@ from tests.chains.tron_scene import RECIPIENT, WALLET_SUN, WALLET_UNITS, TronSce
 from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.protocol import ChainAway
 
-LOGS = "eth_getLogs"
+RECEIPTS = "eth_getBlockReceipts"
 BLOCK = "eth_getBlockByNumber"
 INVENTED = 999_000_000
 
@@ -55,12 +55,13 @@ def test_an_evm_node_that_takes_its_word_back_invents_no_deposit(evm: EvmScene) 
         async def block(forward: Forward, params: list[Any]) -> Any:
             return await forward(BLOCK, hex(number - 1) if params[0] == "finalized" else params[0], params[1])
 
-        async def logs(forward: Forward, params: list[Any]) -> Any:
-            found = await forward(LOGS, *params)
-            return [*found[:-1], {**found[-1], "data": "0x" + hex(INVENTED)[2:].rjust(64, "0")}]
+        async def receipts(forward: Forward, params: list[Any]) -> Any:
+            found = await forward(RECEIPTS, *params)
+            data = "0x" + hex(INVENTED)[2:].rjust(64, "0")
+            return [{**each, "logs": [{**log, "data": data} for log in each["logs"]]} for each in found]
 
-        liar.behaviours |= {BLOCK: block, LOGS: logs}
-        honest.fail(Raw(b"busy", 503), LOGS)
+        liar.behaviours |= {BLOCK: block, RECEIPTS: receipts}
+        honest.fail(Raw(b"busy", 503), RECEIPTS)
         with pytest.raises(ChainAway):
             await chain.arrivals(0, number)
         liar.mend()

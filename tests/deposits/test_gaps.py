@@ -15,6 +15,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.listing import list_cursors
+from merchant_wallet.deposits.watcher import ALERT_AFTER
 
 
 def test_every_block_is_read_once_as_final_whatever_the_pace(in_town: InTown) -> None:
@@ -190,6 +191,33 @@ def test_nodes_that_disagree_are_told_of_until_they_agree(in_town: InTown) -> No
         await town.catch_up(watcher)
         (cursor,) = await list_cursors(town.connection)
         assert cursor.alert is None
+        assert await town.standing(sent) == "pending"
+
+    in_town(scenario)
+
+
+def test_a_chain_that_can_not_be_read_for_long_is_an_alert_until_it_can(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        watcher = town.watcher(chain)
+        await town.catch_up(watcher)
+        (sent,) = chain.mine((address("ulla"), COIN))
+        chain.mine(blocks=FINAL_DEPTH)
+
+        async def leave_out() -> None:
+            raise ChainAway("the receipts of block 1 leave out logs")
+
+        chain.on_arrivals = leave_out
+        for turn in range(ALERT_AFTER):
+            assert (await list_cursors(town.connection))[0].alert is None, turn
+            with pytest.raises(ChainAway):
+                await watcher.follow()
+        (cursor,) = await list_cursors(town.connection)
+        assert cursor.alert == "the receipts of block 1 leave out logs"
+        assert await town.standing(sent) == "nothing"
+        chain.on_arrivals = None
+        await town.catch_up(watcher)
+        assert (await list_cursors(town.connection))[0].alert is None
         assert await town.standing(sent) == "pending"
 
     in_town(scenario)

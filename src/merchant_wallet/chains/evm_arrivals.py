@@ -1,20 +1,45 @@
 """The token's Transfer logs in a range of blocks, from one node or agreed by two.
 
-Rules: a node that has not got as far as the range says nothing about it; an empty answer of such a node is no
-"no transfers". Every log's block must be on the branch that its node follows. A range that a node finds too
-large is halved until it answers.
+Rules:
+- Transfers are read from the receipts of each block, not from the node's log index (`eth_getLogs`): an index
+  may lag behind its own blocks, and then an empty answer looks like "no transfers".
+- Receipts are read of every block whose header's bloom filter may contain a Transfer of the token.
+- Receipts are checked against the header: every transaction has one, logs are numbered without a gap, and
+  together they make exactly the header's filter. A node whose receipts don't fit is no source.
+- Every header must name the one before it as its parent.
+- A node that has not got as far as the range says nothing about it.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from merchant_wallet.chains.evm_node import EvmLog, EvmNode, EvmNodes, transfer_of
+import msgspec
+
+from merchant_wallet.chains.evm_bloom import bloom_of, may_contain
+from merchant_wallet.chains.evm_node import (
+    TRANSFER_TOPIC,
+    EvmBlock,
+    EvmLog,
+    EvmNode,
+    EvmNodes,
+    EvmReceipt,
+    is_transfer,
+    transfer_of,
+)
 from merchant_wallet.chains.evm_rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
-from merchant_wallet.chains.transport import AnswerTooLong, NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 _AT_ONCE: Final = 8
+_TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What one node shows of a range: the hash of its last block, and the transfers."""
+
+    last_hash: str
+    arrivals: list[Arrival]
 
 
 async def read_arrivals(
@@ -35,82 +60,124 @@ async def read_arrivals(
             return agreed
         if last <= agreed_number:
             raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
-    return _arrivals(rules, await nodes.first(lambda node: _read_newest(node, rules, first, last)))
+    return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).arrivals
 
 
 async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[Arrival] | None:
     """What all nodes that call the range final say, two at least; None when no node calls it final."""
     answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))
-    usable = [answer for answer in answers if isinstance(answer, list)]
+    usable = [answer for answer in answers if isinstance(answer, Reading)]
     if not usable:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         if len(failures) == len(answers):
             raise ChainAway("; ".join(failures))
         return None
+    if any(answer.last_hash != usable[0].last_hash for answer in usable):
+        raise ChainDisagrees(f"{rules.name}: nodes show different blocks {last}, which is final")
     if any(answer != usable[0] for answer in usable):
         raise ChainDisagrees(f"{rules.name}: nodes show different transfers in blocks {first} to {last}")
     if len(usable) < nodes.needed:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         behind = ["another node has not got so far"] if None in answers else []
         raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
-    return _arrivals(rules, usable[0])
+    return usable[0].arrivals
 
 
-async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> list[EvmLog] | None:
+async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading | None:
     if (await final_block(node, rules)).number < last:
         return None
-    return await _read_logs(node, rules.token, first, last)
+    return await _read_blocks(node, rules, first, last)
 
 
-async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> list[EvmLog]:
+async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
     if (await head_block(node)).number < last:
         raise NodeRefused(node.name, 0, f"has no block {last} yet")
-    return await _read_logs(node, rules.token, first, last)
+    return await _read_blocks(node, rules, first, last)
 
 
-async def _read_logs(node: EvmNode, token: bytes, first: int, last: int) -> list[EvmLog]:
-    """The logs of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
-    logs = await _read_halving(node, token, first, last)
-    blocks = {log.block_number: log.block_hash for log in logs}
-    if any(blocks[log.block_number] != log.block_hash for log in logs):
-        raise NodeFailed(node.name, "logs of two blocks of the same number")
+async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
+    """The transfers of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
+    blocks = await _read_headers(node, first, last)
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def is_on_branch(number: int) -> bool:
+    async def read(block: EvmBlock) -> list[Arrival]:
         async with turns:
-            block = await node.block(number)
-            return block is not None and block.place.hash == blocks[number]
+            receipts = await node.block_receipts(block)
+        return _arrivals(rules, _checked_logs(node, block, receipts))
 
-    if not all(await asyncio.gather(*map(is_on_branch, blocks))):
-        raise NodeFailed(node.name, "logs of a branch that it no longer follows")
+    wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
+    pages = await asyncio.gather(*map(read, wanted))
+    return Reading(blocks[-1].place.hash, [arrival for page in pages for arrival in page])
+
+
+async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
+    """The blocks of a range, each the parent of the next. Raises NodeFailed, NodeRefused."""
+    try:
+        blocks = await node.blocks(first, last)
+    except NodeRefused:
+        # Some nodes take no batches. One that lacks a block says so again.
+        blocks = [await _expect_block(node, number) for number in range(first, last + 1)]
+    for before, block in zip(blocks, blocks[1:], strict=False):
+        if block.place.parent_hash != before.place.hash:
+            raise NodeFailed(node.name, f"block {block.place.number} does not follow the one before it")
+    return blocks
+
+
+async def _expect_block(node: EvmNode, number: int) -> EvmBlock:
+    block = await node.block(number)
+    if block is None:
+        raise NodeRefused(node.name, 0, f"has no block {number}")
+    return block
+
+
+def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]) -> list[tuple[int, EvmLog]]:
+    """A block's logs, each with its place in its transaction, if they are what the header says.
+
+    Raises NodeFailed.
+    """
+    place = block.place
+    if tuple(receipt.tx_hash for receipt in receipts) != block.transactions:
+        raise NodeFailed(node.name, f"the receipts of block {place.number} are not those of its transactions")
+    logs = [(index, log) for receipt in receipts for index, log in enumerate(receipt.logs)]
+    of_block = all((each.block_number, each.block_hash) == (place.number, place.hash) for each in receipts)
+    of_receipt = all(
+        (log.tx_hash, log.block_number, log.block_hash) == (receipt.tx_hash, place.number, place.hash)
+        and receipt.is_success
+        and not log.removed
+        for receipt in receipts
+        for log in receipt.logs
+    )
+    if not (of_block and of_receipt):
+        raise NodeFailed(node.name, f"receipts of block {place.number} that are of another block")
+    if [log.log_index for _, log in logs] != list(range(len(logs))):
+        raise NodeFailed(node.name, f"the receipts of block {place.number} leave out logs")
+    if bloom_of(item for _, log in logs for item in _items_of(log)) != block.logs_bloom:
+        raise NodeFailed(node.name, f"the receipts of block {place.number} don't fit its header")
     return logs
 
 
-async def _read_halving(node: EvmNode, token: bytes, first: int, last: int) -> list[EvmLog]:
-    try:
-        return await node.transfer_logs(token, first, last)
-    except (NodeRefused, AnswerTooLong):
-        if first == last:
-            raise
-    middle = (first + last) // 2
-    lower = await _read_halving(node, token, first, middle)
-    return lower + await _read_halving(node, token, middle + 1, last)
+def _items_of(log: EvmLog) -> list[bytes]:
+    """What a log adds to its block's filter."""
+    return [log.address, *(bytes.fromhex(topic[2:]) for topic in log.topics)]
 
 
-def _arrivals(rules: EvmRules, logs: Sequence[EvmLog]) -> list[Arrival]:
+def _arrivals(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Arrival]:
     arrivals = []
-    for log in logs:
+    for index, log in logs:
+        if log.address != rules.token or not is_transfer(log):
+            continue
         sender, recipient, units = transfer_of(log)
         arrivals.append(
             Arrival(
-                rules.name,
-                log.tx_hash,
-                log.log_index,
-                log.block_number,
-                log.block_hash,
-                sender,
-                recipient,
-                units,
+                chain=rules.name,
+                tx_hash=log.tx_hash,
+                log_index=index,
+                block_number=log.block_number,
+                block_hash=log.block_hash,
+                sender=sender,
+                recipient=recipient,
+                amount_units=units,
+                block_log_index=log.log_index,
             )
         )
     return arrivals

@@ -10,12 +10,17 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from merchant_wallet.chains.evm_bloom import BLOOM_BYTES
 from merchant_wallet.chains.jsonrpc import JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import LARGE_ANSWER_BYTES, NodeFailed, NodeRefused
 
 # keccak("Transfer(address,address,uint256)"), the first topic of every token transfer's log (ERC-20).
 TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+# How nodes say that they don't have a method: JSON-RPC's own codes, and that of EIP-1474.
+NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
+BATCH: Final = 100
+"""Questions in one JSON-RPC batch; nodes take no more than some hundreds."""
 
 T = TypeVar("T")
 
@@ -45,10 +50,14 @@ class EvmReceipt(msgspec.Struct, frozen=True):
 
 
 class EvmBlock(msgspec.Struct, frozen=True):
-    """A block and its transactions: their hashes, or the node's whole objects where those were asked for."""
+    """A block and its transactions: their hashes, or the node's whole objects where those were asked for.
+
+    `logs_bloom` is the header's filter over the block's logs (see `evm_bloom`).
+    """
 
     place: Block
     transactions: tuple[Any, ...]
+    logs_bloom: int
 
 
 class EvmFees(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +98,52 @@ class EvmNode:
         if block is not None and isinstance(at, int) and block.place.number != at:
             raise self._rpc.endpoints.garbage(self._index, f"block {block.place.number} instead of {at}")
         return block
+
+    async def blocks(self, first: int, last: int) -> list[EvmBlock]:
+        """The blocks of a range, both ends included, asked for in batches.
+
+        Raises NodeRefused where one is missing, or the node takes no batches.
+        """
+        found: list[EvmBlock] = []
+        for start in range(first, last + 1, BATCH):
+            numbers = range(start, min(start + BATCH, last + 1))
+            params = [(_tag(number), False) for number in numbers]
+            page = await self._rpc.ask_many(self._index, _read_block, "eth_getBlockByNumber", params)
+            for number, block in zip(numbers, page, strict=True):
+                if block is None:
+                    raise NodeRefused(self.name, 0, f"has no block {number}")
+                if block.place.number != number:
+                    text = f"block {block.place.number} instead of {number}"
+                    raise self._rpc.endpoints.garbage(self._index, text)
+                found.append(block)
+        return found
+
+    async def block_receipts(self, block: EvmBlock) -> list[EvmReceipt]:
+        """The receipts of a block's transactions; one by one where the node can't give them together.
+
+        Raises NodeRefused where the node has no receipts of the block.
+        """
+        try:
+            receipts = await self._ask(
+                _read_receipts,
+                "eth_getBlockReceipts",
+                _tag(block.place.number),
+                limit_bytes=LARGE_ANSWER_BYTES,
+            )
+        except NodeRefused as refused:
+            if refused.code not in NO_METHOD_CODES:
+                raise
+            receipts = await self._receipts_of(block.transactions)
+        if receipts is None or None in receipts:
+            raise NodeRefused(self.name, 0, f"has no receipts of block {block.place.number}")
+        return [receipt for receipt in receipts if receipt is not None]
+
+    async def _receipts_of(self, tx_hashes: Sequence[str]) -> list[EvmReceipt | None]:
+        found: list[EvmReceipt | None] = []
+        for start in range(0, len(tx_hashes), BATCH):
+            params = [(tx_hash,) for tx_hash in tx_hashes[start : start + BATCH]]
+            found += await self._rpc.ask_many(self._index, _read_receipt, "eth_getTransactionReceipt", params)
+        return found
 
     async def receipt(self, tx_hash: str) -> EvmReceipt | None:
         """The receipt of a mined transaction; None for one that waits, or is unknown to this node."""
@@ -131,20 +186,6 @@ class EvmNode:
     async def send(self, raw: bytes) -> str:
         """Hand over a signed transaction; its hash."""
         return await self._ask(read_hash, "eth_sendRawTransaction", _hex(raw))
-
-    async def transfer_logs(self, token: bytes, first: int, last: int) -> list[EvmLog]:
-        """Every Transfer log of a token in these blocks, both ends included, in the chain's order."""
-        wanted = {
-            "fromBlock": hex(first),
-            "toBlock": hex(last),
-            "address": _hex(token),
-            "topics": [TRANSFER_TOPIC],
-        }
-        logs = await self._ask(_read_logs, "eth_getLogs", wanted, limit_bytes=LARGE_ANSWER_BYTES)
-        for log in logs:
-            if log.address != token or not first <= log.block_number <= last or not is_transfer(log):
-                raise self._rpc.endpoints.garbage(self._index, "eth_getLogs: logs that were not asked for")
-        return sorted(logs, key=lambda log: (log.block_number, log.log_index))
 
     async def _ask(self, read: Callable[[Any], T], method: str, *params: object, **bounds: int) -> T:
         return await self._rpc.ask(self._index, read, method, *params, **bounds)
@@ -221,7 +262,19 @@ def _read_block(value: Any) -> EvmBlock | None:
     transactions = value["transactions"]
     if not isinstance(transactions, list):
         raise ValueError("a block's transactions are a list")
-    return EvmBlock(place, tuple(transactions))
+    return EvmBlock(place, tuple(transactions), _read_bloom(value))
+
+
+def _read_bloom(value: Any) -> int:
+    return int.from_bytes(read_bytes(value["logsBloom"], BLOOM_BYTES), "big")
+
+
+def _read_receipts(value: Any) -> list[EvmReceipt | None] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise ValueError("receipts are a list")
+    return [_read_receipt(each) for each in value]
 
 
 def _read_receipt(value: Any) -> EvmReceipt | None:
@@ -251,12 +304,6 @@ def _read_log(value: Any) -> EvmLog:
         read_quantity(value["logIndex"]),
         value.get("removed") is True,
     )
-
-
-def _read_logs(value: Any) -> list[EvmLog]:
-    if not isinstance(value, list):
-        raise ValueError("logs are a list")
-    return [log for log in map(_read_log, value) if not log.removed]
 
 
 def _read_fees(value: Any) -> EvmFees:

@@ -152,7 +152,12 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of our token: (chain, tx_hash, log_index) names it for ever."""
+    """One Transfer log of our token: (chain, tx_hash, log_index) names it for ever.
+
+    `log_index` is its place among the logs of its own transaction, counted from 0. It stays the same when the
+    transaction is mined again in another block. `block_log_index` is its place among all logs of the block,
+    where the chain counts so (Ethereum's `logIndex`).
+    """
 
     chain: str
     tx_hash: str
@@ -162,6 +167,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     sender: bytes
     recipient: bytes
     amount_units: int
+    block_log_index: int | None = None
 
 
 class ChainReader(Protocol):

@@ -15,6 +15,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
+from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.clock import now_ms
 from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.sightings import Cursor, Overtaken, Owned
@@ -28,6 +29,8 @@ FEW_ARRIVALS: Final = 2_000
 MANY_ARRIVALS: Final = 20_000
 LONGEST_PREVIEW: Final = 128
 """Blocks of the preview that one turn reads."""
+ALERT_AFTER: Final = 8
+"""So many failed turns in a row, about a minute, are no passing trouble of a node: operators are alerted."""
 MARGIN_MS: Final = 3_600_000
 """A chain's clock may be that much behind ours where the first block to be read is looked for."""
 
@@ -82,6 +85,7 @@ class Watcher:
         self._check = check
         self._clock = clock
         self._knows_minimum = False
+        self._failures = 0
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Follow the chain until told to stop, then close the connections."""
@@ -109,13 +113,18 @@ class Watcher:
                 raise ChainUnfit("; ".join(wrong))
             self._check = None
         try:
-            return await self._follow(connection)
+            has_more = await self._follow(connection)
+            self._failures = 0
+            return has_more
         except Overtaken as overtaken:
             log.info("gave a reading up", chain=self._chain, reason=str(overtaken))
             return False
-        except ChainAway:
+        except (ChainAway, NodeRefused, BlocksMissing) as failure:
             # What a node can't answer for many blocks it may answer for fewer.
             self._stretch = max(1, self._stretch // 2)
+            self._failures += 1
+            if self._failures >= ALERT_AFTER:
+                await sightings.raise_alert(connection, self._chain, str(failure))
             raise
         except (FinalityBroken, ChainDisagrees) as broken:
             await sightings.raise_alert(connection, self._chain, str(broken))

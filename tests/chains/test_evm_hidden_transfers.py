@@ -1,0 +1,202 @@
+"""Nodes that hide a transfer: what a block's receipts leave out does not count as "no transfers"."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from devnet.evm_node import COIN
+from tests.chains.evm_liars import play
+from tests.chains.evm_scene import WALLET, EvmScene
+from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Refusal
+
+from merchant_wallet.chains.addresses import keccak256
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_bloom import bloom_of, may_contain
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
+from merchant_wallet.chains.transport import NodeRefused
+
+ALICE = b"\xa1" * 20
+BOB = b"\xb0" * 20
+LOGS = "eth_getLogs"
+RECEIPTS = "eth_getBlockReceipts"
+RECEIPT = "eth_getTransactionReceipt"
+BLOCK = "eth_getBlockByNumber"
+
+Receipts = list[dict[str, Any]]
+
+
+def leave_out(hide: Callable[[Receipts], Receipts]) -> Behaviour:
+    """A node whose receipts of a block are not all there."""
+
+    async def answer(forward: Forward, params: list[Any]) -> Any:
+        return hide(await forward(RECEIPTS, *params))
+
+    return answer
+
+
+def without_logs_of(recipient: bytes) -> Callable[[Receipts], Receipts]:
+    def hide(receipts: Receipts) -> Receipts:
+        return [
+            {**each, "logs": [log for log in each["logs"] if recipient.hex() not in log["topics"][2]]}
+            for each in receipts
+        ]
+
+    return hide
+
+
+def give_two(evm: EvmScene) -> int:
+    """Transfers to Alice and to Bob in one final block; its number."""
+    call = "transfer(address,uint256)"
+    for nonce, recipient in enumerate((ALICE, BOB)):
+        evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(nonce, to=recipient, units=5).hex())
+    assert evm.token.call_data(call, ALICE, 5)
+    number = evm.node.mine()
+    evm.settle()
+    return number
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_log_index_that_lags_hides_no_transfer(evm: EvmScene, count: int) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        for proxy in proxies:
+            proxy.always(LOGS, [])
+        assert [each.recipient for each in await chain.arrivals(number, number)] == [ALICE, BOB]
+
+    play(evm, count, story)
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda receipts: [],
+        lambda receipts: receipts[:1],
+        lambda receipts: receipts[::-1],
+        without_logs_of(ALICE),
+        without_logs_of(BOB),
+        lambda receipts: [{**each, "logs": []} for each in receipts],
+    ],
+    ids=["all", "the last", "the order", "the first log", "the last log", "all logs"],
+)
+def test_a_single_node_that_leaves_out_receipts_or_logs_is_no_source(
+    evm: EvmScene, hide: Callable[[Receipts], Receipts]
+) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        proxies[0].behaviours[RECEIPTS] = leave_out(hide)
+        with pytest.raises(ChainAway, match="receipts of block"):
+            await chain.arrivals(0, number)
+        proxies[0].mend()
+        seen = await chain.arrivals(0, number)
+        assert [each.recipient for each in seen] == [WALLET, ALICE, BOB]
+
+    play(evm, 1, story)
+
+
+def test_a_node_that_hides_a_transfer_and_forges_its_header_needs_a_second_like_it(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+
+        async def header(forward: Forward, params: list[Any]) -> Any:
+            found = await forward(BLOCK, *params)
+            is_it = found is not None and int(found["number"], 16) == number
+            return {**found, "logsBloom": "0x" + "0" * 512} if is_it else found
+
+        proxies[1].behaviours[BLOCK] = header
+        with pytest.raises(ChainDisagrees, match="different transfers"):
+            await chain.arrivals(number, number)
+        proxies[1].mend()
+        assert len(await chain.arrivals(number, number)) == 2
+
+    play(evm, 2, story)
+
+
+def test_of_two_nodes_one_that_is_away_settles_nothing(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        proxies[0].fail(Refusal(-32603, "internal error"), RECEIPTS)
+        with pytest.raises(ChainAway, match="internal error"):
+            await chain.arrivals(number, number)
+
+    play(evm, 2, story)
+
+
+@pytest.mark.parametrize("code", [-32601, -32004])
+def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene, code: int) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        truth = await chain.arrivals(number, number)
+        proxies[0].fail(Refusal(code, "the method does not exist"), RECEIPTS)
+        assert await chain.arrivals(number, number) == truth
+        proxies[0].always(RECEIPT, None)
+        with pytest.raises(NodeRefused, match="has no receipts of block"):
+            await chain.arrivals(number, number)
+
+    play(evm, 1, story)
+
+
+def test_a_node_that_takes_no_batches_is_asked_for_each_block(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        truth = await chain.arrivals(0, number)
+        proxies[0].takes_batches = False
+        assert await chain.arrivals(0, number) == truth
+
+    play(evm, 1, story)
+
+
+def test_a_branch_that_changes_between_header_and_receipts_is_no_source(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        first = await chain.arrivals(number, number)
+
+        async def of_another_branch(forward: Forward, params: list[Any]) -> Any:
+            other = "0x" + "1" * 64
+            found = await forward(RECEIPTS, *params)
+            return [
+                {**each, "blockHash": other, "logs": [{**log, "blockHash": other} for log in each["logs"]]}
+                for each in found
+            ]
+
+        proxies[0].behaviours[RECEIPTS] = of_another_branch
+        with pytest.raises(ChainAway, match="of another block"):
+            await chain.arrivals(number, number)
+        assert len(first) == 2
+
+    play(evm, 1, story)
+
+
+def test_a_place_counts_the_transactions_own_logs_and_another_one_the_blocks(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        seen = await chain.arrivals(number, number)
+        assert [(each.log_index, each.block_log_index) for each in seen] == [(0, 0), (0, 1)]
+        evm.token.do("setParams(uint256,uint256)", 10, 49)
+        evm.token.give(BOB, COIN // 10**12 * 10, sender=WALLET)
+        evm.settle()
+        fee, rest = await chain.arrivals(number + 1, evm.node.height() - 2)
+        assert (fee.log_index, rest.log_index, rest.recipient) == (0, 1, BOB)
+
+    play(evm, 1, story)
+
+
+def test_blocks_without_the_token_cost_no_receipts(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        first = evm.node.height() + 1
+        evm.node.fund(ALICE)
+        evm.node.mine(20)
+        evm.settle()
+        proxies[0].asked.clear()
+        assert await chain.arrivals(first, first + 10) == []
+        assert RECEIPTS not in proxies[0].asked
+
+    play(evm, 1, story)
+
+
+def test_the_filter_is_that_of_the_chain(evm: EvmScene) -> None:
+    receipt = evm.token.give(ALICE, 5)
+    (log,) = receipt["logs"]
+    items = [bytes.fromhex(text[2:]) for text in (log["address"], *log["topics"])]
+    assert bloom_of(items) == int(receipt["logsBloom"], 16)
+    assert may_contain(bloom_of(items), *items)
+    assert not may_contain(bloom_of(items), keccak256(b"something else"))
