@@ -205,7 +205,7 @@ GAUGES: Final = (
         ("chain",),
         "1 while the chain can't be read on",
         "1",
-        "`deposits chains` says why: a final block has left the chain, nodes disagree, or leave something out.",
+        "`deposits chains` says why: a final block has left the chain, or nodes contradict each other.",
     ),
     Metric(
         "wallet_reconciliation_age_seconds",

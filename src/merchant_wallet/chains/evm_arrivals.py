@@ -11,6 +11,7 @@ Rules:
 """
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -117,7 +118,7 @@ async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
     except NodeRefused:
         # Some nodes take no batches. One that lacks a block says so again.
         blocks = [await _expect_block(node, number) for number in range(first, last + 1)]
-    for before, block in zip(blocks, blocks[1:], strict=False):
+    for before, block in itertools.pairwise(blocks):
         if block.place.parent_hash != before.place.hash:
             raise NodeFailed(node.name, f"block {block.place.number} does not follow the one before it")
     return blocks

@@ -1,8 +1,8 @@
 """The bloom filter over a block's logs, as every Ethereum header has it (Yellow Paper, section 4.3.1). Pure.
 
-Rules: each log adds its address and its topics. An item sets three of 2048 bits. A filter never misses an item
-that was added; it may seem to contain one that was not. Equal logs give equal filters, so the logs that a node
-shows of a block can be checked against the header.
+Rules: each log adds its address and its topics. An item sets three of 2048 bits. A filter never misses an
+item that was added; it may seem to contain one that was not. Equal logs give equal filters, so the logs that
+a node shows of a block can be checked against the header.
 """
 
 from collections.abc import Iterable
