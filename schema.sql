@@ -819,6 +819,7 @@ CREATE TABLE public.sub_user (
     pin_failures integer DEFAULT 0 NOT NULL,
     pin_locked_until_ms bigint DEFAULT 0 NOT NULL,
     language text,
+    links_void_until_ms bigint DEFAULT 0 NOT NULL,
     CONSTRAINT sub_user_address_index_check CHECK ((address_index >= 0)),
     CONSTRAINT sub_user_evm_address_check CHECK ((length(evm_address) = 20)),
     CONSTRAINT sub_user_ext_user_id_check CHECK (((length(ext_user_id) >= 1) AND (length(ext_user_id) <= 20))),

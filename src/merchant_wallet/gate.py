@@ -119,11 +119,11 @@ class Gate:
 
     def require_own_mode(self, app_key: str) -> None:
         """See that a key is not one of a live service in a sandbox, or the other way round. Refused 40100."""
-        if is_of_other_mode(app_key, sandbox=self._sandbox):
-            here, there = (
-                ("a sandbox", "a live service") if self._sandbox else ("a live service", "a sandbox")
-            )
-            refuse(APP_KEY_UNKNOWN, f"appKey belongs to {there}, and this is {here}")
+        if not is_of_other_mode(app_key, sandbox=self._sandbox):
+            return
+        if self._sandbox:
+            refuse(APP_KEY_UNKNOWN, "appKey belongs to a live service, and this is a sandbox")
+        refuse(APP_KEY_UNKNOWN, "appKey belongs to a sandbox, and this is a live service")
 
     def _judge_time(self, fields: Fields) -> None:
         sent = require_long(fields, "timestamp")

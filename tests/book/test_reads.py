@@ -234,6 +234,25 @@ def test_an_order_id_never_becomes_a_formula_in_a_spreadsheet(first: str) -> Non
     assert json.loads(render_jsonl(row))["mcOrderId"] == first + "1+1"
 
 
+@pytest.mark.parametrize(
+    ("order_id", "shown"),
+    [
+        ("a;=1+1", "a;'=1+1"),
+        ("a; =1+1;@x", "a;' =1+1;'@x"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        (" \uff0b1", "' \uff0b1"),
+        ("a;\uff0d1", "a;'\uff0d1"),
+        ("a;\uff20x", "a;'\uff20x"),
+        ("a=1;b-1", "a=1;b-1"),
+        ("2026-11-22", "2026-11-22"),
+    ],
+)
+def test_neither_a_semicolon_nor_a_full_width_sign_lets_a_formula_in(order_id: str, shown: str) -> None:
+    row = StatementRow(9, 5, "exchange", order_id, "merchant:KFB", "exchange:KFB", KFB, 1, 20)
+    assert next(csv.reader([render_csv(row)]))[3] == shown
+    assert json.loads(render_jsonl(row))["mcOrderId"] == order_id
+
+
 def test_a_statement_is_rendered_as_json_lines() -> None:
     text = render_jsonl(ROW)
     assert text.endswith("}\n")

@@ -209,8 +209,13 @@ class Platform:
                 conn, keyring, name, seed=keyring.sandbox_seed(), at_ms=at_ms, settings=typed
             )
         )
-        merchant = new.merchant
-        client = Client(self.port, merchant.app_key, new.app_secret, merchant.sign_method, now_ms=self.clock)
+        merchant, app_key = new.merchant, new.merchant.app_key
+        if not self.base.settings.sandbox:
+            # The seed is the sandbox's all the same, so that no pool of accounts has to be made.
+            app_key = app_key.replace("mk_test_", "mk_live_")
+            renaming = f"update merchant set app_key = '{app_key}' where merchant_id = {merchant.merchant_id}"
+            self.operate(lambda conn: conn.execute(renaming.encode()))
+        client = Client(self.port, app_key, new.app_secret, merchant.sign_method, now_ms=self.clock)
         return Shop(self, merchant.merchant_id, client)
 
 

@@ -80,8 +80,8 @@ def test_the_link_opens_this_users_wallet_for_15_minutes(shop: Shop, platform: P
     assert head == "/w"
     key = platform.base.keyring.derive(LINK_KEY)
     owner = (shop.merchant_id, int(answer["userId"]))
-    assert read_link_token(key, token, before_ms) == owner
-    assert read_link_token(key, token, before_ms + LINK_LIFETIME_MS - 1) == owner
+    assert read_link_token(key, token, before_ms)[:2] == owner
+    assert read_link_token(key, token, before_ms + LINK_LIFETIME_MS - 1)[:2] == owner
     with pytest.raises(ValueError, match="expired"):
         read_link_token(key, token, after_ms + LINK_LIFETIME_MS)
 

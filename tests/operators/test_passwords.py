@@ -35,6 +35,11 @@ GOOD = "seven otters sing"
         ("admin12345678", "tried first"),
         ("letmein-letmein", "tried first"),
         ("1234567890123456", "tried first"),
+        ("iloveyoujessica", "tried first"),
+        ("Summer2026!!!", "tried first"),
+        ("P@ssw0rd-P@ssw0rd", "tried first"),
+        ("merchant-wallet-2026", "tried first"),
+        ("The Wallet Console 1", "tried first"),
     ],
 )
 def test_a_password_that_is_not_good_enough_is_refused_with_the_reason(password: str, why: str) -> None:
@@ -52,6 +57,21 @@ def test_a_good_one_is_taken(password: str) -> None:
 def test_a_name_of_two_letters_may_stand_in_a_password() -> None:
     check_password(GOOD, "si")
     check_password(GOOD, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "further", "password"),
+    [
+        ("mei.lin", "", "Lin-mei-2026!"),
+        ("ann", "Corner Shop", "corner-shop-2026"),
+        ("ann", "Corner Shop", "my own cornershop"),
+        ("ann", "Ωmega-Märkte", "ΩMEGA märkte 12"),
+    ],
+)
+def test_a_persons_own_words_make_no_password(name: str, further: str, password: str) -> None:
+    with pytest.raises(PasswordRefused, match="tried first"):
+        check_password(password, name, further)
+    check_password(f"{password} tulip hovercraft", "bob", further)
 
 
 def test_generated_ones_are_good_and_differ() -> None:

@@ -17,7 +17,7 @@ from merchant_wallet.subusers import pins
 from merchant_wallet.subusers.controls import Connection, PinMissing, SubUserUnknown, show
 from merchant_wallet.subusers.pin_rules import A_REPEAT, A_RUN, ALL_EQUAL, GROUPS, NOT_A_PIN, find_flaw
 from merchant_wallet.subusers.pins import PinLocked, PinRefused, PinWrong, change, check, reset, set_first
-from merchant_wallet.subusers.sessions import open_session, read_session
+from merchant_wallet.subusers.sessions import LinkRevoked, open_session, read_session
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +171,7 @@ async def test_a_pin_that_is_taken_away_while_it_is_compared_lets_nobody_through
         with held_threads():
             attempt = asyncio.create_task(check(own, SHOP, ALICE, PIN, NOW_MS))
             await until_counted(alice, 1)
-            assert await reset(alice, SHOP, "alice") is True
+            assert await reset(alice, SHOP, "alice", NOW_MS) is True
         with pytest.raises(PinRefused, match="changed meanwhile"):
             await attempt
     assert await failures(alice) == 0
@@ -215,7 +215,7 @@ async def test_a_pin_is_set_and_taken_away_under_the_books_lock(conn: Connection
     async with await connect(database_url) as batch:
         for act, has_pin in (
             (lambda: set_first(conn, SHOP, ALICE, PIN, NOW_MS, source=HERE), True),
-            (lambda: reset(conn, SHOP, "alice"), False),
+            (lambda: reset(conn, SHOP, "alice", NOW_MS), False),
         ):
             async with batch.transaction():
                 await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [SHOP])
@@ -259,16 +259,18 @@ async def test_of_two_changes_at_once_one_counts(alice: Connection, database_url
 
 
 async def test_an_operator_takes_the_pin_the_lock_and_the_sessions_away(alice: Connection) -> None:
-    token = await open_session(alice, SHOP, ALICE, NOW_MS, frame=False)
+    token = await open_session(alice, SHOP, ALICE, NOW_MS, frame=False, link_ms=NOW_MS)
     for _ in range(5):
         await guess(alice)
-    assert await reset(alice, SHOP, "alice") is True
+    assert await reset(alice, SHOP, "alice", NOW_MS) is True
     line = await show(alice, SHOP, "alice")
     assert (line.has_pin, line.pin_set_ms, line.pin_locked_until_ms) == (False, None, 0)
     assert await read_session(alice, token, NOW_MS) is None
+    with pytest.raises(LinkRevoked):
+        await open_session(alice, SHOP, ALICE, NOW_MS + 1, frame=False, link_ms=NOW_MS)
     with pytest.raises(PinMissing, match="Set a PIN first"):
         await check(alice, SHOP, ALICE, PIN, NOW_MS)
-    assert await reset(alice, SHOP, "alice") is False
+    assert await reset(alice, SHOP, "alice", NOW_MS) is False
     await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS, source=HERE)
     assert await guess(alice, pin=OTHER_PIN) == "right"
 
@@ -294,7 +296,7 @@ async def test_a_sub_user_that_is_not_there_has_no_pin(alice: Connection) -> Non
     with pytest.raises(SubUserUnknown, match="There is no merchant 999"):
         await set_first(alice, 999, ALICE, PIN, NOW_MS, source=HERE)
     with pytest.raises(SubUserUnknown):
-        await reset(alice, OTHER, "alice")
+        await reset(alice, OTHER, "alice", NOW_MS)
 
 
 async def test_a_pin_is_kept_as_a_salted_hash_and_said_nowhere(alice: Connection) -> None:

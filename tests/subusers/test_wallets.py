@@ -54,8 +54,8 @@ def test_a_link_names_its_sub_user_until_its_time_is_over(
     merchant_id: int, user_id: int, now_ms: int, later_ms: int
 ) -> None:
     token = make_link_token(KEY, merchant_id, user_id, now_ms)
-    assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id)
-    assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id)
+    assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id, now_ms)
+    assert read_link_token(KEY, token, now_ms + later_ms) == (merchant_id, user_id, now_ms)
     with pytest.raises(LinkExpired, match="expired"):
         read_link_token(KEY, token, now_ms + LINK_LIFETIME_MS)
 

@@ -6,6 +6,7 @@ import pytest
 from tests.journeys.conftest import Clock, Platform, RunPlatform, Shop
 from tests.wallet_page.conftest import Browser, NewBrowser, path_of, read_csrf, texts
 
+from merchant_wallet.subusers import pins
 from merchant_wallet.subusers.sessions import IDLE_MS, LONGEST_MS, SEEN_EVERY_MS
 from merchant_wallet.subusers.wallets import LINK_KEY, LINK_LIFETIME_MS, make_link_token
 
@@ -45,6 +46,28 @@ def test_asking_for_the_links_head_opens_nothing(shop: Shop, platform: Platform,
     assert answer.status_code == 303
     assert "set-cookie" not in answer.headers
     assert session_count(platform) == before
+
+
+def test_a_reset_of_the_pin_voids_links_and_pages_from_before_it(
+    shop: Shop, clock: Clock, browser: Browser, other_browser: Browser
+) -> None:
+    old = shop.user("alice")["url"]
+    assert browser.open(old).status_code == 200
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    assert browser.get("/wallet").status_code == 403
+    sessions_before = session_count(shop.platform)
+    answer = other_browser.get(path_of(old))
+    assert (answer.status_code, "set-cookie" in answer.headers) == (410, False)
+    assert session_count(shop.platform) == sessions_before
+    clock.advance(1)
+    assert other_browser.open(shop.user("alice")["url"]).status_code == 200
+
+
+def test_a_reset_voids_no_other_sub_users_link(shop: Shop, clock: Clock, browser: Browser) -> None:
+    url = shop.user("bob")["url"]
+    shop.user("alice")
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    assert browser.open(url).status_code == 200
 
 
 def test_after_15_minutes_the_link_says_how_to_get_another(

@@ -114,7 +114,9 @@ def test_an_open_page_is_told_nothing_more_once_its_session_is_over(
         if how == "signed out elsewhere":
             assert browser.send("/wallet/leave").status_code == 303
         elif how == "PIN reset":
-            shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice"))
+            shop.platform.operate(
+                lambda conn: pins.reset(conn, shop.merchant_id, "alice", shop.platform.clock())
+            )
         else:
             shop.platform.rows(
                 "update wallet_session set created_ms = created_ms - %s, seen_ms = created_ms - %s",

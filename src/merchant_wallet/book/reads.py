@@ -8,6 +8,7 @@ decimals.
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -240,6 +241,7 @@ COLUMNS: Final = (
     "balance",
 )
 """The columns of a rendered statement, in CSV and in JSON lines."""
+_FORMULA_START: Final = re.compile(r"(^|;)(\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 def _cells(row: StatementRow) -> tuple[int | str | None, ...]:
@@ -256,13 +258,21 @@ def render_csv_header() -> str:
 def render_csv(row: StatementRow) -> str:
     """One line of a statement in CSV, line end included (RFC 4180).
 
-    An order id that a spreadsheet would take for a formula gets an apostrophe in front, since merchants
-    choose them; JSON lines have it unchanged.
+    Merchants choose order ids, so one that a spreadsheet would take for a formula is disarmed. JSON lines
+    have it unchanged.
     """
-    order_id = row.mc_order_id
-    if order_id is not None and order_id[0] in "=+-@\t\r":
-        row = msgspec.structs.replace(row, mc_order_id="'" + order_id)
+    if row.mc_order_id is not None:
+        row = msgspec.structs.replace(row, mc_order_id=_disarm(row.mc_order_id))
     return _render_csv(_cells(row))
+
+
+def _disarm(text: str) -> str:
+    """The text with an apostrophe before whatever begins a formula, at its start or after a semicolon.
+
+    Where the decimal sign is a comma, spreadsheets split cells at semicolons, also inside of quotes that do
+    not begin the line. East Asian ones take the full-width signs for the plain ones.
+    """
+    return _FORMULA_START.sub(r"\1'\2", text)
 
 
 def _render_csv(cells: tuple[int | str | None, ...]) -> str:

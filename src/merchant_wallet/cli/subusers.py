@@ -135,7 +135,7 @@ def set_(
 def reset_pin(
     merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Take a sub-user's PIN away, with its lock and the page's sessions: the next link may set a new one.
+    """Take a sub-user's PIN away, with its lock, open pages and links: the next new link may set a PIN.
 
     \b
     Example:
@@ -143,11 +143,12 @@ def reset_pin(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
         from merchant_wallet.subusers import controls, pins
 
         merchant_id = (await session.find(merchant)).merchant_id
         async with session.conn.transaction():
-            was_set = await pins.reset(session.conn, merchant_id, ext)
+            was_set = await pins.reset(session.conn, merchant_id, ext, now_ms())
             told = {"hadPin": was_set}
             await session.record(
                 "sub_user.reset_pin", f"sub-user {ext}", merchant_id=merchant_id, before=told

@@ -85,12 +85,12 @@ def url_of(merchant_id: int, ext_user_id: str) -> str:
 async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
-        was_set = await pins.reset(conn, merchant_id, line.ext_user_id)
+        was_set = await pins.reset(conn, merchant_id, line.ext_user_id, seat.ground.clock())
         before = {"hadPin": was_set}
         await act(seat, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
     return seat.go(
         url_of(merchant_id, line.ext_user_id),
-        N_("The PIN is gone, and open wallet pages were signed out. The next link may set a new one."),
+        N_("The PIN is gone. Open wallet pages and links are void. The next new link may set a PIN."),
     )
 
 

@@ -6,6 +6,10 @@ insert into operator (name, role, merchant_id, password_hash, created_ms)
 values (%(name)s::text, %(role)s::text, %(merchant_id)s::bigint, %(password_hash)s::text, %(created_ms)s::bigint)
 returning operator_id;
 
+-- name: read_merchant_name
+-- Words that no password of this merchant's people should be made of.
+select name from merchant where merchant_id = %(merchant_id)s::bigint;
+
 -- name: list_operators
 -- The next operators by name.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms

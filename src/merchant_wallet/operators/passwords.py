@@ -7,8 +7,10 @@ never logged.
 """
 
 import asyncio
+import re
 import secrets
 import unicodedata
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -23,16 +25,12 @@ _GENERATED_LENGTH: Final = 20
 _LEAST_KINDS: Final = 5
 """Fewer different characters than that are one pattern repeated."""
 
-_COMMON: Final = (
-    "administrator password passw0rd p@ssw0rd 1234567890 0123456789 9876543210 iloveyou trustno1 changeme"
-    " football baseball sunshine princess superman merchant operator whatever 12345678 letmein welcome"
-    " default 1234567 qwerty qwertz azerty asdfgh zxcvbn 1q2w3e monkey dragon secret wallet master shadow"
-    " 123456 654321 111111 000000 admin login 12345 test user 1234 abc 123"
-)
-"""What the lists of stolen passwords are made of; the longest first.
-
-A password that is nothing but these is as good as known.
-"""
+_LEAST_GUESSES: Final = 10**10
+"""A password that a guesser with lists finds sooner is too easy (zxcvbn's highest class begins here)."""
+_JUDGED_LENGTH: Final = 48
+"""The guesses are counted for so many characters; judging more takes long and changes nothing."""
+_OUR_WORDS: Final = ("merchant", "wallet", "console", "operator")
+_SHORTEST_WORD: Final = 3
 
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1, type=Type.ID)
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="password")
@@ -75,28 +73,45 @@ def generate_password() -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(_GENERATED_LENGTH))
 
 
-def check_password(password: str, name: str) -> None:
-    """See that a password is good enough for the operator of this name. Raises PasswordRefused. Pure."""
+async def check_aside(password: str, name: str, further: str = "") -> None:
+    """`check_password` off the event loop."""
+    await asyncio.get_running_loop().run_in_executor(_THREADS, check_password, password, name, further)
+
+
+def check_password(password: str, name: str, further: str = "") -> None:
+    """See that a password is good enough for the operator of this name. Raises PasswordRefused. Pure.
+
+    `further` is other text that a guesser knows of the person, as the merchant's name. Words of name and
+    `further`, and the service's own, count for nothing. Takes up to some tenths of a second of a processor.
+    """
     if len(password) < MIN_LENGTH:
         raise PasswordRefused(f"A password has at least {MIN_LENGTH} characters.")
     if len(password) > MAX_LENGTH:
         raise PasswordRefused(f"A password has at most {MAX_LENGTH} characters.")
     small = _normal(password).casefold()
     # A name of one or two letters is inside of nearly everything.
-    if len(name) > 2 and name.casefold() in small:
+    if len(name) >= _SHORTEST_WORD and name.casefold() in small:
         raise PasswordRefused("A password can't contain the operator's name.")
     if len(set(small)) < _LEAST_KINDS:
         raise PasswordRefused(f"A password has at least {_LEAST_KINDS} different characters.")
-    if _is_common(small):
+    if _count_guesses(password, [*_list_words(f"{name} {further}"), *_OUR_WORDS]) < _LEAST_GUESSES:
         raise PasswordRefused("This password is among those that are tried first; choose another one.")
 
 
-def _is_common(small: str) -> bool:
-    """Whether nothing is left once common words, and a few marks around them, are taken out."""
-    left = small
-    for word in _COMMON.split():
-        left = left.replace(word, "")
-    return len(left.strip("!?.,;:-_ #$*+0123456789")) < 2
+def _list_words(text: str) -> list[str]:
+    """The words of a name, each long enough to be one."""
+    return [word for word in re.split(r"[\W_]+", _normal(text).casefold()) if len(word) >= _SHORTEST_WORD]
+
+
+def _count_guesses(password: str, known: Sequence[str]) -> int:
+    """About how many guesses what is left stands when the known words are taken out."""
+    # Its lists take some tenths of a second to load, and few commands need them. It has no types of its own.
+    from zxcvbn import zxcvbn  # type: ignore[import-untyped]
+
+    left = _normal(password)
+    for word in known:
+        left = re.sub(re.escape(word), "", left, flags=re.IGNORECASE)
+    return int(zxcvbn(left[:_JUDGED_LENGTH])["guesses"]) if left else 0
 
 
 def _to_bytes(password: str) -> bytes:

@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 from merchant_wallet.db import Queries
 from merchant_wallet.operators.passwords import (
     PasswordRefused,
-    check_password,
+    check_aside,
     generate_password,
     hash_aside,
     verify_aside,
@@ -76,7 +76,7 @@ async def create(
     if NAME_FORM.fullmatch(name) is None:
         raise OperatorRefused("NAME: an operator's name has 1 to 64 letters, digits, dots, - _ or @.")
     _check_role(role, merchant_id)
-    chosen, password_hash = await _choose_password(name, password)
+    chosen, password_hash = await _choose_password(conn, name, merchant_id, password)
     values = {
         "name": name,
         "role": role,
@@ -148,7 +148,7 @@ async def change_password(
         raise OperatorRefused(NOT_PRESENT)
     if old == new:
         raise PasswordRefused("The new password is the present one; choose another one.")
-    _, password_hash = await _choose_password(operator.name, new)
+    _, password_hash = await _choose_password(conn, operator.name, operator.merchant_id, new)
     kept_hash = None if kept_session is None else bytes.fromhex(kept_session)
     values = {"operator_id": operator_id, "password_hash": password_hash, "seen_hash": row[0]}
     async with conn.transaction():
@@ -165,7 +165,7 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
     OperatorUnknown, PasswordRefused.
     """
     operator = await show_by_id(conn, operator_id)
-    chosen, password_hash = await _choose_password(operator.name, password)
+    chosen, password_hash = await _choose_password(conn, operator.name, operator.merchant_id, password)
     async with conn.transaction():
         await _run(conn, "write_password", operator_id, password_hash=password_hash)
         await _run(conn, "forget_totp", operator_id)
@@ -220,9 +220,15 @@ async def _insist_on_another_owner(conn: Connection, operator_id: int, what: str
         raise OperatorRefused(f"The last active owner can't be {what}: make another owner first.")
 
 
-async def _choose_password(name: str, password: str | None) -> tuple[str, str]:
+async def _choose_password(
+    conn: Connection, name: str, merchant_id: int | None, password: str | None
+) -> tuple[str, str]:
     if password is not None:
-        check_password(password, name)
+        # The words that a guesser knows of a merchant's person are the merchant's too.
+        row = await (
+            await conn.execute(QUERIES["read_merchant_name"].text, {"merchant_id": merchant_id})
+        ).fetchone()
+        await check_aside(password, name, "" if row is None else row[0])
     chosen = password or generate_password()
     return chosen, await hash_aside(chosen)
 

@@ -134,15 +134,17 @@ async def check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_m
     await _check(conn, merchant_id, user_id, pin, at_ms)
 
 
-async def reset(conn: Connection, merchant_id: int, ext_user_id: str) -> bool:
-    """Take a sub-user's PIN and lock away, and end its sessions: who opens the next link may set a new one.
+async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
+    """Take a sub-user's PIN and lock away, end its sessions and void its links made until `at_ms`.
+
+    A visitor with a newer link may set a new PIN.
 
     Gives whether there was one. An operator's act. Raises SubUserUnknown.
     """
     async with conn.transaction():
         await lock_book(conn, merchant_id)
         line = await show(conn, merchant_id, ext_user_id)
-        values = {"merchant_id": merchant_id, "user_id": line.user_id}
+        values = {"merchant_id": merchant_id, "user_id": line.user_id, "at_ms": at_ms}
         await conn.execute(QUERIES["clear_pin"].text, values)
         await sessions.end_sessions(conn, merchant_id, line.user_id)
     return line.has_pin

@@ -32,7 +32,8 @@ update sub_user
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and pin_hash = %(old_hash)s::text;
 
 -- name: clear_pin
--- An operator takes it away, and the lock with it; the book's lock is held.
+-- An operator takes it away, and the lock with it, and voids the links made so far; the book's lock is held.
 update sub_user
-   set pin_hash = null, pin_set_ms = null, pin_failures = 0, pin_locked_until_ms = 0
+   set pin_hash = null, pin_set_ms = null, pin_failures = 0, pin_locked_until_ms = 0,
+       links_void_until_ms = greatest(links_void_until_ms, %(at_ms)s::bigint)
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;

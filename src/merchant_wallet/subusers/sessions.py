@@ -3,8 +3,8 @@
 Rules: a token is drawn at random, shown once and kept as a hash only. It begins with its merchant's id, so
 that no session of another merchant is ever looked at. A session ends half an hour after it was last used (up
 to a minute earlier, since its use is written down at most once a minute) and always after twelve hours.
-Whether the merchant is suspended makes no difference: the money is still the sub-user's, who may look at it
-and protect it.
+A link that was made before the PIN was reset opens no session. Whether the merchant is suspended makes no
+difference: the money is still the sub-user's, who may look at it and protect it.
 """
 
 import hashlib
@@ -36,6 +36,10 @@ _TOKEN_BYTES: Final = 32
 _TOKEN_FORM: Final = re.compile(r"([1-9][0-9]{0,17})\.[A-Za-z0-9_-]{43}")
 
 
+class LinkRevoked(Exception):
+    """The link was made before the sub-user's PIN was reset."""
+
+
 class SessionKey(NamedTuple):
     """What names a session without opening it."""
 
@@ -58,17 +62,23 @@ class WalletSession(msgspec.Struct, frozen=True):
     language: str | None
 
 
-async def open_session(conn: Connection, merchant_id: int, user_id: int, at_ms: int, frame: bool) -> str:
-    """Open a session for whoever came with a valid link, and give its token, this once.
+async def open_session(
+    conn: Connection, merchant_id: int, user_id: int, at_ms: int, *, frame: bool, link_ms: int
+) -> str:
+    """Open a session for a visitor with a valid link that was made at `link_ms`; gives its token, this once.
 
-    Raises SubUserUnknown.
+    Raises LinkRevoked, SubUserUnknown.
     """
     token = f"{merchant_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
     whose = {"merchant_id": merchant_id, "user_id": user_id}
     values = {**whose, "token_hash": _hash(token), "is_framed": frame, "at_ms": at_ms}
     async with conn.transaction():
-        if not (await conn.execute(QUERIES["lock_sub_user"].text, whose)).rowcount:
+        row = await (await conn.execute(QUERIES["lock_sub_user"].text, whose)).fetchone()
+        if row is None:
             raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
+        # Under the row's lock, so that a reset either sees this session and ends it, or is seen here.
+        if link_ms <= row[0]:
+            raise LinkRevoked
         await conn.execute(QUERIES["insert_session"].text, {**values, "expires_ms": at_ms + LONGEST_MS})
         await conn.execute(QUERIES["end_oldest"].text, {**whose, "kept": MOST_SESSIONS})
     return token

@@ -1,8 +1,9 @@
 -- Sessions of the wallet page. `sessions.py` runs these.
 
 -- name: lock_sub_user
--- Of two sessions opened at once one waits, so that neither sees more sessions than there may be.
-select user_id from sub_user
+-- Of two sessions opened at once one waits, so that neither sees more sessions than there may be. Links that were made
+-- until this moment are void.
+select links_void_until_ms from sub_user
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
    for no key update;
 

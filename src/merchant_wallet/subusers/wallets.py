@@ -2,7 +2,7 @@
 
 Rules: addresses come from a merchant's extended public keys, so no private key is needed here. A link token
 is kept nowhere: it says who and until when, under a mac. It opens more than once while it is valid, because
-chat programs fetch links before people do.
+chat programs fetch links before people do. `sessions` checks whether a reset of the PIN has voided it.
 """
 
 import base64
@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from merchant_wallet.chains.addresses import ERC20, TRC20, address_of_child
 
@@ -23,6 +23,14 @@ _FORM: Final = 1
 _CONTENT: Final = struct.Struct(">BQQQ")
 _MAC_BYTES: Final = 32
 _TOKEN_LENGTH: Final = -(-(_CONTENT.size + _MAC_BYTES) * 4 // 3)
+
+
+class Link(NamedTuple):
+    """Whose wallet a link opens, and when it was made."""
+
+    merchant_id: int
+    user_id: int
+    made_ms: int
 
 
 class LinkExpired(ValueError):
@@ -46,8 +54,8 @@ def make_link_token(key: bytes, merchant_id: int, user_id: int, now_ms: int) -> 
     return base64.urlsafe_b64encode(content + _mac(key, content)).decode().rstrip("=")
 
 
-def read_link_token(key: bytes, token: str, now_ms: int) -> tuple[int, int]:
-    """The merchant id and user id of a token made with this key.
+def read_link_token(key: bytes, token: str, now_ms: int) -> Link:
+    """What a token says that was made with this key.
 
     Raises ValueError with a sentence for the page: it is not ours, or, as LinkExpired, its time is over.
     """
@@ -60,7 +68,7 @@ def read_link_token(key: bytes, token: str, now_ms: int) -> tuple[int, int]:
         raise ValueError("This link is not valid.")
     if now_ms >= until_ms:
         raise LinkExpired("This link has expired; ask for a new one.")
-    return merchant_id, user_id
+    return Link(merchant_id, user_id, until_ms - LINK_LIFETIME_MS)
 
 
 def _decode(token: str) -> bytes:

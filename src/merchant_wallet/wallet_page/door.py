@@ -16,6 +16,7 @@ from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.subusers import sessions
 from merchant_wallet.subusers.activity import WalletShown, read_wallet
+from merchant_wallet.subusers.sessions import LinkRevoked
 from merchant_wallet.subusers.wallets import LINK_KEY, LinkExpired, read_link_token
 from merchant_wallet.wallet_page.frame import COOKIE, HOME, Connection, Holder, tell_alone
 
@@ -31,18 +32,21 @@ def make_link_route(ground: Ground) -> Route:
     async def open_link(request: Request) -> Response:
         at_ms = ground.clock()
         try:
-            merchant_id, user_id = read_link_token(key, request.path_params["token"], at_ms)
+            link = read_link_token(key, request.path_params["token"], at_ms)
         except LinkExpired:
             return _refuse(request, ground, 410)
         except ValueError:
             return _refuse(request, ground, 404)
         async with ground.connections.take() as conn:
-            wallet = await read_wallet(conn, merchant_id, user_id)
+            wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:
                 return _refuse(request, ground, 404)
             response = ground.answers.redirect(HOME, wallet.frame_origins)
             if request.method != "HEAD":
-                await _open(request, ground, conn, wallet, response)
+                try:
+                    await _open(request, ground, conn, wallet, response, link.made_ms)
+                except LinkRevoked:
+                    return _refuse(request, ground, 410)
             return response
 
     return Route(LINK_PATH, open_link, methods=["GET"])
@@ -73,11 +77,16 @@ async def leave(request: Request, holder: Holder, conn: Connection) -> Response:
 
 
 async def _open(
-    request: Request, ground: Ground, conn: Connection, wallet: WalletShown, response: Response
+    request: Request,
+    ground: Ground,
+    conn: Connection,
+    wallet: WalletShown,
+    response: Response,
+    link_ms: int,
 ) -> None:
     framed = request.headers.get("sec-fetch-dest") == _IN_FRAME
     token = await sessions.open_session(
-        conn, wallet.merchant_id, wallet.user_id, ground.clock(), frame=framed
+        conn, wallet.merchant_id, wallet.user_id, ground.clock(), frame=framed, link_ms=link_ms
     )
     _set_cookie(response, token, wallet, secure=ground.answers.secure)
 
