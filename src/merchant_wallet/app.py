@@ -256,7 +256,7 @@ def _lay_ground(
         database_url=base.url,
         keyring=base.keyring,
         connections=_lend_connections(base, stack),
-        answers=Answers(Templates(), secure=public_url.startswith("https://")),
+        answers=Answers(Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")),
         writer=joints.writer,
         clock=clock,
         is_ending=lambda: joints.counter.draining,

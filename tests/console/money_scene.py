@@ -22,6 +22,8 @@ ROWS = {
     "POST /console/withdrawals/cancel": OWN_HANDS,
     "POST /console/withdrawals/{order_id:int}/refund": HANDS,
     "POST /console/withdrawals/{order_id:int}/thaw": HANDS,
+    "GET /console/payouts": STAFF,
+    "POST /console/payouts/{chain}/stop": HANDS,
     "GET /console/books": ALL,
     "GET /console/books/{merchant_id:int}": ALL,
     "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,

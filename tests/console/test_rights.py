@@ -21,6 +21,7 @@ HANDS = "owner operator"
 ROWS = {
     "GET /console": ALL,
     "GET /console/state": ALL,
+    "GET /console/band": ALL,
     "GET /console/merchants": STAFF,
     "GET /console/merchants/new": HANDS,
     "POST /console/merchants/new": HANDS,

@@ -255,7 +255,7 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
 def test_the_live_part_answers_nothing_while_nothing_has_changed(till: Till, people: People) -> None:
     order, operator = till.order("60"), people.seat("operator")
     page = operator.page(f"{QUEUE}/{order}")
-    part = page.split('hx-get="')[1].split('"')[0]
+    part = page.split('id="order-state"')[1].split('hx-get="')[1].split('"')[0]
     assert operator.get(part).status_code == 204
     till.shop.ask_book(Approve(order, "cli:ann"))
     changed = operator.get(part)

@@ -72,3 +72,24 @@ def test_prepared_templates_are_compiled_before_anybody_asks() -> None:
     ready = {str(key[1]) for key in list(templates.environment.cache)}
     assert {"wallet/home.html", "pages/error.html"} <= ready
     assert not any(name.startswith("console/") for name in ready)
+
+
+def test_in_the_sandbox_every_whole_page_says_so_and_elsewhere_none_does() -> None:
+    values = {
+        "title": "Nothing here",
+        "text": "There is no such page.",
+        "status": 404,
+        "home": "",
+        "theme": "auto",
+        "csrf": "",
+        "request_id": "",
+    }
+    shown = {
+        (sandbox, language): Templates(sandbox=sandbox).render("pages/error.html", language, **values)
+        for sandbox in (True, False)
+        for language in Language
+    }
+    assert "No real money moves here" in shown[True, Language.EN]
+    assert "此处没有真实资金" in shown[True, Language.ZH]
+    for language in Language:
+        assert "sandbox" not in shown[False, language]

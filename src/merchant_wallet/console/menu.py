@@ -40,6 +40,7 @@ _TOOLS: Final = N_("Developers")
 _LINES: Final = (
     _Line("overview", N_("Overview"), "/console", "home", Right.READ, ""),
     _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
+    _Line("payouts", N_("Payouts"), "/console/payouts", "send", Right.READ, _MONEY, own=False),
     _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
     _Line("books", N_("Books"), "/console/books", "list", Right.READ, _MONEY),
     _Line("rates", N_("Exchange rates"), "/console/rates", "exchange", Right.READ, _MONEY, own=False),

@@ -89,7 +89,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Life(msgspec.Struct, frozen=True):
-    """What the line is made of. Without `names` nobody but `me` is named."""
+    """What the line is made of. Without `names` nobody but `me` is named; `waits` says why it does."""
 
     order: Withdrawal
     steps: Sequence[Step]
@@ -97,6 +97,7 @@ class Life(msgspec.Struct, frozen=True):
     callbacks: Sequence[CallbackShown]
     names: bool
     me: str
+    waits: str = ""
 
 
 def tell_life(life: Life) -> list[Moment]:
@@ -184,6 +185,6 @@ def _tell_rest(life: Life) -> list[Moment]:
         return [*given, waits, Moment(TO_BE_PAID, state=TODO), Moment(TO_BE_TOLD, state=TODO)]
     if order.status in (PENDING, PROCESSING):
         sent = any(one.broadcast_ms is not None for one in life.transfers)
-        now = Moment(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT)
+        now = Moment(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT, note=life.waits)
         return [now, Moment(TO_BE_TOLD, state=TODO)]
     return [Moment(TO_BE_REFUNDED, state=CURRENT)] if order.status == FAILED else []

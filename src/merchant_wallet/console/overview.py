@@ -5,6 +5,7 @@ it is looked at. A merchant's user sees the figures of its own book, and nothing
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from merchant_wallet.money import CURRENCIES, KFB, USDT
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import callbacks, figures, orders
 from merchant_wallet.oversight.figures import DayFigure
+from merchant_wallet.oversight.halts import Halt, Queued, count_queued, list_halts
 from merchant_wallet.pages.languages import N_
 from merchant_wallet.withdrawals import hot_wallets
 from merchant_wallet.withdrawals.hot_wallets import WalletShown
@@ -41,10 +43,24 @@ LINES: Final = (
 """What the chart of volumes shows: label, and the kind of entry whose amounts and fees are added up."""
 
 
+class PayoutsShown(msgspec.Struct, frozen=True):
+    """What keeps payouts from going on: the chains that are stopped, and how many orders wait."""
+
+    stopped: tuple[str, ...]
+    held: int
+    queued: int
+    queued_units: int
+
+    @property
+    def waiting(self) -> int:
+        """How many approved orders are not paid, for one cause or another."""
+        return self.held + self.queued
+
+
 class ChainShown(msgspec.Struct, frozen=True):
     """One chain: its hot wallet, fuel as text, and the last comparison of books and chain.
 
-    `is_failed`: that one could not be made, so it says nothing of the two.
+    `is_failed`: that one could not be made, so it says nothing of the two. `halts`: what keeps its payouts.
     """
 
     chain: str
@@ -54,6 +70,7 @@ class ChainShown(msgspec.Struct, frozen=True):
     compared_ms: int | None
     is_sound: bool | None
     is_failed: bool
+    halts: tuple[Halt, ...]
 
 
 async def show_overview(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -89,16 +106,31 @@ async def _read_state(seat: Seat, conn: Connection) -> dict[str, Any]:
         "pulse": None,
         "behind": 0,
         "chains": [],
+        "payouts": None,
     }
     if scope is None:
         pulse = shown["pulse"] = await figures.pulse(conn)
         shown["behind"] = pulse.figures_behind if pulse.figures_behind >= FIGURES_LATE else 0
-        shown["chains"] = await _read_chains(seat, conn)
+        halts = await list_halts(conn)
+        shown["chains"] = await _read_chains(seat, conn, halts)
+        shown["payouts"] = await read_payouts(conn, halts)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     return shown
 
 
-async def _read_chains(seat: Seat, conn: Connection) -> list[ChainShown]:
+async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
+    """What waits because of these halts."""
+    stopped = tuple(sorted({one.chain for one in halts if one.stops_chain}))
+    queued: list[Queued] = await count_queued(conn, list(stopped)) if stopped else []
+    return PayoutsShown(
+        stopped,
+        sum(one.orders for one in halts),
+        sum(one.orders for one in queued),
+        sum(one.amount_units for one in queued),
+    )
+
+
+async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
     wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
     shown = []
     for chain in seat.ground.chains:
@@ -116,6 +148,7 @@ async def _read_chains(seat: Seat, conn: Connection) -> list[ChainShown]:
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
                 is_failed=told.get("cause") is not None,
+                halts=tuple([one for one in halts if one.chain == chain]),
             )
         )
     return shown

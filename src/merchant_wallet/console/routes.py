@@ -9,6 +9,7 @@ from merchant_wallet.console import (
     account,
     adjustments,
     audit_log,
+    band,
     book_export,
     book_verification,
     books,
@@ -22,6 +23,7 @@ from merchant_wallet.console import (
     merchants,
     operators,
     overview,
+    payouts,
     rates,
     reconciliation,
     search,
@@ -39,6 +41,7 @@ from merchant_wallet.pages.ground import Ground
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     sign_in,
+    band,
     overview,
     merchant_list,
     merchants,
@@ -53,6 +56,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     withdrawals,
     withdrawal_decisions,
     withdrawal_order,
+    payouts,
     books,
     book_export,
     book_verification,

@@ -22,7 +22,7 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.asking import ask_book
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.console.screening import screen
-from merchant_wallet.console.withdrawals import QUEUE, url_of
+from merchant_wallet.console.withdrawals import QUEUE, tell_reasons, url_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import orders
 from merchant_wallet.oversight.orders import OrderLine
@@ -38,6 +38,7 @@ ONE: Final = f"{QUEUE}/{{order_id:int}}"
 MAX_AT_ONCE: Final = 100
 
 APPROVED: Final = N_("Approved: it is paid next.")
+APPROVED_WAITS: Final = N_("Approved, and not paid yet: {reason}.")
 FIRST_OF_TWO: Final = N_("First of two approvals given. Another person must approve it too.")
 DONE: Final = {
     CANCEL: N_("Cancelled: the amount is back in the merchant's balance."),
@@ -120,6 +121,7 @@ async def _decide(seat: Seat, conn: Connection, what: str) -> Response:
             active="withdrawals",
             what=what,
             rows=await screen(seat, conn, chosen),
+            reasons=await tell_reasons(seat, conn, chosen, if_approved=True),
             total_units=sum(order.amount_units for order in chosen),
         )
     decided = [await _decide_one(seat, conn, order, what) for order in chosen]
@@ -151,7 +153,18 @@ async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str)
     assert isinstance(outcome, Withdrawal)
     if what != APPROVE:
         return Decided(order, flash.GOOD, DONE[what])
-    return Decided(order, flash.GOOD, FIRST_OF_TWO if outcome.approved_ms is None else APPROVED)
+    if outcome.approved_ms is None:
+        return Decided(order, flash.GOOD, FIRST_OF_TWO)
+    return await _tell_approved(seat, conn, order)
+
+
+async def _tell_approved(seat: Seat, conn: Connection, order: OrderLine) -> Decided:
+    """What an approval means now: it is paid, or it waits for something."""
+    reason = (await tell_reasons(seat, conn, [order], if_approved=True)).get(order.order_id)
+    if reason is None:
+        return Decided(order, flash.GOOD, APPROVED)
+    told = seat.say(reason.text, **reason.values)
+    return Decided(order, flash.GOOD, APPROVED_WAITS, {"reason": told})
 
 
 def _command(seat: Seat, order: OrderLine, what: str) -> Command:

@@ -27,7 +27,9 @@ from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
 from merchant_wallet.console.order_life import Life, tell_life
 from merchant_wallet.console.screening import Screened, screen
+from merchant_wallet.console.waiting import Reason
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
+from merchant_wallet.console.withdrawals import tell_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import entries
 from merchant_wallet.oversight.entries import EntryFilter
@@ -90,13 +92,17 @@ async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]
         for one in stored
     ]
     payout = await payouts.show_payout(conn, line.merchant_id, line.order_id) if is_staff else None
+    [reason, later] = await _find_reasons(seat, conn, line)
+    now = "" if reason is None else seat.say(reason.text, **reason.values)
     life = tell_life(
-        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, seat.actor)
+        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, seat.actor, now)
     )
     shown: dict[str, Any] = {
         "line": line,
         "order": order,
         "life": life,
+        "reason": reason,
+        "later": later,
         "needed": approvals_needed(order),
         "given": approvals_given(order),
         "payout": payout,
@@ -110,6 +116,14 @@ async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]
         "approvers": _name_approvers(order, is_staff),
     }
     return {**shown, "version": _digest(shown)}
+
+
+async def _find_reasons(seat: Seat, conn: Connection, line: OrderLine) -> list[Reason | None]:
+    """Why the order waits, and why it would wait once it is approved."""
+    return [
+        (await tell_reasons(seat, conn, [line], if_approved=if_approved)).get(line.order_id)
+        for if_approved in (False, True)
+    ]
 
 
 def _digest(shown: Mapping[str, Any]) -> str:

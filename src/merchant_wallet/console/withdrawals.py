@@ -4,6 +4,7 @@ Rules: the queue goes oldest first and tells of each order what there is to know
 merchant's user sees its own orders only, and may give up those that nobody has begun to pay.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,9 +15,11 @@ from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end, read_units
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
+from merchant_wallet.console.waiting import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import orders
-from merchant_wallet.oversight.orders import OrderFilter
+from merchant_wallet.oversight.halts import list_halts
+from merchant_wallet.oversight.orders import OrderFilter, OrderLine
 from merchant_wallet.oversight.paging import Page as Rows
 
 QUEUE: Final = "/console/withdrawals"
@@ -30,6 +33,14 @@ FILTERS: Final = ("merchant", "chain", "from", "to", "least", "address", "id")
 def url_of(order_id: int | str) -> str:
     """An order's page."""
     return f"{QUEUE}/{order_id}"
+
+
+async def tell_reasons(
+    seat: Seat, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
+) -> dict[int, Reason]:
+    """Why each order waits that does; with `if_approved` also those that would wait after an approval."""
+    halts = await list_halts(conn, seat.merchant_id) if lines else ()
+    return find_reasons(seat.merchant_id, lines, halts, seat.at_ms, if_approved=if_approved)
 
 
 async def show_queue(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -47,6 +58,7 @@ async def show_queue(request: Request, seat: Seat, conn: Connection) -> Response
         state=state,
         page=page,
         rows=await screen(seat, conn, page.rows),
+        reasons=await tell_reasons(seat, conn, page.rows, if_approved=True),
     )
 
 
@@ -76,6 +88,7 @@ async def show_all(request: Request, seat: Seat, conn: Connection) -> Response:
         tab="all",
         state=state,
         page=page,
+        reasons=await tell_reasons(seat, conn, page.rows),
         statuses=orders.STATUSES,
         chains=orders.CHAINS,
         sorted_by={name: replace(state, sort=f"{DESCENDING}{name}").first for name in orders.SORTS},

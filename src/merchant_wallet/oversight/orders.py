@@ -34,7 +34,10 @@ _QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (LOWEST, 
 
 
 class OrderLine(msgspec.Struct, frozen=True):
-    """One order in a list. `obstacle_cause`: why its payout waits; `frozen_cause`: why it was stopped."""
+    """One order in a list. `obstacle_cause`: why its payout waits; `frozen_cause`: why it was stopped.
+
+    `is_taken_up`: a worker has looked at it; `signed_no`: how many transfers were signed for it.
+    """
 
     merchant_id: int
     merchant_name: str
@@ -55,8 +58,14 @@ class OrderLine(msgspec.Struct, frozen=True):
     tx_hash: str | None
     first_approved_by: str | None
     second_limit_units: int | None
+    is_merchant_active: bool
+    is_taken_up: bool
+    obstacle_kind: str | None
     obstacle_cause: str | None
+    obstacle_ms: int | None
     frozen_cause: str | None
+    frozen_ms: int | None
+    signed_no: int
 
     @property
     def approvals_needed(self) -> int:
@@ -163,6 +172,12 @@ async def list_unapproved(
     values = {"merchant_id": merchant_id}
     read = paging.reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
     return await paging.read_page(_QUEUE, read, _show, after, limit)
+
+
+async def list_held(conn: Connection, *, limit: int = 50) -> list[OrderLine]:
+    """Open orders that are frozen or wait for an obstacle, the longest held first."""
+    paging.check_limit(limit)
+    return [_show(row) for row in await fetch(conn, QUERIES["list_held"].text, {"limit": limit})]
 
 
 async def find_order(conn: Connection, merchant_id: int, order_id: int) -> OrderLine | None:

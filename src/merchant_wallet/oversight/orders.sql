@@ -22,7 +22,8 @@ edge as (
      order by s.created_ms asc, s.order_id asc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -49,7 +50,8 @@ edge as (
      order by s.created_ms asc, s.order_id asc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -76,7 +78,8 @@ edge as (
      order by s.amount asc, s.order_id asc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -103,7 +106,8 @@ edge as (
      order by s.amount asc, s.order_id asc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -132,7 +136,8 @@ edge as (
      order by s.created_ms asc, s.order_id asc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -154,7 +159,8 @@ edge as (
      order by s.created_ms desc, s.order_id desc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -180,7 +186,8 @@ edge as (
      order by s.created_ms desc, s.order_id desc limit 1)
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause, w.is_edge
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -190,7 +197,8 @@ select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.c
 -- One order, by an id that names its book.
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -200,7 +208,8 @@ select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.c
 -- The orders that merchants gave this id, one probe for each merchant.
 select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, p.obstacle_cause, p.frozen_cause
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no
   from merchant m
  cross join lateral (select * from withdrawal w
                       where w.merchant_id = m.merchant_id and w.mc_order_id = %(mc_order_id)s::text limit 1) w
@@ -243,3 +252,18 @@ select f.kind::text as kind, sum(f.entries)::bigint as orders, sum(f.amount) + s
   from daily_figure f
  where f.merchant_id = %(merchant_id)s::bigint and f.kind in ('settle', 'refund', 'cancel', 'expire')
  group by f.kind;
+
+-- name: list_held
+-- Open orders that are frozen or wait for an obstacle to pass, the longest held first.
+select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, true as is_taken_up,
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, p.signed_no
+  from ((select *, frozen_ms as since_ms from payout where frozen_ms is not null order by frozen_ms limit %(limit)s::int)
+        union all
+        (select *, obstacle_ms from payout where obstacle_ms is not null and frozen_ms is null
+          order by obstacle_ms limit %(limit)s::int)) p
+  join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
+  join merchant m on m.merchant_id = w.merchant_id
+ where w.status in (0, 1, 3)
+ order by p.since_ms, p.merchant_id, p.order_id limit %(limit)s::int;

@@ -24,9 +24,12 @@ MINUS: Final = "\u2212"
 
 
 class Templates:
-    """All templates of the pages: `pages/…`, `wallet/…` and `console/…`."""
+    """All templates of the pages: `pages/…`, `wallet/…` and `console/…`.
 
-    def __init__(self) -> None:
+    With `sandbox` every whole page says that its money is not real.
+    """
+
+    def __init__(self, *, sandbox: bool = False) -> None:
         packages = {"pages": "pages", "wallet": "wallet_page", "console": "console"}
         loaders = {
             prefix: PackageLoader(f"merchant_wallet.{package}") for prefix, package in packages.items()
@@ -44,6 +47,7 @@ class Templates:
         )
         self._environment.filters.update(refusal=show_refusal, browser=name_browser)
         self._environment.globals["static"] = find_url
+        self._environment.globals["sandbox"] = sandbox
         self._translators = {language: partial(translate, language) for language in Language}
 
     @property

@@ -1,0 +1,144 @@
+"""Why an order is not paid, in the reader's words. Pure.
+
+Rules:
+- The first reason that applies is told: frozen, suspended merchant, stopped chain, obstacle, no worker.
+- A stop keeps new transfers from being signed. An order with a signed transfer goes on.
+- A database that was rolled back keeps every order waiting.
+- A merchant's user reads no cause and no name: these are the platform's own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
+from merchant_wallet.oversight.halts import FROZEN as FROZEN_ORDERS
+from merchant_wallet.oversight.halts import ROLLBACK, WALLET, Halt
+from merchant_wallet.oversight.orders import OrderLine
+from merchant_wallet.pages.languages import N_
+
+UNCLAIMED_MS: Final = 60_000
+"""A worker takes an approved order up within seconds; after this time the page says that none has."""
+
+FROZEN: Final = N_("Frozen until somebody has looked")
+SUSPENDED: Final = N_("The merchant is suspended")
+STOPPED: Final = N_("Payouts on {chain} are stopped")
+ROLLED_BACK: Final = N_("The database was rolled back or rewritten: nothing is paid")
+WALLET_FROZEN: Final = N_("The hot wallet on {chain} is frozen")
+UNCLAIMED: Final = N_("No worker has taken it up yet")
+OTHER_OBSTACLE: Final = N_("An obstacle has to pass first")
+OBSTACLES: Final[Mapping[str, str]] = {
+    "funds": N_("The hot wallet on {chain} holds too little"),
+    "fuel": N_("The hot wallet on {chain} holds too little coin for the network fee"),
+    "fee": N_("The network fee on {chain} is too high, or the token takes a fee of its own"),
+    "paused": N_("The token on {chain} is paused by its issuer"),
+    "wallet": N_("The token has blacklisted the hot wallet on {chain}"),
+    "node": N_("No node of {chain} gives an answer that can be relied on"),
+    "limit": N_("The signer's limit on {chain} is reached"),
+    "alert": N_("The transfer on {chain} needs an operator's look"),
+}
+THEIR_STOP: Final = N_("The platform has stopped payouts on {chain} for now")
+THEIR_FROZEN: Final = N_("The platform is looking into this payment")
+THEIR_SUSPENDED: Final = N_("Your account is suspended")
+THEIR_OBSTACLE: Final = N_("The platform can't pay on {chain} at the moment")
+
+
+THEIRS: Final[Mapping[str, str]] = {
+    FROZEN: THEIR_FROZEN,
+    SUSPENDED: THEIR_SUSPENDED,
+    STOPPED: THEIR_STOP,
+    ROLLED_BACK: THEIR_STOP,
+    WALLET_FROZEN: THEIR_STOP,
+}
+"""What a merchant's user reads instead; every obstacle is `THEIR_OBSTACLE`."""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why an order waits: an English text and what fills it. Only the platform reads `who` and `why`."""
+
+    tone: str
+    text: str
+    values: Mapping[str, str]
+    who: str = ""
+    why: str = ""
+    since_ms: int | None = None
+
+
+def find_reason(
+    order: OrderLine, halts: Sequence[Halt], now_ms: int, *, if_approved: bool = False
+) -> Reason | None:
+    """Why an order is not paid, for the platform's people; None when nothing is in its way.
+
+    An order that waits for approval has no other reason, unless `if_approved` asks what comes after that.
+    """
+    is_approved = order.approved_ms is not None or if_approved
+    if order.status not in (PENDING, PROCESSING, FAILED) or not (is_approved or order.status != PENDING):
+        return None
+    values = {"chain": order.chain}
+    stops = [one for one in halts if one.stops_chain and one.chain == order.chain]
+    if rollback := next((one for one in stops if one.kind == ROLLBACK), None):
+        return tell_halt(rollback)
+    if order.frozen_cause is not None:
+        return Reason("bad", FROZEN, values, why=order.frozen_cause, since_ms=order.frozen_ms)
+    if order.status == PENDING and not order.is_merchant_active:
+        return Reason("warn", SUSPENDED, values)
+    if stops and order.status != FAILED and not order.signed_no:
+        return tell_halt(stops[0])
+    return _find_obstacle(order, now_ms, values) or _foresee(order, halts)
+
+
+def _foresee(order: OrderLine, halts: Sequence[Halt]) -> Reason | None:
+    """What other orders of the chain wait for, for an order that is not approved yet."""
+    if order.approved_ms is not None or order.status != PENDING:
+        return None
+    others = (one for one in halts if one.kind in OBSTACLES and one.chain == order.chain)
+    return next((tell_halt(one) for one in others), None)
+
+
+def find_reasons(
+    reader_merchant_id: int | None,
+    orders: Iterable[OrderLine],
+    halts: Sequence[Halt],
+    now_ms: int,
+    *,
+    if_approved: bool = False,
+) -> dict[int, Reason]:
+    """The reason of each order that has one, by its id, in the words of whoever reads it."""
+    found = {}
+    for order in orders:
+        reason = find_reason(order, halts, now_ms, if_approved=if_approved)
+        told = reason if reader_merchant_id is None else for_merchant(reason)
+        if told is not None:
+            found[order.order_id] = told
+    return found
+
+
+def tell_halt(halt: Halt) -> Reason:
+    """A halt as the reason of every order that it keeps waiting."""
+    values = {"chain": halt.chain}
+    if halt.stops_chain:
+        text = {WALLET: WALLET_FROZEN, ROLLBACK: ROLLED_BACK}.get(halt.kind, STOPPED)
+        return Reason("bad", text, values, halt.actor, halt.cause, halt.since_ms)
+    text = FROZEN if halt.kind == FROZEN_ORDERS else OBSTACLES.get(halt.kind, OTHER_OBSTACLE)
+    return Reason("warn", text, values, why=halt.cause, since_ms=halt.since_ms)
+
+
+def _find_obstacle(order: OrderLine, now_ms: int, values: Mapping[str, str]) -> Reason | None:
+    # A stop that was lifted stays noted at the order until its next try.
+    if order.obstacle_kind not in (None, "stopped"):
+        text = OBSTACLES.get(order.obstacle_kind or "", OTHER_OBSTACLE)
+        return Reason("warn", text, values, why=order.obstacle_cause or "", since_ms=order.obstacle_ms)
+    since_ms = order.approved_ms
+    waits = order.status == PENDING and since_ms is not None and not order.is_taken_up
+    if waits and since_ms is not None and now_ms - since_ms > UNCLAIMED_MS:
+        return Reason("warn", UNCLAIMED, values, since_ms=since_ms)
+    return None
+
+
+def for_merchant(reason: Reason | None) -> Reason | None:
+    """The same for a merchant's user: without names, causes or what only the platform can mend."""
+    if reason is None or reason.text == UNCLAIMED:
+        return None
+    text = THEIRS.get(reason.text, THEIR_OBSTACLE)
+    return Reason("warn", text, reason.values, since_ms=reason.since_ms)

@@ -1,0 +1,145 @@
+"""Bands in a real browser: the sandbox strip over every page, and what stops payouts over the console's."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Visits
+from tests.browser.test_console import people, take_seat
+from tests.browser.test_wallet import PAGES, Customer
+from tests.console.conftest import People
+from tests.console.test_band import CAUSE, PAYOUTS, all_goes_on, hold, stop
+from tests.console.test_withdrawals import QUEUE, Till
+from tests.journeys.conftest import Platform
+
+__all__ = ["all_goes_on", "people"]
+
+WORKING = True
+SETTINGS = {"reconcile_interval_s": 0}
+LOOKS = [
+    (DESKTOP, "en", "light"),
+    (DESKTOP, "zh-CN", "dark"),
+    (PHONE, "en", "dark"),
+    (PHONE, "zh-CN", "light"),
+    (NARROW, "en", "light"),
+]
+STOPPED = {"en": "Payouts on TRC20 are stopped", "zh-CN": "TRC20 付款已停止"}
+SANDBOX = {"en": "No real money moves here", "zh-CN": "此处没有真实资金"}
+
+
+@pytest.fixture(scope="module")
+def till(platform: Platform) -> Till:
+    """A merchant with orders in the queue."""
+    shop = platform.open_merchant(name="Harbour Tea & Coffee", approval_limit="50", withdraw_fee_min="1")
+    shop.fund("USDT", "184250.75")
+    return Till(platform, shop)
+
+
+def assert_fits(page: Page, screen: Screen) -> None:
+    """Nothing sticks out sideways."""
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= screen.width, f"{page.url} sticks out to {width} px"
+
+
+@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
+    visits: Visits,
+    people: People,
+    platform: Platform,
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    visits.allow("status of 40[34]")
+    wallet = Customer(platform).open(visits.open(screen, language=language, theme=theme))
+    for path in (*PAGES, "/wallet/nothing", "/w/nobody"):
+        wallet.goto(platform.address + path)
+        expect(wallet.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
+        expect(wallet.locator(".sandbox-strip")).to_be_in_viewport()
+        assert_fits(wallet, screen)
+    console = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
+    for path in ("/console", QUEUE, "/console/nothing", "/console/account"):
+        console.goto(path)
+        expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
+        assert_fits(console, screen)
+    console.goto("/console")
+    console.mouse.wheel(0, 5_000)
+    expect(console.locator(".sandbox-strip")).to_be_in_viewport()
+    check_axe(console)
+    console.context.clear_cookies()
+    console.goto("/console/sign-in")
+    expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
+    console.emulate_media(media="print")
+    expect(console.locator(".sandbox-strip")).to_be_visible()
+
+
+@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+def test_a_stop_stands_over_the_page_before_anybody_approves(
+    visits: Visits,
+    people: People,
+    till: Till,
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    order, held = till.order("60", chain="TRC20"), till.order("7200", chain="TRC20")
+    hold(till, held, obstacle_kind="funds", obstacle_cause="the hot wallet holds less", obstacle_ms=5)
+    stop(till.platform)
+    page = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
+    for path in ("/console", QUEUE, f"{QUEUE}/all", f"{QUEUE}/{order}", PAYOUTS):
+        page.goto(path)
+        band = page.locator(".band")
+        expect(band).to_contain_text(STOPPED[language])
+        expect(band).to_contain_text(CAUSE)
+        expect(band).to_be_in_viewport()
+        check_axe(page)
+        assert_fits(page, screen)
+    page.goto(f"{QUEUE}/{order}")
+    page.locator("[data-opens=approve]").click()
+    dialog = page.locator("dialog#approve")
+    expect(dialog).to_contain_text(STOPPED[language])
+    check_axe(page)
+
+
+def test_a_stop_appears_on_a_page_that_is_open_and_goes_with_its_end(
+    visits: Visits, people: People, till: Till
+) -> None:
+    page = take_seat(visits, people.seat("operator"))
+    page.goto("/console/debugger")
+    expect(page.locator("#band")).to_be_attached()
+    stop(till.platform)
+    expect(page.locator(".band")).to_contain_text("Payouts on TRC20 are stopped", timeout=30_000)
+    till.platform.rows("delete from payout_stop")
+    expect(page.locator(".band")).to_have_count(0, timeout=30_000)
+
+
+def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
+    visits: Visits, people: People, till: Till
+) -> None:
+    order = till.order("61", chain="TRC20", mcOrderId="INV-STOPPED")
+    page = take_seat(visits, people.seat("operator", name="mei.stops"))
+    page.goto(PAYOUTS)
+    page.get_by_role("region", name="TRC20").get_by_role("button", name="Stop payouts").click()
+    dialog = page.get_by_role("dialog", name="Stop payouts on TRC20?")
+    dialog.get_by_label("Reason").fill(CAUSE)
+    dialog.get_by_role("button", name="Stop payouts").click()
+    expect(page.locator(".toast")).to_contain_text("nothing new is signed on TRC20")
+    expect(page.locator(".band")).to_contain_text("operator:mei.stops")
+    page.goto(f"{QUEUE}/{order}")
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog", name="Approve this order?")
+    expect(dialog).to_contain_text("It will not be paid at once")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(page.locator(".toast")).to_contain_text("Approved, and not paid yet")
+    expect(page.locator(".timeline [aria-current=step]")).to_contain_text("Payouts on TRC20 are stopped")
+    page.goto(f"{QUEUE}/all?id=INV-STOPPED")
+    expect(page.get_by_role("row", name="INV-STOPPED")).to_contain_text("Payouts on TRC20 are stopped")
+
+
+@pytest.fixture(autouse=True)
+def end_orders(platform: Platform) -> Iterator[None]:
+    """What one test left open is not the next one's."""
+    yield
+    platform.rows("delete from payout_stop")

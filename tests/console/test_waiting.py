@@ -1,0 +1,153 @@
+"""Why an order is not paid, told in the words of whoever reads it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from merchant_wallet.console import waiting
+from merchant_wallet.console.waiting import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
+from merchant_wallet.oversight.halts import Halt
+from merchant_wallet.oversight.orders import OrderLine
+
+NOW_MS = 1_000_000
+STOP = Halt("stop", "TRC20", "cli:ann", "the node lies", 5, 0)
+WALLET = Halt("wallet", "TRC20", "", "a stranger's transaction", 6, 0)
+FUNDS = Halt("funds", "TRC20", "", "holds 1 of 2", 7, 3)
+ORDER = OrderLine(
+    merchant_id=1,
+    merchant_name="Shop",
+    order_id=9,
+    mc_order_id="w9",
+    amount_units=60_000_000,
+    fee_units=0,
+    rate_e8=0,
+    chain="TRC20",
+    address="T",
+    status=0,
+    approved_ms=NOW_MS,
+    approved_by="operator:ben",
+    deadline_ms=NOW_MS,
+    created_ms=0,
+    finished_ms=None,
+    notified_ms=None,
+    tx_hash=None,
+    first_approved_by=None,
+    second_limit_units=None,
+    is_merchant_active=True,
+    is_taken_up=True,
+    obstacle_kind=None,
+    obstacle_cause=None,
+    obstacle_ms=None,
+    frozen_cause=None,
+    frozen_ms=None,
+    signed_no=0,
+)
+
+
+def text_of(order: OrderLine, *halts: Halt, if_approved: bool = False) -> str | None:
+    """The English text of an order's reason."""
+    found = find_reason(order, halts, NOW_MS, if_approved=if_approved)
+    return None if found is None else found.text
+
+
+def an_order(**changes: Any) -> OrderLine:
+    return msgspec.structs.replace(ORDER, **changes)
+
+
+def test_an_order_that_nothing_keeps_has_no_reason() -> None:
+    assert text_of(ORDER) is None
+    assert text_of(an_order(chain="ERC20"), STOP) is None, "another chain's stop"
+    for final in (2, 4, 5, 6):
+        assert text_of(an_order(status=final), STOP) is None
+
+
+def test_a_stop_names_who_why_and_since_when() -> None:
+    found = find_reason(ORDER, [STOP], NOW_MS)
+    assert found is not None
+    assert (found.text, found.who, found.why, found.since_ms) == (
+        waiting.STOPPED,
+        "cli:ann",
+        "the node lies",
+        5,
+    )
+    assert text_of(ORDER, WALLET) == waiting.WALLET_FROZEN
+
+
+def test_a_stop_keeps_a_taken_up_order_until_something_is_signed_for_it() -> None:
+    assert text_of(an_order(status=1), STOP) == waiting.STOPPED
+    assert text_of(an_order(status=1, signed_no=1), STOP) is None
+
+
+def test_an_unapproved_order_waits_for_approval_alone_but_the_dialog_may_ask_what_comes_after() -> None:
+    unapproved = an_order(approved_ms=None, approved_by=None)
+    assert text_of(unapproved, STOP) is None
+    assert text_of(unapproved, STOP, if_approved=True) == waiting.STOPPED
+    assert text_of(unapproved, FUNDS, if_approved=True) == waiting.OBSTACLES["funds"]
+    assert text_of(unapproved, if_approved=True) is None
+    assert text_of(ORDER, FUNDS, if_approved=True) is None, "an obstacle is each order's own"
+
+
+def test_after_a_rollback_every_order_waits_whatever_was_signed_for_it() -> None:
+    rollback = Halt("rollback", "TRC20", "", "the book of merchant 1 is behind", 8, 0)
+    for order in (ORDER, an_order(status=1, signed_no=1), an_order(status=3)):
+        assert text_of(order, STOP, rollback) == waiting.ROLLED_BACK
+
+
+def test_the_first_reason_that_applies_is_told() -> None:
+    everything = {
+        "frozen_cause": "differs",
+        "frozen_ms": 4,
+        "is_merchant_active": False,
+        "obstacle_kind": "funds",
+        "obstacle_cause": "too little",
+        "obstacle_ms": 3,
+    }
+    order = an_order(**everything)
+    assert text_of(order, STOP) == waiting.FROZEN
+    order = msgspec.structs.replace(order, frozen_cause=None, frozen_ms=None)
+    assert text_of(order, STOP) == waiting.SUSPENDED
+    order = msgspec.structs.replace(order, is_merchant_active=True)
+    assert text_of(order, STOP) == waiting.STOPPED
+    assert text_of(order) == waiting.OBSTACLES["funds"]
+
+
+def test_a_suspended_merchants_order_that_was_begun_goes_on() -> None:
+    assert text_of(an_order(status=1, is_merchant_active=False)) is None
+
+
+def test_a_stop_that_was_lifted_is_no_reason_though_it_stays_noted_at_the_order() -> None:
+    order = an_order(obstacle_kind="stopped", obstacle_cause="cli:ann stopped payouts", obstacle_ms=3)
+    assert text_of(order) is None
+
+
+def test_an_obstacle_without_words_of_its_own_is_told_with_its_cause() -> None:
+    order = an_order(obstacle_kind="lapsed", obstacle_cause="5 transfers in a row", obstacle_ms=3)
+    found = find_reason(order, [], NOW_MS)
+    assert found is not None
+    assert (found.text, found.why, found.since_ms) == (waiting.OTHER_OBSTACLE, "5 transfers in a row", 3)
+
+
+@pytest.mark.parametrize(("age_ms", "told"), [(UNCLAIMED_MS, None), (UNCLAIMED_MS + 1, waiting.UNCLAIMED)])
+def test_an_approved_order_that_no_worker_takes_up_says_so_after_a_minute(
+    age_ms: int, told: str | None
+) -> None:
+    assert text_of(an_order(is_taken_up=False, approved_ms=NOW_MS - age_ms)) == told
+
+
+def test_a_merchants_user_reads_no_name_and_no_cause() -> None:
+    orders = [
+        ORDER,
+        an_order(order_id=10, frozen_cause="differs", frozen_ms=4),
+        an_order(
+            order_id=11, chain="ERC20", obstacle_kind="funds", obstacle_cause="holds 1 of 2", obstacle_ms=3
+        ),
+    ]
+    found = find_reasons(1, orders, [STOP], NOW_MS)
+    assert {number: one.text for number, one in found.items()} == {
+        9: waiting.THEIR_STOP,
+        10: waiting.THEIR_FROZEN,
+        11: waiting.THEIR_OBSTACLE,
+    }
+    assert {(one.who, one.why) for one in found.values()} == {("", "")}
+    assert for_merchant(waiting.Reason("warn", waiting.UNCLAIMED, {})) is None
