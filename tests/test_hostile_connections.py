@@ -173,7 +173,7 @@ async def _send_on(client: Client, piece: bytes, most: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "start", [b"G", b"GET /page HTTP/1.1\r\n", b"POST /page HTTP/1.1\r\nContent-Length: 9\r\n\r\n"]
+    "start", [b"G", b"GET /page HTTP/1.1\r\n", b"POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"]
 )
 def test_nobody_keeps_a_page_s_connection_by_being_slow(
     start: bytes, monkeypatch: pytest.MonkeyPatch
@@ -230,3 +230,63 @@ def test_connections_of_pages_count_among_those_that_may_be_open() -> None:
         assert await (await stand.connect()).is_closed()
 
     play(scenario, max_connections=2)
+
+
+@pytest.mark.parametrize("count", [520, 3000])
+def test_any_number_of_offers_at_once_is_declined_one_after_the_other(count: int) -> None:
+    """Each was once a call within the call before, until Python had no more room for them."""
+
+    async def scenario(stand: Stand) -> None:
+        client = await stand.connect()
+        sending = asyncio.create_task(client.send(b"".join(post(b"%d" % n, UPGRADE) for n in range(count))))
+        for number in range(count):
+            assert (await client.read_answer())[2] == b"%d" % number
+        await sending
+        assert len(stand.echo.calls) == count
+
+    play(scenario)
+
+
+def test_an_offer_does_not_change_what_is_asked_for() -> None:
+    """A GET behind an operation's request closes the connection; its offer makes no POST of it."""
+
+    async def scenario(stand: Stand) -> None:
+        client = await stand.connect()
+        sneaking = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{UPGRADE}\r\n{{}}".encode()
+        await client.send(post(b"first") + sneaking)
+        assert (await client.read_answer())[2] == b"first"
+        assert await client.is_closed()
+        assert len(stand.echo.calls) == 1
+
+    play(scenario)
+
+
+def test_a_page_is_given_with_its_body_to_those_who_offer_another_protocol() -> None:
+    async def scenario(stand: Stand) -> None:
+        client = await stand.connect()
+        form = f"POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n{UPGRADE}\r\n".encode()
+        for number in range(600):
+            await client.send(form + b"%03d" % number)
+            assert (await client.read_answer())[2] == b"page %03d" % number
+        await client.send((form + b"abc") * 3)
+        for _ in range(3):
+            assert (await client.read_answer())[2] == b"page abc"
+        for byte in form + b"xyz":
+            await client.send(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await client.read_answer())[2] == b"page xyz"
+
+    play(scenario)
+
+
+def test_a_page_whose_body_breaks_off_unreadably_is_told_so_at_once() -> None:
+    async def scenario(stand: Stand) -> None:
+        client = await stand.connect()
+        head = b"POST /page HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+        await client.send(head)
+        await asyncio.sleep(0)
+        await client.send(b"no size\r\n")
+        assert _is_refusal(await client.read_answer(), 400, 40000)
+        assert await client.is_closed()
+
+    play(scenario)

@@ -4,7 +4,7 @@ Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order 
 connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
 next request is for something other than an operation is handed, with its bytes, to the protocol that serves
 everything else, and stays there. Nobody keeps a connection for ever by being slow: see `look_at_clock`.
-Another protocol that a client offers to change to is declined by not being mentioned.
+`Upgrade` requests are ignored: the answer does not mention them (RFC 9110 section 7.8).
 
 Of an operation's request only what the endpoint judges by is kept: path, two headers and the body. What is no
 request at all is told so with HTTP 400 in the envelope, since every answer has one.
@@ -20,6 +20,7 @@ import httptools
 
 from merchant_wallet.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, TOO_LATE, Call, Endpoint, Header, Joints, write_refusal
+from merchant_wallet.framing import check_framing
 from merchant_wallet.gate import find_source
 from merchant_wallet.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
 
@@ -46,7 +47,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FIXED: Final = b"\r\ncache-control: no-store\r\ncontent-type: " + RESPONSE_CONTENT_TYPE.encode()
 _UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
 _KEPT_HEADERS: Final = frozenset(
-    (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for")
+    (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
 )
 """What a request is read on by once its offer of another protocol is declined."""
 BAD_REQUEST_STATUS: Final = 400
@@ -95,9 +96,11 @@ class Connection(asyncio.Protocol):
         "_body",
         "_body_bytes",
         "_closes",
+        "_codings",
         "_content_type",
         "_forwarded",
         "_head_bytes",
+        "_host_count",
         "_in_head",
         "_kept",
         "_parser",
@@ -167,24 +170,31 @@ class Connection(asyncio.Protocol):
                 self._abort(HEAD_TOO_LONG)
 
     def _feed(self, data: bytes) -> None:
+        """Have bytes parsed. The parser stops behind each head that offers another protocol."""
+        rest = memoryview(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0] :])
+            while not self._closes:
+                try:
+                    self._parser.feed_data(rest)
+                    return
+                except httptools.HttpParserUpgrade as offer:
+                    rest = rest[offer.args[0] :]
+                    self._decline()
         except httptools.HttpParserError:
             self._abort(BAD_REQUEST)
 
-    def _decline(self, rest: bytes) -> None:
-        """Read a request on as if it offered no other protocol, which a server may (RFC 9110 section 7.8).
+    def _decline(self) -> None:
+        """Read a head again without its offer of another protocol, which a server may ignore.
 
-        The parser leaves its body, `rest`, to that protocol.
+        The parser takes what follows the first reading for that protocol's. Raises HttpParserError.
         """
-        if self._parser.get_method() == b"CONNECT":
+        method = self._parser.get_method()
+        if method == b"CONNECT":
             self._abort(BAD_REQUEST)
             return
-        start = b"POST %b HTTP/%b\r\n" % (self._url, self._parser.get_http_version().encode())
+        start = b"%b %b HTTP/%b\r\n" % (method, self._url, self._parser.get_http_version().encode())
         self._parser = httptools.HttpRequestParser(self)
-        self._feed(b"%b%b\r\n%b" % (start, b"".join(self._kept), rest))
+        self._parser.feed_data(b"%b%b\r\n" % (start, b"".join(self._kept)))
 
     def _divert(self, data: bytes) -> None:
         """Keep the start of what may become an operation's request; hand any other to the other protocol."""
@@ -210,6 +220,8 @@ class Connection(asyncio.Protocol):
         self._forwarded: list[str] = []
         self._body: list[bytes] = []
         self._kept: list[bytes] = []
+        self._codings: list[bytes] = []
+        self._host_count = 0
         self._body_bytes = self._head_bytes = self._unfinished_bytes = 0
         if not self._answering:
             self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
@@ -231,12 +243,17 @@ class Connection(asyncio.Protocol):
             self._content_type = value.decode("latin-1")
         elif name == b"x-forwarded-for":
             self._forwarded.append(value.decode("latin-1"))
+        elif name == b"host":
+            self._host_count += 1
+        elif name == b"transfer-encoding":
+            self._codings.append(value)
         elif name == b"expect" and value.lower() == b"100-continue" and not self._answering:
             self._transport.write(_CONTINUE)
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """The head is whole. Raises FramingUnclear, which ends the parsing."""
         self._in_head = False
+        check_framing(self._parser.get_http_version(), self._host_count, self._codings)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body; more than may be in one is counted but not kept."""

@@ -24,7 +24,7 @@ from merchant_wallet.codes import (
     Refused,
     refuse,
 )
-from merchant_wallet.limits import FailureLimit, TokenBuckets
+from merchant_wallet.limits import FailureLimit, TokenBuckets, subscriber_of
 from merchant_wallet.merchants.keys import is_of_other_mode
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.operation import Operation
@@ -109,7 +109,7 @@ class Gate:
         """Count a failed authentication; the refusal to give, which is 42900 once there were too many."""
         if refusal.code not in (APP_KEY_UNKNOWN, SIGNATURE_MISMATCH):
             return refusal
-        now_s = self._monotonic()
+        now_s, source = self._monotonic(), subscriber_of(source)
         wait_s = self._failures.blocked(source, now_s)
         if wait_s:
             msg = "too many failed authentications from this source address"

@@ -3,7 +3,7 @@
 Rules: a request's head is bounded in size, and its whole in time. A client that takes nothing of its answer
 for a while is cut off, so that what the answer is made with is free again. What is no request is told so in
 the envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
-does not have.
+does not have. `Upgrade` requests are ignored, as in `connection`.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection
 from typing import Final, cast
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -27,6 +28,7 @@ from merchant_wallet.connection import (
     frame,
 )
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
+from merchant_wallet.framing import check_framing
 from merchant_wallet.pages.live import OPEN_ENDED
 
 REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
@@ -77,12 +79,41 @@ class PageConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of a request, or of several."""
         self._latest = data
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._feed(data)
         self._latest = b""
         if self._in_head:
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > MAX_UNFINISHED_BYTES:
                 self.send_400_response(HEAD_TOO_LONG.msg)
+
+    def _feed(self, data: bytes) -> None:
+        """Have bytes parsed. The parser stops behind each head that offers another protocol."""
+        rest = memoryview(data)
+        try:
+            while not self.transport.is_closing():
+                try:
+                    self.parser.feed_data(rest)
+                    return
+                except httptools.HttpParserUpgrade as offer:
+                    rest = rest[offer.args[0] :]
+                    self._decline()
+        except httptools.HttpParserError:
+            self.send_400_response(BAD_REQUEST.msg)
+
+    def _decline(self) -> None:
+        """Read a head again without its offer of another protocol, which a server may ignore.
+
+        The parser takes what follows the first reading for that protocol's. Raises HttpParserError.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self.send_400_response(BAD_REQUEST.msg)
+            return
+        start = b"%b %b HTTP/%b\r\n" % (method, self.url, self.parser.get_http_version().encode())
+        kept = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.feed_data(b"%b%b\r\n" % (start, b"".join(kept)))
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -103,22 +134,33 @@ class PageConnection(HttpToolsProtocol):
             self._head_bytes += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
-        """The head is whole. Raises ValueError, and then it is no request, when it is too long."""
+        """The head is whole. Raises ValueError, and then it is no request, when it is too long or unclear."""
         self._in_head = False
         if self._head_bytes > MAX_HEAD_BYTES:
             raise ValueError(HEAD_TOO_LONG.msg)
-        super().on_headers_complete()
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        host_count = sum(name == b"host" for name, _ in self.headers)
+        check_framing(self.parser.get_http_version(), host_count, codings)
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """The request is there."""
-        super().on_message_complete()
-        self.deadline_s = None
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+            self.deadline_s = None
 
     def send_400_response(self, msg: str) -> None:
         """Tell the client that its bytes are no request, or that its method is none of the path's."""
         self._in_head = False
         under_way = self._under_way()
-        if under_way is not None:
+        is_next = under_way is not None and not under_way.response_started and not self.pipeline
+        if under_way is not None and is_next and under_way.more_body:
+            # It is the body of this very request that can't be read: nobody is to wait for the rest of it.
+            under_way.disconnected = True
+            under_way.message_event.set()
+            self._refuse()
+        elif under_way is not None:
             # Nobody may take this for the answer to the request before.
             under_way.keep_alive = False
             self.flow.pause_reading()

@@ -103,6 +103,18 @@ def test_unknown_keys_and_wrong_signatures_count_together(shop: Shop) -> None:
     client.expect(42900, "getMerchantBalance", appKey="nobody3")
 
 
+def test_all_addresses_of_an_ipv6_subscriber_count_together(shop: Shop) -> None:
+    for number in range(3):
+        through(shop, f"2001:db8:7:7:{number}::1").expect(40101, "getMerchantBalance", sign="0" * 32)
+    through(shop, "2001:db8:7:7:ffff::9").expect(42900, "getMerchantBalance", sign="0" * 32)
+    through(shop, "2001:db8:7:7:ffff::9").do("getMerchantBalance")
+    through(shop, "2001:db8:7:8::1").expect(40101, "getMerchantBalance", sign="0" * 32)
+    # An IPv4 address is the same subscriber's in both spellings.
+    for source in ("203.0.113.77", "::ffff:203.0.113.77", "203.0.113.77"):
+        through(shop, source).expect(40101, "getMerchantBalance", sign="0" * 32)
+    through(shop, "203.0.113.77").expect(42900, "getMerchantBalance", sign="0" * 32)
+
+
 def test_refusals_of_those_who_authenticate_do_not_count(shop: Shop) -> None:
     client = through(shop, "203.0.113.4")
     for _ in range(5):
