@@ -129,7 +129,7 @@ class Settings:
         20,
         whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
-        "Failed authentications a minute from one source (IPv6: a /64) before more are refused; 0 is no limit.",
+        "Failed authentications a minute from one source (IPv6: /64) before more are refused; 0 is no limit.",
     )
     page_rate_limit: int = _setting(
         20,
