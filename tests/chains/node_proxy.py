@@ -43,6 +43,8 @@ class NodeProxy:
     asked: list[str] = field(default_factory=list)
     url: str = ""
     takes_batches: bool = True
+    refuses_batches: Raw | Refusal | None = None
+    batches: list[list[str]] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         self._client = httpx.AsyncClient(trust_env=False, verify=False, timeout=30)
@@ -113,7 +115,10 @@ class NodeProxy:
         try:
             if isinstance(asked, dict):
                 return 200, "application/json", json.dumps(await self._answer_one(asked)).encode()
-            if not self.takes_batches:
+            self.batches.append([question["method"] for question in asked])
+            if isinstance(self.refuses_batches, Raw):
+                raise self.refuses_batches
+            if not self.takes_batches or self.refuses_batches is not None:
                 refusal = {"code": -32600, "message": "batches are not supported"}
                 return 200, "application/json", json.dumps({"jsonrpc": "2.0", "error": refusal}).encode()
             said = [await self._answer_one(question) for question in asked]

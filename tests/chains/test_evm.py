@@ -48,7 +48,7 @@ def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
             signed = await chain.build(ordered, [])
             assert await chain.judge(ordered, [signed]) == Pending()
             await chain.broadcast(signed.raw)
-            assert await chain.next_sequence() == 1
+            assert await chain.next_sequence(1, begins=False) == 1
             evm.node.mine()
             assert await chain.judge(ordered, [signed]) == Pending()
             assert await chain.funds() == HELD
@@ -393,6 +393,6 @@ def test_a_chain_that_is_only_read_pays_nothing(evm: EvmScene) -> None:
                 await chain.build(payout(), [])
             chain._wallet = None
             with pytest.raises(ValueError, match="only read"):
-                await chain.next_sequence()
+                await chain.next_sequence(None, begins=True)
 
     asyncio.run(story())

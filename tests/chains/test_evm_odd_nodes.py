@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 from tests.chains.evm_liars import play
-from tests.chains.evm_scene import RECIPIENT, USDT, WALLET, EvmScene, payout, send
+from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payout
 from tests.chains.node_proxy import Forward, NodeProxy, Refusal, Silence
 
 from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm_transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     ChainAway,
     Final,
     Hindered,
     Payout,
+    Pending,
     SignedTransfer,
     Unpayable,
 )
@@ -42,7 +44,7 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             with pytest.raises(ChainAway, match="no answer within 1 s"):
                 await impatient.broadcast(signed.raw)
             # However long the node took to accept them: they are there by now.
-            while await chain.next_sequence() == 0:
+            while await chain.next_sequence(1, begins=False) == 0:
                 evm.node.height()
             proxy.mend()
             await chain.broadcast(signed.raw)
@@ -97,25 +99,115 @@ def test_a_lie_about_a_blacklist_makes_an_order_wait_and_not_fail(evm: EvmScene)
     play(evm, 2, story)
 
 
-def test_the_higher_nonce_and_the_lower_funds_of_two_nodes_count(evm: EvmScene) -> None:
-    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        await send(chain, ORDERED)
-        proxies[0].always(COUNT, "0x0")
-        assert await chain.next_sequence() == 1
-        proxies[1].always("eth_call", "0x" + hex(7)[2:].rjust(64, "0"))
-        assert await chain.funds() == 7
+def balance(units: int) -> str:
+    return "0x" + hex(units)[2:].rjust(64, "0")
 
-    play(evm, 2, story)
+
+def test_the_lower_funds_of_two_nodes_count_and_one_of_three_moves_nothing(evm: EvmScene) -> None:
+    async def two(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        proxies[1].always("eth_call", balance(7))
+        assert await chain.funds() == 7
+        proxies[1].always("eth_call", balance(10**30))
+        assert await chain.funds() == HELD
+
+    async def three(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        for lie in (0, 10**30):
+            proxies[2].always("eth_call", balance(lie))
+            assert await chain.funds() == HELD
+
+    play(evm, 2, two)
+    play(evm, 3, three)
+
+
+def fees(base_fee: int, tip: int) -> dict[str, Any]:
+    return {"baseFeePerGas": [hex(base_fee)], "reward": [[hex(tip)]] * 10}
 
 
 def test_a_lie_about_fees_is_bounded_by_the_cap(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        proxies[0].always("eth_feeHistory", {"baseFeePerGas": ["0xffffffffffffff"], "reward": [["0x1"]]})
         evm.node.fund(WALLET, 10**30)
-        with pytest.raises(Hindered, match="above the cap"):
-            await chain.build(ORDERED, [])
+        for lie in (fees(0xFFFFFFFFFFFFFF, 1), fees(1, 0xFFFFFFFFFFFFFF)):
+            proxies[0].always("eth_feeHistory", lie)
+            with pytest.raises(Hindered, match="above the cap"):
+                await chain.build(ORDERED, [])
 
     play(evm, 1, story)
+
+
+def test_a_tip_that_one_of_two_nodes_invents_is_not_paid(evm: EvmScene) -> None:
+    """The whole tip is paid, below the cap too; of the base fee the chain takes only its own."""
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        proxies[1].always("eth_feeHistory", fees(10**9, 2 * 10**9))
+        proxies[0].always("eth_feeHistory", fees(3 * 10**9, 10**11))
+        signed, _ = parse_signed((await chain.build(ORDERED, [])).raw)
+        assert (signed.max_priority_fee, signed.max_fee) == (2 * 10**9, 8 * 10**9)
+
+    play(evm, 2, story)
+
+
+def test_one_of_three_nodes_moves_neither_fee(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        for proxy in proxies:
+            proxy.always("eth_feeHistory", fees(10**9, 2 * 10**9))
+        for lie in (fees(1, 1), fees(10**15, 10**15)):
+            proxies[2].always("eth_feeHistory", lie)
+            signed, _ = parse_signed((await chain.build(ORDERED, [])).raw)
+            assert (signed.max_priority_fee, signed.max_fee) == (2 * 10**9, 4 * 10**9)
+
+    play(evm, 3, story)
+
+
+@pytest.mark.parametrize("height", [0, 10**6])
+def test_one_of_two_nodes_that_names_a_height_far_away_gets_nothing_signed(
+    evm: EvmScene, height: int
+) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        evm.node.mine(20)
+
+        async def block(forward: Forward, params: list[Any]) -> Any:
+            return {**await forward("eth_getBlockByNumber", *params), "number": hex(height)}
+
+        proxies[1].behaviours["eth_getBlockByNumber"] = block
+        with pytest.raises(Hindered, match="one is behind, or ahead"):
+            await chain.build(ORDERED, [])
+        assert evm.signer.asked == []
+
+    play(evm, 2, story)
+
+
+def test_one_of_two_nodes_can_not_ask_for_a_dearer_replacement(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(ORDERED, [])
+        height = evm.node.height() + 10**6
+
+        async def block(forward: Forward, params: list[Any]) -> Any:
+            found = await forward("eth_getBlockByNumber", *params)
+            return {**found, "number": hex(height)} if params[0] == "latest" else found
+
+        proxies[0].behaviours["eth_getBlockByNumber"] = block
+        assert await verdict(chain, signed) == Pending()
+        proxies[1].behaviours["eth_getBlockByNumber"] = block
+        assert await verdict(chain, signed) == Pending(stuck=True)
+
+    play(evm, 2, story)
+
+
+def test_one_of_two_nodes_can_not_freeze_the_wallet_with_a_blacklist(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        async def call(forward: Forward, params: list[Any]) -> Any:
+            if params[0]["data"] == "0xe47d6060" + WALLET.hex().rjust(64, "0"):
+                return balance(1)
+            return await forward("eth_call", *params)
+
+        proxies[0].behaviours["eth_call"] = call
+        for kind in ("node", "wallet"):
+            with pytest.raises(Hindered) as hindered:
+                await chain.build(ORDERED, [])
+            assert hindered.value.obstacle.kind == kind
+            proxies[1].behaviours["eth_call"] = call
+
+    play(evm, 2, story)
 
 
 def test_a_verdict_needs_a_place(evm: EvmScene) -> None:

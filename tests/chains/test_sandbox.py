@@ -103,7 +103,7 @@ def test_the_wallet_holds_enough_for_everything_and_has_no_numbered_places(name:
     assert asyncio.run(chain.funds()) > 10**9 * 10**6
     assert len({chain.wallet, chain_of(name, seed=b"another").wallet, chain_of("XX").wallet}) == 3
     assert (len(chain.wallet), chain.is_sequenced) == (20, False)
-    for asked in (chain.next_sequence(), chain.fill(0, [])):
+    for asked in (chain.next_sequence(None, begins=True), chain.fill(0, [])):
         with pytest.raises(ValueError, match="no numbered places"):
             asyncio.run(asked)
 

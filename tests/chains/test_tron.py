@@ -128,7 +128,7 @@ def test_a_signature_of_another_key_is_not_taken(tron: TronScene) -> None:
 def test_transactions_have_no_numbers_here(tron: TronScene) -> None:
     assert not tron.chain.is_sequenced
     with pytest.raises(ValueError, match="numbers no transactions"):
-        tron.play(tron.chain.next_sequence())
+        tron.play(tron.chain.next_sequence(None, begins=True))
     with pytest.raises(ValueError, match="numbers no transactions"):
         tron.play(tron.chain.fill(1, []))
 

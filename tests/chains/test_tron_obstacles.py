@@ -21,6 +21,7 @@ from merchant_wallet.chains.protocol import (
     ChainAway,
     Final,
     Hindered,
+    Leg,
     Payout,
     Transfer,
     Unpayable,
@@ -136,7 +137,26 @@ def test_no_payout_may_burn_more_than_the_cap(tron: TronScene) -> None:
 def test_a_fee_taking_token_is_not_paid_with(tron: TronScene) -> None:
     tron.network.set_fee(10, 5)
     tron.network.mine()
-    assert tron.play(obstacle_of(tron.chain)) == "fee"
+    assert tron.play(obstacle_of(tron.chain)) == "token_fee"
+    assert tron.signer.requests == []
+
+
+def test_one_node_that_tells_of_a_fee_or_a_pause_is_enough_to_wait(tron: TronScene) -> None:
+    """The other lags or lies: what it hides would make payouts arrive short, or fail."""
+
+    def hide(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if question.get("function_selector") in ("basisPointsRate()", "paused()"):
+            return {**answer, "constant_result": [f"{0:064x}"]}
+        return answer
+
+    both(tron)[0].switches.edit = hide
+    tron.network.set_fee(10, 5)
+    tron.network.mine()
+    assert tron.play(obstacle_of(tron.chain)) == "token_fee"
+    tron.network.set_fee(0, 0)
+    tron.network.pause()
+    tron.network.mine()
+    assert tron.play(obstacle_of(tron.chain)) == "paused"
 
 
 def test_a_fee_that_comes_after_signing_shows_in_what_was_moved(tron: TronScene) -> None:
@@ -148,7 +168,11 @@ def test_a_fee_that_comes_after_signing_shows_in_what_was_moved(tron: TronScene)
         tron.network.settle()
         arrived = ORDER_UNITS - ORDER_UNITS * 10 // 10_000
         expected = Transfer(TRC20, "USDT", RECIPIENT, arrived)
-        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash)
+        legs = (
+            Leg(tron.wallet, tron.network.owner, ORDER_UNITS - arrived),
+            Leg(tron.wallet, RECIPIENT, arrived),
+        )
+        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash, legs)
 
     tron.play(steps())
 

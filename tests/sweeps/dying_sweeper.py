@@ -76,8 +76,8 @@ class DyingSweeper:
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         return await self.sweeper.quote(address, amount_units)
 
-    async def next_sequence(self, sender: bytes) -> int:
-        return await self.sweeper.next_sequence(sender)
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+        return await self.sweeper.next_sequence(sender, known, begins=begins)
 
     async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> DyingDraft:
         self.death.kind = errand.kind

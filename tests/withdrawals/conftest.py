@@ -99,7 +99,7 @@ class ToldChain:
         index = next(i for i, payout in enumerate(self.built) if payout.payout_id == payout_id)
         return Final(self.built[index].transfer, self.signed[index].tx_hash)
 
-    async def next_sequence(self) -> int:
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
         return 0
 
     async def funds(self) -> int:

@@ -60,8 +60,8 @@ class DyingChain:
         self.wallet = chain.wallet
         self.is_sequenced = chain.is_sequenced
 
-    async def next_sequence(self) -> int:
-        return await self.death.around("next_sequence", self.chain.next_sequence())
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        return await self.death.around("next_sequence", self.chain.next_sequence(known, begins=begins))
 
     async def funds(self) -> int:
         return await self.death.around("funds", self.chain.funds())

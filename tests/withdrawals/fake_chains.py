@@ -78,7 +78,7 @@ class FakeChain:
 
     # What the payer sees.
 
-    async def next_sequence(self) -> int:
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
         with self.state() as state:
             return self._next_place(state, with_pool=True)
 

@@ -8,7 +8,8 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.chains.protocol import Transfer
+from merchant_wallet.chains.addresses import to_tron
+from merchant_wallet.chains.protocol import Final, Leg, Transfer
 from merchant_wallet.withdrawals.evidence import find_journal_fault, find_transfer_fault, plan_payout
 
 ORDER = Withdrawal(
@@ -99,10 +100,23 @@ def test_an_order_without_an_entry_or_with_one_of_another_kind_has_a_fault() -> 
 )
 def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: dict[str, object]) -> None:
     ordered = plan_payout(ORDER).transfer
-    assert find_transfer_fault(ordered, msgspec.structs.replace(ordered)) is None
-    fault = find_transfer_fault(ordered, msgspec.structs.replace(ordered, **change))
+    assert find_transfer_fault(ordered, Final(msgspec.structs.replace(ordered), "hash")) is None
+    fault = find_transfer_fault(ordered, Final(msgspec.structs.replace(ordered, **change), "hash"))
     assert fault is not None
     assert fault.endswith("instead of 12 USDT on TRC20 to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
+
+
+def test_a_record_of_several_legs_is_never_what_was_ordered_and_the_fault_names_each_of_them() -> None:
+    ordered, wallet, issuer = plan_payout(ORDER).transfer, bytes(range(20)), bytes(range(20, 40))
+    legs = (Leg(wallet, issuer, 500), Leg(wallet, ordered.recipient, 12_000_000))
+    # Even when the recipient got the whole amount.
+    fault = find_transfer_fault(ordered, Final(ordered, "the hash", legs))
+    assert fault == (
+        f"the chain moved 0.0005 USDT from {to_tron(wallet)} to {to_tron(issuer)} "
+        f"and 12 USDT from {to_tron(wallet)} to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC "
+        "on TRC20 (2 transfers in the hash) "
+        "instead of 12 USDT on TRC20 to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+    )
 
 
 def test_the_recipient_gets_the_amount_less_the_fee() -> None:

@@ -3,20 +3,24 @@
 Rules: the signer alone holds the key; what it gives back is checked to be the wallet's signature of the very
 bytes. Fees are bounded by the rules whatever a node says. Before anything is signed the transfer is
 simulated. What a node says about a recipient fails a payout only when two nodes say it, where two are
-configured.
+configured. All of it is asked in one round, right before signing.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from merchant_wallet import clock as system_clock
 from merchant_wallet.chains import evm_verdict
 from merchant_wallet.chains.addresses import keccak256
+from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm_arrivals import read_arrivals
-from merchant_wallet.chains.evm_fees import Offer, outbid, suggest_offer
+from merchant_wallet.chains.evm_fees import Offer, outbid
+from merchant_wallet.chains.evm_market import EvmMarket, ask_market
 from merchant_wallet.chains.evm_node import EvmNode, EvmNodes, read_word
+from merchant_wallet.chains.evm_nonces import next_nonce
 from merchant_wallet.chains.evm_rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm_token import BALANCE_OF, ask_state, require_payable
 from merchant_wallet.chains.evm_transactions import (
     EvmTransaction,
     encode_unsigned,
@@ -37,21 +41,16 @@ from merchant_wallet.chains.protocol import (
     Payout,
     SignedTransfer,
     Transfer,
-    Unpayable,
     Verdict,
 )
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, answer_of, attempt
 
 _PLAIN_GAS: Final = 21_000
-_FEE_BLOCKS: Final = 10
 _DECIMALS: Final = 6
 _SKEW_MS: Final = 300_000
 
-_BALANCE_OF: Final = keccak256(b"balanceOf(address)")[:4]
 _DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
-_PAUSED: Final = keccak256(b"paused()")[:4]
-_IS_BLACKLISTED: Final = keccak256(b"isBlackListed(address)")[:4]
 
 # What nodes say to bytes that they have, or to a place that is taken: neither an error nor a verdict.
 _KNOWN_TEXTS: Final = (
@@ -61,8 +60,6 @@ _KNOWN_TEXTS: Final = (
     "already exists",
     "nonce too low",
 )
-
-T = TypeVar("T")
 
 
 class EvmChain:
@@ -101,38 +98,40 @@ class EvmChain:
 
     # What a payer asks.
 
-    async def next_sequence(self) -> int:
-        """The highest that any node knows, its waiting room included. Raises ChainAway."""
-        return max(await self._all(lambda node: node.count(self.wallet, "pending")))
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, begins=begins)
 
     async def funds(self) -> int:
-        """The least that any node shows at its final block. Raises ChainAway."""
+        """The least that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
 
         async def at_final(node: EvmNode) -> int:
             return await self._balance(node, self.wallet, (await final_block(node, self.rules)).number)
 
-        return min(await self._all(at_final))
+        return cautious_low(await self._nodes.heard(at_final))
 
     async def examine(self, transfer: Transfer) -> None:
-        """Pause, blacklist, funds, simulation, fee and fuel, in this order. Raises Unpayable, Hindered."""
-        await self._check_token(transfer)
-        gas = await self._gas(transfer)
-        await self._check_cost(gas, await self._offer())
+        """Pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
+
+        Raises Unpayable, Hindered.
+        """
+        gas, market = await self._prepare(transfer)
+        self._check_cost(gas, market.offer, market.held_wei)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Hindered, ChainAway, SignerAway."""
         if payout.sequence is None:
             raise ValueError("a payout on this chain needs its place")
-        await self._check_token(payout.transfer)
-        gas = await self._gas(payout.transfer)
+        gas, market = await self._prepare(payout.transfer)
         call = transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
-        return await self._sign(payout.sequence, earlier, self.rules.token, call, gas, *request)
+        return await self._sign(payout.sequence, earlier, self.rules.token, call, gas, market, *request)
 
     async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Nothing, from the wallet to itself. Raises Hindered, ChainAway, SignerAway."""
         nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
-        return await self._sign(sequence, earlier, self.wallet, b"", _PLAIN_GAS, 0, nothing)
+        market = await self._market()
+        return await self._sign(sequence, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
         """Hand the bytes to every node; one that takes or knows them is enough.
@@ -160,11 +159,12 @@ class EvmChain:
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        numbers = [block.number for block in await self._all(lambda node: final_block(node, self.rules))]
+        finals = await self._nodes.heard(lambda node: final_block(node, self.rules))
+        numbers = [block.number for block in finals]
         if len(numbers) < self._nodes.needed:
             raise ChainAway("only one node says which block is final")
         number = sorted(numbers)[-self._nodes.needed]
-        blocks = await self._all(lambda node: node.block(number))
+        blocks = await self._nodes.heard(lambda node: node.block(number))
         places = [block.place for block in blocks if block is not None]
         if any(place != places[0] for place in places):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
@@ -197,7 +197,7 @@ class EvmChain:
 
         Raises ChainAway, and NodeRefused where no node has the block's state or takes batches.
         """
-        calls = [_BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
+        calls = [BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
 
         async def ask(node: EvmNode) -> list[int]:
             answers = await node.call_many(self.rules.token, calls, block.number)
@@ -248,39 +248,36 @@ class EvmChain:
 
     # How a transfer is examined, priced and signed.
 
-    async def _check_token(self, transfer: Transfer) -> None:
+    async def _prepare(self, transfer: Transfer) -> tuple[int, EvmMarket]:
+        """Everything that is asked before signing, in one round: the gas limit, and what the nodes say.
+
+        Raises Unpayable, Hindered.
+        """
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
-        paused, refused, said, held = await asyncio.gather(
-            self._all(lambda node: _flag(node, self.rules.token, _PAUSED)),
-            self._blacklisted(self.wallet),
-            self._blacklisted(transfer.recipient),
-            self._nodes.first(lambda node: self._balance(node, self.wallet, "latest")),
+        asked = (self.rules.token, self.wallet, transfer.recipient, transfer.amount_units)
+        states, gas, market = await asyncio.gather(
+            attempt(self._nodes.heard(lambda node: ask_state(node, *asked))),
+            attempt(self._gas(transfer)),
+            attempt(self._market()),
         )
-        if any(paused):
-            raise Hindered(Obstacle("paused", "the token is paused by its issuer"))
-        if any(refused):
-            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-        if any(said):
-            if not all(said) or len(said) < self._nodes.needed:
-                raise Hindered(Obstacle("node", "only one node says that the recipient is blacklisted"))
-            raise Unpayable("the token has blacklisted the recipient")
-        if held < transfer.amount_units:
-            raise Hindered(Obstacle("funds", f"the hot wallet holds {held} units of {transfer.amount_units}"))
+        require_payable(answer_of(states), self._nodes.needed, transfer.amount_units)
+        return answer_of(gas), answer_of(market)
 
-    async def _blacklisted(self, address: bytes) -> list[bool]:
-        call_data = _IS_BLACKLISTED + address.rjust(32, b"\0")
-        return await self._all(lambda node: _flag(node, self.rules.token, call_data))
+    async def _market(self) -> EvmMarket:
+        return await ask_market(self._nodes, self.wallet, self.rules.stuck_blocks)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer that was simulated just now. Raises Hindered."""
         call_data = transfer_call(transfer.recipient, transfer.amount_units)
         token, rules = self.rules.token, self.rules
         try:
-            _, estimate = await asyncio.gather(
-                self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet)),
-                self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet)),
+            tried, estimated = await asyncio.gather(
+                attempt(self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))),
+                attempt(self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))),
             )
+            answer_of(tried)
+            estimate = answer_of(estimated)
         except CallReverted as error:
             raise Hindered(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
         gas = max(estimate * 5 // 4, rules.least_gas)
@@ -288,16 +285,12 @@ class EvmChain:
             raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
         return gas
 
-    async def _offer(self) -> Offer:
-        return suggest_offer(await self._nodes.first(lambda node: node.fees(_FEE_BLOCKS)))
-
-    async def _check_cost(self, gas: int, offer: Offer) -> None:
+    def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:
         """Whether a transaction may and can cost so much at the most. Raises Hindered."""
         cost_wei = gas * offer.max_fee
         if cost_wei > self.rules.fee_cap_wei:
             text = f"the chain may cost {cost_wei} wei, above the cap of {self.rules.fee_cap_wei}"
             raise Hindered(Obstacle("fee", text))
-        held_wei = await self.coin_balance(self.wallet)
         if held_wei < cost_wei:
             raise Hindered(Obstacle("fuel", f"the hot wallet holds {held_wei} wei of {cost_wei} for the fee"))
 
@@ -308,17 +301,18 @@ class EvmChain:
         to: bytes,
         call_data: bytes,
         gas: int,
+        market: EvmMarket,
         payout_id: int,
         transfer: Transfer,
     ) -> SignedTransfer:
         """A transaction at this place, outbidding the earlier ones. Raises Hindered, SignerAway."""
-        offer, head = await asyncio.gather(self._offer(), self.head())
+        offer = market.offer
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)
             if transaction.nonce != sequence:
                 raise ValueError("what was signed before has another place")
             offer = outbid(transaction, offer)
-        await self._check_cost(gas, offer)
+        self._check_cost(gas, offer, market.held_wei)
         unsigned = encode_unsigned(
             EvmTransaction(
                 self.rules.chain_id, sequence, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
@@ -327,7 +321,7 @@ class EvmChain:
         raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_fill=not call_data))
         if recover_sender(raw) != self.wallet:
             raise ValueError("the signer's signature is not the hot wallet's")
-        return SignedTransfer(raw, hash_of(raw), head.number)
+        return SignedTransfer(raw, hash_of(raw), market.height)
 
     async def _signature(
         self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_fill: bool
@@ -342,16 +336,8 @@ class EvmChain:
             raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
 
     async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
-        answer = await node.call(self.rules.token, _BALANCE_OF + address.rjust(32, b"\0"), at=at)
+        answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
         return _word(node, answer)
-
-    async def _all(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
-        """What all nodes that answer say, at least one. Raises ChainAway."""
-        answers = await self._nodes.every(ask)
-        usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
-        if not usable:
-            raise ChainAway("; ".join(map(str, answers)))
-        return usable
 
 
 async def _send(node: EvmNode, raw: bytes) -> None:
@@ -364,15 +350,6 @@ async def _send(node: EvmNode, raw: bytes) -> None:
 
 async def _view(node: EvmNode, token: bytes, call_data: bytes) -> int:
     return _word(node, await node.call(token, call_data))
-
-
-async def _flag(node: EvmNode, token: bytes, call_data: bytes) -> bool:
-    """A yes-or-no view of the token. One that it does not have reverts or answers nothing, which means no."""
-    try:
-        answer = await node.call(token, call_data)
-    except CallReverted:
-        return False
-    return bool(answer) and _word(node, answer) != 0
 
 
 def _word(node: EvmNode, answer: bytes) -> int:

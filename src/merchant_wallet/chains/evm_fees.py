@@ -4,10 +4,12 @@ Rules: pure; wei, whole numbers, rounded up. A replacement must offer at least a
 nodes ask for a tenth (their waiting room's rule), and an eighth leaves room for their rounding.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm_node import EvmFees
 from merchant_wallet.chains.evm_transactions import EvmTransaction
 
@@ -26,9 +28,21 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
 
 def suggest_offer(fees: EvmFees) -> Offer:
     """The middle tip of the latest blocks, above a base fee that may still double."""
-    tips = sorted(fees.tips)
-    tip = max(tips[len(tips) // 2] if tips else 0, LEAST_TIP)
+    tip = max(_middle(fees.tips), LEAST_TIP)
     return Offer(tip, BASE_FEE_ROOM * fees.base_fee + tip)
+
+
+def agree_fees(said: Sequence[EvmFees]) -> EvmFees:
+    """What several nodes say together: the higher base fee and the lower tip.
+
+    The chain itself charges the base fee, so one that is named too high costs nothing. The tip is paid.
+    """
+    tips = [_middle(fees.tips) for fees in said]
+    return EvmFees(cautious_high([fees.base_fee for fees in said]), (cautious_low(tips),))
+
+
+def _middle(tips: Sequence[int]) -> int:
+    return sorted(tips)[len(tips) // 2] if tips else 0
 
 
 def outbid(earlier: EvmTransaction, suggested: Offer) -> Offer:

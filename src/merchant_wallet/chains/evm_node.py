@@ -5,15 +5,23 @@ answer about a block names the block; comparing it with other answers and other 
 are those of the execution API; amounts of coin are wei, times milliseconds.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from merchant_wallet.chains.evm_bloom import BLOOM_BYTES
-from merchant_wallet.chains.jsonrpc import JsonRpc, read_bytes, read_hash, read_quantity
-from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.transport import LARGE_ANSWER_BYTES, NodeFailed, NodeRefused
+from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
+from merchant_wallet.chains.protocol import Block, ChainAway
+from merchant_wallet.chains.transport import (
+    LARGE_ANSWER_BYTES,
+    NodeFailed,
+    NodeRefused,
+    NodeSilent,
+    answer_of,
+    attempt,
+)
 
 # keccak("Transfer(address,address,uint256)"), the first topic of every token transfer's log (ERC-20).
 TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
@@ -73,6 +81,7 @@ class EvmNode:
     def __init__(self, rpc: JsonRpc, index: int) -> None:
         self._rpc = rpc
         self._index = index
+        self._takes_batches = True
 
     @property
     def name(self) -> str:
@@ -175,6 +184,33 @@ class EvmNode:
         params = [(_call(to, call_data, None), _tag(at)) for call_data in many]
         return await self._rpc.ask_many(self._index, read_bytes, "eth_call", params)
 
+    async def views(self, to: bytes, many: Sequence[bytes]) -> list[bytes | None]:
+        """What a contract answers to each of these at the head, None where it reverts.
+
+        One question asks for all of them. A node that answers no batches is asked one by one from then on.
+        """
+        if self._takes_batches:
+            params = [(_call(to, call_data, None), "latest") for call_data in many]
+            try:
+                answers = await self._rpc.ask_calls(self._index, read_bytes, "eth_call", params)
+            except NodeSilent:
+                raise
+            except (NodeFailed, NodeRefused):
+                # What answers single questions after this takes no batches.
+                pass
+            else:
+                return [None if isinstance(answer, CallReverted) else answer for answer in answers]
+        asked = (attempt(self._view(to, call_data)) for call_data in many)
+        views = [answer_of(view) for view in await asyncio.gather(*asked)]
+        self._takes_batches = False
+        return views
+
+    async def _view(self, to: bytes, call_data: bytes) -> bytes | None:
+        try:
+            return await self.call(to, call_data)
+        except CallReverted:
+            return None
+
     async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
         """Units of gas that a call would use now. Raises CallReverted."""
         return await self._ask(read_quantity, "eth_estimateGas", _call(to, call_data, sender))
@@ -210,6 +246,14 @@ class EvmNodes:
     async def every(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
         """Each node's answer or failure, in their order."""
         return await self._rpc.every(lambda index: ask(self.each[index]))
+
+    async def heard(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
+        """What all nodes that answer say, at least one. Raises ChainAway."""
+        answers = await self.every(ask)
+        usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
+        if not usable:
+            raise ChainAway("; ".join(map(str, answers)))
+        return usable
 
     async def close(self) -> None:
         """Close every connection."""

@@ -3,19 +3,21 @@
 Rules: the fee limit of an errand bounds gas limit times highest fee in the very bytes, replacements too. A
 deposit address can burn no more than the coin that was sent there. The hot wallet keeps back what a payout
 may cost: sweeping must not stop paying. A token is never swept into a wallet that its issuer has blacklisted,
-which the token itself would allow.
+which the token itself would allow, nor while the token takes a fee of its own.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
 from merchant_wallet.chains import evm_verdict, protocol
-from merchant_wallet.chains.addresses import keccak256
 from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.evm_fees import Offer, outbid, suggest_offer
-from merchant_wallet.chains.evm_node import EvmFees, EvmNode, EvmNodes
+from merchant_wallet.chains.evm_market import ask_fees
+from merchant_wallet.chains.evm_node import EvmFees, EvmNodes
+from merchant_wallet.chains.evm_nonces import next_nonce
+from merchant_wallet.chains.evm_token import ask_state, require_sweepable
 from merchant_wallet.chains.evm_transactions import (
     EvmTransaction,
     encode_unsigned,
@@ -39,15 +41,12 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
 from merchant_wallet.chains.signing_rules import COINS
 from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
-from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import Endpoints
+from merchant_wallet.money import UNITS_PER_COIN
 
 _PLAIN_GAS: Final = 21_000
-_FEE_BLOCKS: Final = 10
 # The hot wallet may have been emptied by the time the token comes: a new holder's entry costs 17,100 more.
 _GAS_MARGIN: Final = 25_000
-_IS_BLACKLISTED: Final = keccak256(b"isBlackListed(address)")[:4]
-
-T = TypeVar("T")
 
 
 class EvmDraft(msgspec.Struct, frozen=True):
@@ -125,21 +124,21 @@ class EvmSweeper:
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
         gas = await self._gas(address, amount_units)
-        offer = suggest_offer(await self._fees())
+        offer = suggest_offer(await ask_fees(self._nodes))
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
-    async def next_sequence(self, sender: bytes) -> int:
-        """The highest that any node knows. Raises ChainAway."""
-        return max(await self._all(lambda node: node.count(sender, "pending")))
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        return await next_nonce(self._nodes, sender, self._rules.chain_id, known, begins=begins)
 
     async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> EvmDraft:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
         is_fuel = errand.kind == FUEL
         sender = self.wallet if is_fuel else errand.address
-        gas = _PLAIN_GAS if is_fuel else await self._gas(errand.address, errand.amount)
+        gas = await (self._fuel_gas(errand) if is_fuel else self._gas(errand.address, errand.amount))
         fee_limit = min(errand.fee_limit, self.fee_cap, await self._affordable(errand))
-        offer = _bounded(await self._fees(), _transactions(errand, earlier), fee_limit // gas)
+        offer = _bounded(await ask_fees(self._nodes), _transactions(errand, earlier), fee_limit // gas)
         recipient, value, call_data = errand.address, errand.amount, b""
         if not is_fuel:
             recipient, value, call_data = self._rules.token, 0, transfer_call(self.wallet, errand.amount)
@@ -202,8 +201,7 @@ class EvmSweeper:
     async def _gas(self, address: bytes, amount_units: int) -> int:
         """The gas limit of a sweep that was simulated just now. Raises Hindered."""
         token, call_data = self._rules.token, transfer_call(self.wallet, amount_units)
-        if any(await self._all(lambda node: self._is_blacklisted(node, self.wallet))):
-            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+        await self._check_token(address, amount_units)
         try:
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
             estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, address))
@@ -216,23 +214,14 @@ class EvmSweeper:
             raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas"))
         return gas
 
-    async def _is_blacklisted(self, node: EvmNode, address: bytes) -> bool:
-        try:
-            answer = await node.call(self._rules.token, _IS_BLACKLISTED + address.rjust(32, b"\0"))
-        except CallReverted:
-            # A token without such a list.
-            return False
-        return any(answer)
+    async def _fuel_gas(self, errand: Errand) -> int:
+        """The gas limit of sending coin, which is of no use while the token can't follow. Raises Hindered."""
+        await self._check_token(errand.address, UNITS_PER_COIN)
+        return _PLAIN_GAS
 
-    async def _fees(self) -> EvmFees:
-        return await self._nodes.first(lambda node: node.fees(_FEE_BLOCKS))
-
-    async def _all(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
-        answers = await self._nodes.every(ask)
-        usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
-        if not usable:
-            raise ChainAway("; ".join(map(str, answers)))
-        return usable
+    async def _check_token(self, address: bytes, amount_units: int) -> None:
+        asked = (self._rules.token, address, self.wallet, amount_units)
+        require_sweepable(await self._nodes.heard(lambda node: ask_state(node, *asked)), amount_units)
 
 
 def _transactions(errand: Errand, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:

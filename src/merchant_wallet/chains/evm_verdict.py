@@ -9,16 +9,18 @@ that a restored database has lost. What was signed for another chain is not judg
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm_node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
-from merchant_wallet.chains.evm_proof import ProvenTransaction, prove
+from merchant_wallet.chains.evm_nonces import bisect, spender_in
+from merchant_wallet.chains.evm_proof import ProvenTransaction
 from merchant_wallet.chains.evm_rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.evm_transactions import parse_signed, transfer_call
-from merchant_wallet.chains.protocol import Block, Dead, Payout, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.legs import final_of
+from merchant_wallet.chains.protocol import Block, Dead, Leg, Payout, Pending, SignedTransfer, Verdict
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # So many whole blocks are read, where a node has no old states to search by, before an operator is called.
@@ -84,7 +86,9 @@ async def _judge_once(nodes: EvmNodes, question: Question) -> tuple[Verdict, boo
         raise protocol.ChainAway("; ".join(failures))
     alerts = [nothing.alert for nothing in nothings if nothing.alert]
     if not findings:
-        is_stuck = any(nothing.is_stuck for nothing in nothings) and not any(n.is_mined for n in nothings)
+        stuck = [nothing for nothing in nothings if nothing.is_stuck]
+        # A replacement costs more, so one node alone can't ask for it.
+        is_stuck = len(stuck) >= nodes.needed and not any(nothing.is_mined for nothing in nothings)
         return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
     found = findings[0]
     needed = len(answers) if found.by_all else nodes.needed
@@ -156,29 +160,13 @@ async def _find_by_receipt(
     place = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
         return Finding(Dead(f"{receipt.tx_hash} reverted in block {place[0]}, {place[1]}"), *place)
-    return Finding(protocol.Final(_moved(question, receipt), receipt.tx_hash), *place)
+    legs = _legs(question.rules, receipt)
+    return Finding(final_of(question.payout.transfer, question.wallet, legs, receipt.tx_hash), *place)
 
 
-def _moved(question: Question, receipt: EvmReceipt) -> Transfer:
-    """What the token's own logs say that the wallet paid.
-
-    Exactly one Transfer log of ours is what a payout makes. Where there are more (a token that takes a fee)
-    or none, the answer is something that the order is not, so that nobody takes it for paid.
-    """
-    rules, ordered = question.rules, question.payout.transfer
-    paid = [
-        Transfer(rules.name, rules.currency, recipient, units)
-        for log in receipt.logs
-        if log.address == rules.token and is_transfer(log)
-        for sender, recipient, units in (transfer_of(log),)
-        if sender == question.wallet
-    ]
-    if len(paid) == 1:
-        return paid[0]
-    others = [transfer for transfer in paid if transfer != ordered]
-    if others:
-        return others[0]
-    return Transfer(rules.name, rules.currency, ordered.recipient, ordered.amount_units * len(paid))
+def _legs(rules: EvmRules, receipt: EvmReceipt) -> list[Leg]:
+    """Every Transfer log of the token in a transaction, in its order."""
+    return [Leg(*transfer_of(log)) for log in receipt.logs if log.address == rules.token and is_transfer(log)]
 
 
 async def _find_spender(node: EvmNode, question: Question, final: Block) -> Finding | Nothing:
@@ -226,13 +214,7 @@ async def _bisect(node: EvmNode, question: Question, final_number: int) -> int:
             high = built_at - 1
         else:
             low = built_at - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if await node.count(question.wallet, middle) > question.place:
-            high = middle
-        else:
-            low = middle
-    return high
+    return await bisect(node, question.wallet, question.place, low, high)
 
 
 async def _walk(
@@ -249,21 +231,4 @@ async def _walk(
 async def _spender_in(
     node: EvmNode, question: Question, number: int
 ) -> tuple[Block, ProvenTransaction] | None:
-    block = await node.whole_block(number)
-    for shown in block.transactions if block is not None else ():
-        proven = _proven_of_wallet(shown, question)
-        if proven is not None and block is not None:
-            return block.place, proven
-    return None
-
-
-def _proven_of_wallet(shown: Any, question: Question) -> ProvenTransaction | None:
-    """What a block shows, if it is proven to be of our wallet and to have the payout's nonce."""
-    if not isinstance(shown, dict) or shown.get("from") != "0x" + question.wallet.hex():
-        return None
-    try:
-        proven = prove(shown)
-    except ValueError:
-        return None
-    is_ours = proven.sender == question.wallet and proven.nonce == question.place
-    return proven if is_ours and proven.chain_id in (None, question.rules.chain_id) else None
+    return await spender_in(node, question.wallet, question.rules.chain_id, question.place, number)

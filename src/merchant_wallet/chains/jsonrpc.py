@@ -81,6 +81,19 @@ class JsonRpc:
 
         Raises NodeFailed, NodeRefused (a node may take no batches), CallReverted.
         """
+        answers = await self.ask_calls(node, read, method, many)
+        for answer in answers:
+            if isinstance(answer, CallReverted):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, CallReverted)]
+
+    async def ask_calls(
+        self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
+        """As `ask_many`, but a simulated call that reverts is one of the answers.
+
+        Raises NodeFailed, NodeRefused.
+        """
         numbers = [next(self._ids) for _ in many]
         questions = [
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -94,11 +107,18 @@ class JsonRpc:
         if isinstance(answers, _Answer):
             raise self._refusal(node, method, answers.error or _Fault(0, "no batch was answered"))
         by_number = {answer.id: answer for answer in answers}
-        missing = _Answer()
         return [
-            self._read_answer(node, method, number, by_number.get(number, missing), read)
+            self._read_call(node, method, number, by_number.get(number, _Answer()), read)
             for number in numbers
         ]
+
+    def _read_call(
+        self, node: int, method: str, number: int, answer: _Answer, read: Callable[[Any], T]
+    ) -> T | CallReverted:
+        try:
+            return self._read_answer(node, method, number, answer, read)
+        except CallReverted as reverted:
+            return reverted
 
     def _read(self, node: int, method: str, number: int, body: bytes, read: Callable[[Any], T]) -> T:
         try:

@@ -54,11 +54,29 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     alert: str | None = None
 
 
+class Leg(msgspec.Struct, frozen=True, gc=False):
+    """One Transfer log of the token: 20 bytes each for sender and recipient, and millionths."""
+
+    sender: bytes
+    recipient: bytes
+    amount_units: int
+
+
 class Final(msgspec.Struct, frozen=True, gc=False):
-    """The chain's own final record of what one of the payout's transactions moved."""
+    """The chain's own final record of what one of the payout's transactions moved.
+
+    `legs` is empty when the transaction has exactly one Transfer log of the token, and that one is from the
+    payer's wallet. Else it has them all, so the transaction is not what was ordered; `transfer` is then what
+    reached the ordered recipient.
+    """
 
     transfer: Transfer
     tx_hash: str
+    legs: tuple[Leg, ...] = ()
+
+    def is_exactly(self, ordered: Transfer) -> bool:
+        """Whether the transaction moved what was ordered and nothing else."""
+        return not self.legs and self.transfer == ordered
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
@@ -83,8 +101,8 @@ Verdict = Pending | Final | Dead | Lapsed
 class Obstacle(msgspec.Struct, frozen=True, gc=False):
     """Why nothing can be paid at the moment; the order waits.
 
-    `kind`: `funds`, `fuel`, `fee`, `paused`, `wallet`, `node` or `limit`. A `wallet` obstacle (the token has
-    blacklisted our own wallet) freezes the wallet.
+    A chain's kinds: `funds`, `fuel`, `fee`, `token_fee`, `paused`, `wallet`, `node` or `limit`. A `wallet`
+    obstacle (the token has blacklisted our own wallet) freezes the wallet.
     """
 
     kind: str
@@ -114,8 +132,13 @@ class Chain(Protocol):
     def is_sequenced(self) -> bool:
         """Whether the wallet's transactions have numbered places that must all be filled (EVM nonces)."""
 
-    async def next_sequence(self) -> int:
-        """The place after the last one that the chain or its waiting room knows of this wallet."""
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """The place after the last one that the chain or its waiting room knows of this wallet.
+
+        All places below `known` were given out by the platform (None: it knows of none). What is above
+        `known` is certain: two nodes say it, or one proves it. With `begins` places are given out from there
+        on. Raises Hindered when that is not certain.
+        """
 
     async def funds(self) -> int:
         """Units of the token that the hot wallet holds for certain: as of the last final block."""

@@ -84,7 +84,7 @@ class SandboxChain:
         """No: every payout stands for itself."""
         return False
 
-    async def next_sequence(self) -> int:
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
         """Raises ValueError: there are no places here."""
         raise ValueError(f"the sandbox's {self._name} has no numbered places")
 

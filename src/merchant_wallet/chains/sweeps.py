@@ -82,8 +82,8 @@ class Sweeper(Protocol):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """What emptying the address would cost. Raises Hindered when it can't be done now."""
 
-    async def next_sequence(self, sender: bytes) -> int:
-        """The place after the last one that the chain or its waiting room knows of a sender."""
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+        """See `protocol.Chain.next_sequence`, for any sender."""
 
     async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> Draft:
         """Prepare an errand, so that signing it needs no node. Raises Hindered.

@@ -27,11 +27,33 @@ REST_S: Final = 15.0
 T = TypeVar("T")
 
 
+async def attempt(asked: Awaitable[T]) -> T | Exception:
+    """An answer, or why there is none.
+
+    Questions that are gathered so all end before the first failure is raised: none is left running.
+    """
+    try:
+        return await asked
+    except Exception as error:
+        return error
+
+
+def answer_of(attempted: T | Exception) -> T:
+    """The answer of an attempt. Raises what went wrong."""
+    if isinstance(attempted, Exception):
+        raise attempted
+    return attempted
+
+
 class NodeFailed(Exception):
     """One node gave no usable answer: away, too slow, too long, an HTTP error, or garbage."""
 
     def __init__(self, node: str, what: str) -> None:
         super().__init__(f"{node}: {what}")
+
+
+class NodeSilent(NodeFailed):
+    """Nothing came back in time: the node is away or hangs, so asking it in another form is no use."""
 
 
 class AnswerTooLong(NodeFailed):
@@ -79,10 +101,10 @@ class Endpoints:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(node, body, path, limit_bytes)
         except TimeoutError:
-            raise self._failure(node, f"no answer within {self._timeout_s:g} s") from None
+            raise self._silence(node, f"no answer within {self._timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             # The text of such an error may hold the URL; its name says enough.
-            raise self._failure(node, type(error).__name__) from None
+            raise self._silence(node, type(error).__name__) from None
 
     async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
         if self._client is None:
@@ -106,6 +128,10 @@ class Endpoints:
     def _failure(self, node: int, what: str) -> NodeFailed:
         self._failed_s[node] = asyncio.get_running_loop().time()
         return NodeFailed(self.names[node], what)
+
+    def _silence(self, node: int, what: str) -> NodeSilent:
+        self._failed_s[node] = asyncio.get_running_loop().time()
+        return NodeSilent(self.names[node], what)
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
         """The first usable answer, the nodes asked in their order (those that failed lately at the end).

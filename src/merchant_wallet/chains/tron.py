@@ -28,7 +28,8 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Signer, SigningRequest
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.token_fee import require_no_fee
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron_answers import Resources
 from merchant_wallet.chains.tron_http import DUPLICATE, Prices, TronNode, TronNodes, shown
 from merchant_wallet.chains.tron_proof import TronProof
@@ -74,7 +75,7 @@ class TronChain(TronReader):
         """False: see the rules of this module."""
         return False
 
-    async def next_sequence(self) -> int:
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
         """Raises ValueError: TRON numbers no transactions."""
         raise ValueError("TRON numbers no transactions")
 
@@ -83,8 +84,8 @@ class TronChain(TronReader):
         raise ValueError("TRON numbers no transactions")
 
     async def funds(self) -> int:
-        """The least that any node shows. Raises ChainAway."""
-        return await self.token.least_balance(self._wallet)
+        """The least that nodes show (see `agreement`). Raises ChainAway."""
+        return await self.token.least_balance(self._wallet, is_solid=True)
 
     async def examine(self, transfer: Transfer) -> None:
         """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
@@ -94,8 +95,9 @@ class TronChain(TronReader):
         """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway, and what the signer raises."""
         if earlier and not isinstance(await self.judge(payout, earlier), Lapsed):
             raise Hindered(Obstacle("node", "what was signed before is not proven void"))
-        await self._require_payable(payout.transfer)
         raw_data, built_at_block = await self._write(payout)
+        # Last of all, so that as little as possible can change before it is signed.
+        await self._require_payable(payout.transfer)
         request = SigningRequest(TRC20, "payout", raw_data, payout.payout_id, payout.transfer)
         signature = await self._signer.sign(request)
         if recover_owner(raw_data, signature) != self._wallet:
@@ -175,34 +177,46 @@ class TronChain(TronReader):
         """Raises Unpayable with proof, Hindered with what stands in the way."""
         if transfer.chain != TRC20 or transfer.token != TOKEN:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
-        is_frozen, is_refused, is_paused, balance, fee = await asyncio.gather(
-            self.token.is_blacklisted(self._wallet),
-            self.token.is_blacklisted(transfer.recipient),
-            self.token.is_paused(),
-            self.token.balance(self._wallet, is_solid=False),
-            self.token.fee_units(transfer.amount_units),
+        amount_units = transfer.amount_units
+        refused, paused, held, fee, tried, burning = await asyncio.gather(
+            attempt(self._check_blacklist(transfer.recipient)),
+            attempt(self.token.is_paused()),
+            attempt(self.token.least_balance(self._wallet, is_solid=False)),
+            attempt(self.token.fee_units(amount_units)),
+            attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
+            attempt(self._burning()),
         )
-        if is_frozen:
-            raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
-        if is_refused:
-            raise Unpayable("the token has blacklisted the recipient")
-        if is_paused:
+        answer_of(refused)
+        if answer_of(paused):
             raise Hindered(Obstacle("paused", "the token's owner has paused all transfers"))
-        if balance < transfer.amount_units:
+        if answer_of(held) < amount_units:
             raise Hindered(Obstacle("funds", "the hot wallet holds less than the order"))
-        if fee:
-            raise Hindered(Obstacle("fee", "the token takes a fee of its own, so less would arrive"))
-        call = await self.token.simulate(self._wallet, transfer.recipient, transfer.amount_units)
+        require_no_fee(amount_units, answer_of(fee))
+        call = answer_of(tried)
         if call.revert is not None:
             raise Hindered(Obstacle("node", f"the transfer would fail now: {call.revert}"))
-        await self._require_affordable(call.energy)
+        self._require_affordable(call.energy, *answer_of(burning))
 
-    async def _require_affordable(self, energy: int) -> None:
-        prices, owned, coin_sun = await asyncio.gather(
-            self.nodes.first(TronNode.prices),
-            self.nodes.first(lambda node: node.resources(self._wallet)),
-            self.coin_balance(self._wallet),
+    async def _check_blacklist(self, recipient: bytes) -> None:
+        """Raises Unpayable with proof, Hindered."""
+        frozen, refused = await asyncio.gather(
+            attempt(self.token.is_blacklisted(self._wallet)), attempt(self.token.is_blacklisted(recipient))
         )
+        if answer_of(frozen):
+            raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+        if answer_of(refused):
+            raise Unpayable("the token has blacklisted the recipient")
+
+    async def _burning(self) -> tuple[Prices, Resources, int]:
+        """What burning costs, what the wallet has staked for, and the sun that it holds."""
+        prices, owned, coin_sun = await asyncio.gather(
+            attempt(self.nodes.first(TronNode.prices)),
+            attempt(self.nodes.first(lambda node: node.resources(self._wallet))),
+            attempt(self.coin_balance(self._wallet)),
+        )
+        return answer_of(prices), answer_of(owned), answer_of(coin_sun)
+
+    def _require_affordable(self, energy: int, prices: Prices, owned: Resources, coin_sun: int) -> None:
         estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
         if estimate_sun > self.rules.fee_cap_sun - _MARK_SUN:
             cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"

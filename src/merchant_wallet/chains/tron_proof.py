@@ -15,7 +15,17 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import Dead, Lapsed, Payout, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.legs import final_of
+from merchant_wallet.chains.protocol import (
+    Dead,
+    Lapsed,
+    Leg,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 from merchant_wallet.chains.transport import NodeFailed
 from merchant_wallet.chains.tron_answers import TransactionRecord
 from merchant_wallet.chains.tron_http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
@@ -201,10 +211,10 @@ def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) ->
         return Dead(f"the transfer failed on the chain: {found.cause}")
     if found.is_failed or found.outcome != SUCCESS:
         return Pending(alert=f"the receipt of {txid} says neither success nor failure")
-    ours = [movement for movement in found.movements if movement.sender == owner]
-    if not ours:
+    legs = [Leg(one.sender, one.recipient, one.amount_units) for one in found.movements]
+    if all(leg.sender != owner for leg in legs):
         return Pending(alert=f"{txid} succeeded without a Transfer log of the token from our wallet")
-    return protocol.Final(_moved(transfer, ours), txid)
+    return final_of(transfer, owner, legs, txid)
 
 
 def _check_follows(
@@ -220,20 +230,6 @@ def _check_follows(
     if before is not None and body.block.parent_hash != before.block.hash:
         raise NodeFailed(node.name, f"block {body.block.number} does not follow the one before")
     return body
-
-
-def _moved(transfer: Transfer, ours: Sequence[Movement]) -> Transfer:
-    """What left our wallet, as one transfer.
-
-    A token that takes a fee writes several logs. Whoever compares the result with the order must see that it
-    isn't the order, so the amount is what arrived, or all that left us if the order's own amount arrived.
-    """
-    if len(ours) == 1:
-        return Transfer(transfer.chain, transfer.token, ours[0].recipient, ours[0].amount_units)
-    arrived = sum(one.amount_units for one in ours if one.recipient == transfer.recipient)
-    total = sum(one.amount_units for one in ours)
-    amount = total if arrived == transfer.amount_units else arrived
-    return Transfer(transfer.chain, transfer.token, transfer.recipient, amount)
 
 
 def _away(answers: Sequence[object]) -> str:

@@ -31,7 +31,8 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
 from merchant_wallet.chains.signing_rules import COINS
 from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.token_fee import require_no_fee
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron import TOKEN, TronChain
 from merchant_wallet.chains.tron_answers import TransactionRecord
 from merchant_wallet.chains.tron_http import FAILED, Prices, TronNode
@@ -45,6 +46,7 @@ from merchant_wallet.chains.tron_transactions import (
     reference_to,
     txid_of,
 )
+from merchant_wallet.money import UNITS_PER_COIN
 
 # A transaction's bytes and the room that the chain keeps for its result.
 _TOKEN_BYTES: Final = 345
@@ -52,6 +54,8 @@ _FUEL_BYTES: Final = 270
 # What the chain takes from whoever sends TRX to an address that has no account yet: both fees for making one.
 _ACTIVATION_SUN: Final = 1_100_000
 _ENERGY_MARGIN_PERCENT: Final = 20
+# What is tried before coin is sent: enough for a fee of the token to show.
+_TRIED_UNITS: Final = UNITS_PER_COIN
 _MARK_MS: Final = 60_000
 
 
@@ -129,7 +133,7 @@ class TronSweeper:
         token_fee = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         return Quote(account.balance, token_fee, fuel_fee)
 
-    async def next_sequence(self, sender: bytes) -> int:
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
         """Raises ValueError: TRON numbers no transactions."""
         raise ValueError("TRON numbers no transactions")
 
@@ -211,12 +215,16 @@ class TronSweeper:
 
     async def _energy(self, address: bytes, amount_units: int) -> tuple[int, Prices]:
         """What a sweep's energy costs at the most, in sun, if all of it is burnt. Raises Hindered."""
-        if await self._chain.token.is_blacklisted(self.wallet):
-            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-        call, prices = await asyncio.gather(
-            self._chain.token.simulate(address, self.wallet, amount_units),
-            self._nodes.first(TronNode.prices),
+        refused, fee, tried, priced = await asyncio.gather(
+            attempt(self._chain.token.is_blacklisted(self.wallet)),
+            attempt(self._chain.token.fee_units(amount_units)),
+            attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
+            attempt(self._nodes.first(TronNode.prices)),
         )
+        if answer_of(refused):
+            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+        require_no_fee(amount_units, answer_of(fee))
+        call, prices = answer_of(tried), answer_of(priced)
         if call.revert is not None:
             raise Hindered(Obstacle("token", f"the token refuses the transfer when tried: {call.revert}"))
         energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
@@ -236,7 +244,7 @@ class TronSweeper:
 
     async def _check_fuel(self, errand: Errand) -> int:
         """Raises Hindered when the hot wallet would have too little left for payouts. The fee limit: none."""
-        energy_sun, prices = await self._energy(errand.address, 1)
+        energy_sun, prices = await self._energy(errand.address, _TRIED_UNITS)
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = self._rules.in_flight * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)

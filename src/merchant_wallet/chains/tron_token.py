@@ -1,22 +1,28 @@
 """What the token's contract on TRON says of itself: balances, pause, blacklist, fee; nothing is sent.
 
 Rules: a token that has no such function reverts, and then the answer is "no": the simulation of the very
-transfer, which comes last, would show what else stands in its way. That somebody is blacklisted is proof for
-giving an order up, so it must stand in irreversible state, on two nodes where several are configured.
+transfer would show what else stands in its way. One node is enough to make a payout wait. That somebody is
+blacklisted is proof for giving an order up, so it must stand in irreversible state, on two nodes where
+several are configured.
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
+from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm_transactions import transfer_call
 from merchant_wallet.chains.protocol import ChainAway, Hindered, Obstacle
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.token_fee import fee_units
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron_http import CallResult, TronNode, TronNodes
 
 DECIMALS: Final = 6
 
 _WORD: Final = 32
 _SELECTOR_BYTES: Final = 4
-_BASIS_POINTS: Final = 10_000
+
+T = TypeVar("T")
 
 
 class TronToken:
@@ -30,13 +36,9 @@ class TronToken:
         """Units at an address, as of the newest solid block or the newest of all."""
         return await self._nodes.first(lambda node: self._balance(node, address, is_solid=is_solid))
 
-    async def least_balance(self, address: bytes) -> int:
-        """The least that any node shows at an address, as of its newest solid block."""
-        answers = await self._nodes.every(lambda node: self._balance(node, address, is_solid=True))
-        shown = [answer for answer in answers if not isinstance(answer, NodeFailed)]
-        if not shown:
-            raise ChainAway("; ".join(map(str, answers)))
-        return min(shown)
+    async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
+        """The least that nodes show at an address (see `agreement`)."""
+        return cautious_low(await self._heard(lambda node: self._balance(node, address, is_solid=is_solid)))
 
     async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
         balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
@@ -49,8 +51,8 @@ class TronToken:
         return await self._view(node, "decimals()", b"", is_solid=False)
 
     async def is_paused(self) -> bool:
-        """Whether the token's owner has stopped all transfers."""
-        return bool(await self._nodes.first(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+        """Whether any node says that the token's owner has stopped all transfers."""
+        return any(await self._heard(lambda node: self._view(node, "paused()", b"", is_solid=False)))
 
     async def is_blacklisted(self, address: bytes) -> bool:
         """Whether the token's owner has put an address on its blacklist, for certain.
@@ -66,15 +68,16 @@ class TronToken:
         raise Hindered(Obstacle("node", "an address is on the token's blacklist, but not irreversibly so"))
 
     async def fee_units(self, amount_units: int) -> int:
-        """What the token would keep of a transfer; 0 for as long as USDT takes no fee."""
-        points = await self._nodes.first(
-            lambda node: self._view(node, "basisPointsRate()", b"", is_solid=False)
-        )
-        if not points:
-            return 0
-        most = await self._nodes.first(lambda node: self._view(node, "maximumFee()", b"", is_solid=False))
-        fee = amount_units * points // _BASIS_POINTS
-        return fee if most is None else min(fee, most)
+        """The most that the token would keep of a transfer by any node's word; 0 while it takes no fee."""
+
+        async def ask(node: TronNode) -> int:
+            points, most = await asyncio.gather(
+                attempt(self._view(node, "basisPointsRate()", b"", is_solid=False)),
+                attempt(self._view(node, "maximumFee()", b"", is_solid=False)),
+            )
+            return fee_units(amount_units, answer_of(points), answer_of(most))
+
+        return max(await self._heard(ask))
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and the energy that it would take."""
@@ -87,10 +90,15 @@ class TronToken:
             said = await self._view(node, "isBlackListed(address)", _word(address), is_solid=is_solid)
             return bool(said)
 
+        return await self._heard(ask)
+
+    async def _heard(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
+        """What all nodes that answer say, at least one. Raises ChainAway."""
         answers = await self._nodes.every(ask)
         said = [answer for answer in answers if not isinstance(answer, NodeFailed)]
-        # Where nobody answers this says why, as a ChainAway.
-        return said or [await self._nodes.first(ask)]
+        if not said:
+            raise ChainAway("; ".join(map(str, answers)))
+        return said
 
     async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
         """The one number that a function gives, or None where the contract has no such function."""

@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.chains import protocol
+from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import (
     Dead,
     Hindered,
@@ -172,11 +173,12 @@ class SweepRunner:
             return None
         if sweep.step == FUEL:
             if not has_places and address == sweep.wallet:
-                sequence = await sweeper.next_sequence(sweep.wallet)
+                known = await store.read_known_place(connection, sweep.chain, sweep.wallet)
+                sequence = await sweeper.next_sequence(sweep.wallet, known, begins=True)
                 await store.begin_places(connection, sweep.chain, sweep.wallet, sequence)
             return None
         used = await store.next_token_sequence(connection, sweep)
-        return max(used, await sweeper.next_sequence(sweep.address))
+        return max(used, await sweeper.next_sequence(sweep.address, used, begins=False))
 
     async def _sign_again(
         self,
@@ -229,8 +231,8 @@ def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.
         return f"the chain calls {final.tx_hash} final, which was never signed for this"
     moved: Transfer = final.transfer
     recipient = sweep.address if sweep.step == FUEL else sweep.wallet
-    if (moved.recipient, moved.amount_units) != (recipient, sweep.errand.amount):
-        return f"{final.tx_hash} moved {moved.amount_units} to {moved.recipient.hex()}"
+    if final.legs or (moved.recipient, moved.amount_units) != (recipient, sweep.errand.amount):
+        return f"the chain moved {describe_final(final)} instead of {sweep.errand.amount} units"
     return None
 
 

@@ -215,6 +215,12 @@ async def read_wallet(connection: Connection, chain: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
+async def read_known_place(connection: Connection, chain: str, wallet: bytes) -> int | None:
+    """The place after all that were ever given out of a wallet; None when none was."""
+    [(known,)] = await _fetch(connection, "read_known_place", {"chain": chain, "wallet": wallet})
+    return None if known is None else int(known)
+
+
 async def begin_places(connection: Connection, chain: str, wallet: bytes, sequence: int) -> None:
     """Let a wallet's places begin where the chain says, unless they have begun."""
     await connection.execute(_TEXTS["begin_places"], {"chain": chain, "wallet": wallet, "sequence": sequence})

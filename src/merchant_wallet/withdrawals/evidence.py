@@ -11,7 +11,8 @@ from merchant_wallet.book.rules.approvals import find_approval_fault
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry
 from merchant_wallet.chains.addresses import format_address, parse_address
-from merchant_wallet.chains.protocol import Payout, Transfer
+from merchant_wallet.chains.legs import describe_final
+from merchant_wallet.chains.protocol import Final, Payout, Transfer
 from merchant_wallet.money import USDT, format_units
 
 
@@ -52,11 +53,11 @@ def find_journal_fault(
     return None
 
 
-def find_transfer_fault(ordered: Transfer, recorded: Transfer) -> str | None:
+def find_transfer_fault(ordered: Transfer, final: Final) -> str | None:
     """How the chain's final record differs from what was ordered."""
-    if recorded == ordered:
+    if final.is_exactly(ordered):
         return None
-    return f"the chain moved {_describe(recorded)} instead of {_describe(ordered)}"
+    return f"the chain moved {describe_final(final)} instead of {_describe(ordered)}"
 
 
 def _describe(transfer: Transfer) -> str:

@@ -5,7 +5,7 @@ A frozen wallet signs nothing; an operator thaws it. All raise `psycopg.Error`. 
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from psycopg import AsyncConnection
@@ -19,6 +19,13 @@ TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 class WalletMoved(Exception):
     """The chain's hot wallet is another one than this process has the key of; the text names both."""
+
+
+class KnownPlace(NamedTuple):
+    """Whether places are given out already, and up to which place the chain's word needs no proof."""
+
+    has_begun: bool
+    known: int | None
 
 
 class WalletShown(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +59,15 @@ async def read_spent_no(connection: AsyncConnection, chain: str) -> int:
     return spent_no
 
 
+async def read_known_place(connection: AsyncConnection, chain: str, wallet: bytes) -> KnownPlace:
+    """What to tell the chain when it is asked for the wallet's next place."""
+    cursor = await connection.execute(TEXTS["read_known_place"], {"chain": chain, "wallet": wallet})
+    row = await cursor.fetchone()
+    if row is None:
+        raise WalletMoved(f"the hot wallet of {chain} is not {wallet.hex()} any more")
+    return KnownPlace(*row)
+
+
 async def record_look(
     connection: AsyncConnection,
     chain: str,
@@ -61,11 +77,13 @@ async def record_look(
     funds_units: int,
     sequence: int | None,
     now_ms: int,
+    known: int | None = None,
 ) -> str | None:
     """Write down what the chain said of a wallet: its funds, and the place after the last one it knows.
 
-    `spent_no` was read before the question. Gives why the wallet is now frozen, if a stranger has used places
-    of it: the chain knows more of them than were ever given out, or ones that were given back.
+    `spent_no` and `known` were read before the question. Gives why the wallet is now frozen, if a stranger
+    has used places of it: the chain knows more of them than were ever given out, or ones that were given
+    back. What the chain said up to `known` is not certain, and nothing follows from it.
     """
     parameters = {"chain": chain, "wallet": wallet, "sequence": sequence, "now_ms": now_ms}
     async with connection.transaction():
@@ -73,7 +91,7 @@ async def record_look(
         await connection.execute(
             TEXTS["record_funds"], {**parameters, "funds": funds_units, "spent_no": spent_no}
         )
-        if sequence is None:
+        if sequence is None or (known is not None and sequence <= known):
             return None
         _, given_out, _ = await _read(connection, chain)
         lost = (await connection.execute(TEXTS["lose_places"], parameters)).rowcount

@@ -15,6 +15,16 @@ on conflict (chain) do update
 -- A chain's wallet.
 select address, next_sequence, spent_no, frozen_cause from hot_wallet where chain = %(chain)s::text;
 
+-- name: read_known_place
+-- Whether places are given out already, and up to which one the chain's count needs no proof: all places below it were
+-- given out here, and none of them came back.
+select h.next_sequence is not null,
+       coalesce((select min(f.sequence) from payout_sequence f
+                  where f.chain = h.chain and f.wallet = h.address and f.purpose = 'free'),
+                h.next_sequence,
+                (select max(s.sequence) + 1 from payout_sequence s where s.chain = h.chain and s.wallet = h.address))
+  from hot_wallet h where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea;
+
 -- name: record_funds
 -- What the chain said of the wallet, unless a later question has been answered. The first place to give out is the one
 -- that the chain named, but never one that was given out before.

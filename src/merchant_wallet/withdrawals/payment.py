@@ -265,7 +265,7 @@ class Payment:
     async def _settle(
         self, payout: Payout, signed: Sequence[StoredTransfer], final: protocol.Final
     ) -> Result:
-        if fault := find_transfer_fault(payout.transfer, final.transfer):
+        if fault := find_transfer_fault(payout.transfer, final):
             return Suspect(fault)
         if final.tx_hash not in {one.signed.tx_hash for one in signed}:
             return Suspect(f"the chain calls {final.tx_hash} final, which was never signed for this order")

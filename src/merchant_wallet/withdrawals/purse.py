@@ -14,7 +14,7 @@ from merchant_wallet.chains.protocol import Chain, Hindered, Obstacle
 from merchant_wallet.money import USDT, format_units
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation
-from merchant_wallet.withdrawals.reservations import Wanted
+from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted
 
 LOOKS = 2
 
@@ -42,30 +42,45 @@ class Purse:
     async def reserve(self, connection: AsyncConnection, held: Claim, amount_units: int) -> Reservation:
         """Set money, and a place where there are places, aside for an order.
 
-        Raises Hindered when the wallet holds too little or is stopped, Fenced, WalletMoved and what the
-        chain raises.
+        Raises Hindered when the wallet holds too little or is stopped, or nobody knows what it holds; Fenced,
+        WalletMoved and what the chain raises.
         """
         wanted = Wanted(self.name, self.chain.wallet, self.chain.is_sequenced, amount_units)
         found = await reservations.reserve(connection, held, wanted, self._clock())
         for _ in range(LOOKS):
-            if isinstance(found, Reservation) or found.settled:
+            if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):
                 break
             await self.look(connection)
             found = await reservations.reserve(connection, held, wanted, self._clock())
         if isinstance(found, Reservation):
             return found
-        raise Hindered(
-            Obstacle(
-                "funds",
-                f"the hot wallet of {self.name} has {format_units(max(found.free_units, 0))} {USDT} free, "
-                f"{format_units(amount_units)} are needed",
+        raise Hindered(self._obstacle(found, amount_units))
+
+    def _obstacle(self, found: Shortage | Outdated, amount_units: int) -> Obstacle:
+        """Why nothing was reserved. Only figures that can be used tell of missing funds."""
+        if isinstance(found, Shortage):
+            free, needed = format_units(max(found.free_units, 0)), format_units(amount_units)
+            text = f"the hot wallet of {self.name} has {free} {USDT} free, {needed} are needed"
+            return Obstacle("funds", text)
+        whose = f"the figures of the hot wallet of {self.name}"
+        if found.age_ms is None:
+            return Obstacle("stale", f"{whose} are not known yet, although the chain was asked")
+        if found.age_ms < 0:
+            text = (
+                f"{whose} were written down by a clock that is {_seconds(-found.age_ms)} s ahead of this one"
             )
-        )
+            return Obstacle("clock", f"{text}: compare the clocks of all machines")
+        text = f"{whose} are {_seconds(found.age_ms)} s old, and at most {_seconds(FUNDS_MS)} s are trusted"
+        return Obstacle("stale", text)
 
     async def look(self, connection: AsyncConnection) -> None:
         """Ask the chain what the wallet holds, and write it down. Raises what the chain raises."""
         spent_no = await hot_wallets.read_spent_no(connection, self.name)
-        sequence = await self.chain.next_sequence() if self.chain.is_sequenced else None
+        sequence, known = None, None
+        if self.chain.is_sequenced:
+            place = await hot_wallets.read_known_place(connection, self.name, self.chain.wallet)
+            known = place.known
+            sequence = await self.chain.next_sequence(known, begins=not place.has_begun)
         funds_units = await self.chain.funds()
         cause = await hot_wallets.record_look(
             connection,
@@ -75,6 +90,7 @@ class Purse:
             funds_units=funds_units,
             sequence=sequence,
             now_ms=self._clock(),
+            known=known,
         )
         if cause is not None:
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
@@ -83,3 +99,7 @@ class Purse:
         """Let this wallet sign nothing until an operator has looked."""
         if await hot_wallets.freeze_wallet(connection, self.name, cause, self._clock()):
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:g}"

@@ -42,9 +42,18 @@ class Shortage(msgspec.Struct, frozen=True, gc=False):
     settled: bool
 
 
+class Outdated(msgspec.Struct, frozen=True, gc=False):
+    """Nothing was reserved: the wallet's figures can't be used, so nobody knows what is free. Ask the chain.
+
+    `age_ms` is negative when a clock that is ahead wrote them down, None when there are none.
+    """
+
+    age_ms: int | None
+
+
 async def reserve(
     connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int
-) -> Reservation | Shortage:
+) -> Reservation | Shortage | Outdated:
     """Set money, and a place, aside for an order. Raises Fenced, Hindered, `hot_wallets.WalletMoved`."""
     async with connection.transaction():
         await _write(connection, "hold_fence", held, {})
@@ -59,15 +68,16 @@ async def reserve(
         if halts := await hot_wallets.find_halts(connection, wanted.chain):
             raise Hindered(Obstacle("stopped", halts[0]))
         if funds is None or (wanted.sequenced and next_sequence is None):
-            return Shortage(0, settled=False)
+            return Outdated(None)
+        age_ms = now_ms - checked_ms
+        if not 0 <= age_ms <= FUNDS_MS:
+            return Outdated(age_ms)
         cursor = await connection.execute(
             _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_spent_no": funds_spent_no}
         )
         [(reserved,)] = await cursor.fetchall()
-        age_ms = now_ms - checked_ms
-        if funds - reserved < wanted.amount_units or not 0 <= age_ms <= FUNDS_MS:
-            settled = funds_spent_no == spent_no and 0 <= age_ms <= SHORTAGE_MS
-            return Shortage(funds - reserved, settled)
+        if funds - reserved < wanted.amount_units:
+            return Shortage(funds - reserved, funds_spent_no == spent_no and age_ms <= SHORTAGE_MS)
         return await _insert(connection, held, wanted, now_ms)
 
 

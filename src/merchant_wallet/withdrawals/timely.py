@@ -31,9 +31,9 @@ class TimelyChain:
         """Whether the wallet's transactions have numbered places."""
         return self._chain.is_sequenced
 
-    async def next_sequence(self) -> int:
-        """The place after the last one known."""
-        return await _in_time(self._chain.next_sequence())
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """The place after the last one that is certain. Raises Hindered."""
+        return await _in_time(self._chain.next_sequence(known, begins=begins))
 
     async def funds(self) -> int:
         """Units that the wallet holds for certain."""

@@ -1,0 +1,163 @@
+"""The fee that the token's issuer can switch on: nothing is signed while any node says it is in force."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.chains.evm_liars import play
+from tests.chains.evm_scene import RECIPIENT, USDT, WALLET, EvmScene, payout, send
+from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
+
+from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.legs import describe_final
+from merchant_wallet.chains.protocol import Final, Hindered, Leg, Obstacle, Payout, Transfer
+from merchant_wallet.chains.token_fee import fee_units, require_no_fee
+
+ORDERED = payout()
+SET_FEE = "setParams(uint256,uint256)"
+BASIS_POINTS_RATE = "0xdd644f72"
+MAXIMUM_FEE = "0x35390714"
+
+
+async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
+    """What keeps a payout from being signed, the same at the first look and right before signing."""
+    with pytest.raises(Hindered) as hindered:
+        await chain.examine(ordered.transfer)
+    with pytest.raises(Hindered) as at_building:
+        await chain.build(ordered, [])
+    assert at_building.value.obstacle == hindered.value.obstacle
+    return hindered.value.obstacle
+
+
+@pytest.mark.parametrize(
+    ("amount_units", "basis_points", "most_units", "expected"),
+    [
+        (25 * USDT, None, None, 0),
+        (25 * USDT, 0, 50 * USDT, 0),
+        (25 * USDT, 10, 50 * USDT, 25_000),
+        (25 * USDT, 10, None, 25_000),
+        (1_000_000 * USDT, 10, 50 * USDT, 50 * USDT),
+        (25 * USDT, 10, 0, 0),
+        # The contract rounds down, so of the smallest amounts nothing is kept.
+        (999, 10, 50 * USDT, 0),
+        (1_000, 10, 50 * USDT, 1),
+    ],
+)
+def test_the_fee_is_what_the_contract_would_keep(
+    amount_units: int, basis_points: int | None, most_units: int | None, expected: int
+) -> None:
+    assert fee_units(amount_units, basis_points, most_units) == expected
+
+
+def test_the_obstacle_says_what_would_not_arrive() -> None:
+    require_no_fee(25 * USDT, 0)
+    with pytest.raises(Hindered, match=r"0\.025 of 25 USDT would not arrive") as hindered:
+        require_no_fee(25 * USDT, 25_000)
+    assert hindered.value.obstacle.kind == "token_fee"
+
+
+def test_a_fee_in_force_is_an_obstacle_and_nothing_is_signed(evm: EvmScene) -> None:
+    async def story() -> None:
+        async with evm.chain() as chain:
+            await chain.examine(ORDERED.transfer)
+            evm.token.do(SET_FEE, 10, 49)
+            obstacle = await obstacle_of(chain)
+            assert obstacle.kind == "token_fee"
+            assert "0.025 of 25 USDT would not arrive" in obstacle.cause
+            assert evm.signer.asked == []
+            # A rate whose maximum is nothing takes nothing.
+            evm.token.do(SET_FEE, 10, 0)
+            assert (await send(chain, ORDERED)).tx_hash
+            evm.settle()
+            assert evm.token.balance(RECIPIENT) == 25 * USDT
+
+    asyncio.run(story())
+
+
+def test_a_replacement_is_not_signed_either_while_a_fee_is_in_force(evm: EvmScene) -> None:
+    async def story() -> None:
+        async with evm.chain() as chain:
+            first = await chain.build(ORDERED, [])
+            evm.token.do(SET_FEE, 10, 49)
+            with pytest.raises(Hindered) as hindered:
+                await chain.build(ORDERED, [first])
+            assert hindered.value.obstacle.kind == "token_fee"
+            assert len(evm.signer.asked) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("liar", [0, 1])
+def test_one_of_two_nodes_that_hides_the_fee_gets_nothing_signed(evm: EvmScene, liar: int) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        evm.token.do(SET_FEE, 10, 49)
+
+        async def call(forward: Forward, params: list[Any]) -> Any:
+            if params[0]["data"] == BASIS_POINTS_RATE:
+                return "0x" + "0" * 64
+            return await forward("eth_call", *params)
+
+        proxies[liar].behaviours["eth_call"] = call
+        assert (await obstacle_of(chain)).kind == "token_fee"
+
+    play(evm, 2, story)
+
+
+def test_a_token_without_a_fee_function_takes_none(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        async def call(forward: Forward, params: list[Any]) -> Any:
+            if params[0]["data"] in (BASIS_POINTS_RATE, MAXIMUM_FEE):
+                raise Refusal(3, "execution reverted")
+            return await forward("eth_call", *params)
+
+        proxies[0].behaviours["eth_call"] = call
+        await chain.examine(ORDERED.transfer)
+
+    play(evm, 1, story)
+
+
+def test_a_fee_that_comes_after_signing_shows_every_leg_of_the_transaction(evm: EvmScene) -> None:
+    """The fee is switched on between the last question and the block: the payout arrives short."""
+
+    async def story() -> None:
+        async with evm.chain() as chain:
+            signed = await chain.build(ORDERED, [])
+            evm.token.do(SET_FEE, 10, 49)
+            await chain.broadcast(signed.raw)
+            evm.settle()
+            seen = await chain.judge(ORDERED, [signed])
+            arrived = Transfer("ERC20", "USDT", RECIPIENT, 24_975_000)
+            legs = (Leg(WALLET, evm.token.issuer, 25_000), Leg(WALLET, RECIPIENT, 24_975_000))
+            assert seen == Final(arrived, signed.tx_hash, legs)
+            assert isinstance(seen, Final)
+            assert not seen.is_exactly(ORDERED.transfer)
+            told = describe_final(seen)
+            assert "0.025 USDT from" in told
+            assert "24.975 USDT from" in told
+
+    asyncio.run(story())
+
+
+def test_a_node_is_asked_about_the_token_in_one_question(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        await chain.examine(ORDERED.transfer)
+        for proxy in proxies:
+            assert proxy.batches == [["eth_call"] * 6]
+
+    play(evm, 2, story)
+
+
+@pytest.mark.parametrize(
+    "refusal", [Refusal(-32600, "batches are not supported"), Raw(b"no batches", 400), Raw(b"{}")]
+)
+def test_a_node_that_takes_no_batches_is_asked_one_by_one_from_then_on(
+    evm: EvmScene, refusal: Raw | Refusal
+) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        proxies[0].refuses_batches = refusal
+        await chain.examine(ORDERED.transfer)
+        evm.token.do(SET_FEE, 10, 49)
+        assert (await obstacle_of(chain)).kind == "token_fee"
+        assert len(proxies[0].batches) == 1
+
+    play(evm, 1, story)

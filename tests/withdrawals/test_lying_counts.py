@@ -1,0 +1,141 @@
+"""A node that lies about the wallet's nonces freezes nothing and moves no place; a real theft does."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from devnet.evm_node import EvmDevnet
+from tests.chains.evm_liars import nodes
+from tests.chains.evm_scene import EvmScene, open_scene
+from tests.chains.node_proxy import NodeProxy
+
+from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.withdrawals.hot_wallets import list_wallets
+from merchant_wallet.withdrawals.payouts import list_hindered
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+    from merchant_wallet.book.outcomes import Withdrawal
+    from merchant_wallet.withdrawals.payer import Payer
+
+RECIPIENT = format_address("ERC20", bytes(range(1, 21)))
+COUNT = "eth_getTransactionCount"
+
+
+@pytest.fixture
+def evm() -> Iterator[EvmScene]:
+    with EvmDevnet() as node:
+        yield open_scene(node)
+
+
+async def finish(shop: "Shop", payer: "Payer", evm: EvmScene, order: "Withdrawal") -> int:
+    """Turns and blocks until the order can go no further; gives its status."""
+    for _ in range(8):
+        await shop.turn(payer)
+        if await shop.status(order) in (2, 6):
+            break
+        evm.settle()
+        # So long that the wallet's funds, and with them its nonces, are asked for anew.
+        shop.clock.advance(50_000)
+    return await shop.status(order)
+
+
+async def frozen_cause(shop: "Shop") -> str | None:
+    [wallet] = await list_wallets(shop.connection)
+    return wallet.frozen_cause
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_node_that_counts_too_many_freezes_nothing_and_payouts_go_on(
+    in_shop: "InShop", evm: EvmScene, count: int
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        async with nodes(evm, count) as (chain, proxies):
+            payer = shop.payer(chains={"ERC20": chain})
+            assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
+            await lie(proxies[0])
+            assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
+            assert await frozen_cause(shop) is None
+            assert await shop.rows("select sequence from payout_sequence order by 1") == [(0,), (1,)]
+
+    in_shop(scenario)
+
+
+async def lie(proxy: NodeProxy) -> None:
+    """Count far too many now, which is where a payer asks, and the truth of every block."""
+
+    async def answer(forward: Any, params: list[Any]) -> Any:
+        return "0x3e8" if params[1] == "pending" else await forward(COUNT, *params)
+
+    proxy.behaviours[COUNT] = answer
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_lie_up_to_the_next_place_does_not_take_a_place_that_was_given_back(
+    in_shop: "InShop", evm: EvmScene, count: int
+) -> None:
+    """A count that covers a free place looks like a stranger's use of it."""
+
+    async def scenario(shop: "Shop") -> None:
+        async with nodes(evm, count) as (chain, proxies):
+            payer = shop.payer(chains={"ERC20": chain})
+            assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
+            await shop.rows("update hot_wallet set next_sequence = 3")
+            await shop.rows(
+                "insert into payout_sequence (chain, wallet, sequence, purpose, since_ms)"
+                " values ('ERC20', %s, 1, 'free', 1), ('ERC20', %s, 2, 'free', 1)",
+                chain.wallet,
+                chain.wallet,
+            )
+            proxies[0].always(COUNT, "0x3")
+            shop.clock.advance(50_000)
+            order = await shop.order(address=RECIPIENT)
+            await shop.turn(payer)
+            assert await frozen_cause(shop) is None
+            assert await shop.rows("select sequence from payout_sequence where purpose = 'lost'") == []
+            proxies[0].mend()
+            assert await finish(shop, payer, evm, order) == 2
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_strangers_transaction_that_the_chain_shows_freezes_the_wallet(
+    in_shop: "InShop", evm: EvmScene, count: int
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        async with nodes(evm, count) as (chain, proxies):
+            payer = shop.payer(chains={"ERC20": chain})
+            assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
+            evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(1).hex())
+            evm.settle()
+            if count == 2:
+                # The other one hides it; one node that proves it is enough.
+                proxies[1].always(COUNT, "0x1")
+            order = await shop.order(address=RECIPIENT)
+            assert await finish(shop, payer, evm, order) in (0, 1)
+            assert "2 transactions of the hot wallet" in (await frozen_cause(shop) or "")
+            assert len(evm.signer.asked) == 1
+
+    in_shop(scenario)
+
+
+def test_where_places_would_begin_on_one_nodes_word_the_first_order_waits_and_says_so(
+    in_shop: "InShop", evm: EvmScene
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        async with nodes(evm, 2) as (chain, proxies):
+            payer = shop.payer(chains={"ERC20": chain})
+            proxies[0].always(COUNT, "0x3e8")
+            order = await shop.order(address=RECIPIENT)
+            await shop.turn(payer)
+            [waiting] = await list_hindered(shop.connection)
+            assert (waiting.order_id, waiting.kind) == (order.order_id, "node")
+            assert "has sent 1000 and 0 transactions" in waiting.cause
+            assert (await shop.rows("select * from payout_sequence"), evm.signer.asked) == ([], [])
+            proxies[0].mend()
+            assert await finish(shop, payer, evm, order) == 2
+            assert await shop.rows("select sequence from payout_sequence") == [(0,)]
+
+    in_shop(scenario)
