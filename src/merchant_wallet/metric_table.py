@@ -138,8 +138,9 @@ GAUGES: Final = (
     Metric(
         "wallet_obstacles",
         ("chain", "kind"),
-        "Payouts that wait: for `funds`, `fuel`, a lower `fee`, a token that is `paused`, a `wallet`, a "
-        "`node`, a signing `limit`, because payouts are `stopped`, or with an `alert`",
+        "Payouts that wait: for `funds`, `fuel`, a lower `fee`, an issuer that takes a `token_fee`, a token "
+        "that is `paused`, a `wallet`, a `node`, a signing `limit`, because figures are `stale` or from a "
+        "`clock` that is ahead, because payouts are `stopped`, or with an `alert`",
         "not 0 for long",
         "`wallets list` has the causes. They go on by themselves once the cause has passed.",
     ),

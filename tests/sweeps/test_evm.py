@@ -1,11 +1,13 @@
 """Sweeping on a real EVM node: what moves, what it costs to the wei, and what stands in its way."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
+from tests.chains.node_proxy import NodeProxy
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
 from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of, open_evm
 
@@ -263,6 +265,81 @@ def test_an_address_that_the_token_refuses_is_hindered_and_costs_nothing(
         evm.token.do("addBlackList(address)", WALLET)
         [proposal] = await yard.plan(ERC20, runner.sweepers[ERC20])
         assert "hot wallet" in (proposal.holding.hindrance or "")
+
+    in_yard(scenario)
+
+
+def test_nothing_is_swept_while_the_token_takes_a_fee(
+    in_yard: "InYard", evm: EvmScene, tmp_path: Path
+) -> None:
+    """Neither planned, nor fuelled when it was begun before, nor signed when it was fuelled before."""
+
+    async def scenario(yard: Yard) -> None:
+        runner = yard.runner({ERC20: open_it(evm, tmp_path)})
+        await pay_in(yard, evm, 0, 70 * USDT)
+        evm.token.do("setParams(uint256,uint256)", 10, 49)
+        [proposal] = await yard.plan(ERC20, runner.sweepers[ERC20])
+        assert (proposal.verdict, "takes a fee: 0.07 of 70" in str(proposal.holding.hindrance)) == (
+            "hindered",
+            True,
+        )
+        evm.token.do("setParams(uint256,uint256)", 0, 0)
+        await yard.begin(runner)
+        for signed in (0, 1):
+            evm.token.do("setParams(uint256,uint256)", 10, 49)
+            await runner.follow(with_unsigned=True)
+            [sweep] = await yard.shown()
+            assert "takes a fee" in (sweep.obstacle or "")
+            assert await yard.rows("select count(*) from sweep_signed") == [(signed,)]
+            evm.token.do("setParams(uint256,uint256)", 0, 0)
+            # The fuel.
+            await runner.follow(with_unsigned=True)
+            evm.settle()
+            if not signed:
+                await runner.follow()
+        assert await finish(yard, evm, runner) == ["done"]
+        assert transfers_to_wallet(evm) == [70 * USDT]
+
+    in_yard(scenario)
+
+
+def test_a_fee_that_comes_after_signing_fails_the_sweep_and_the_cause_names_every_leg(
+    in_yard: "InYard", evm: EvmScene, tmp_path: Path
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        runner = yard.runner({ERC20: open_it(evm, tmp_path)})
+        address = await pay_in(yard, evm, 0, 70 * USDT)
+        evm.node.fund(address, 10**16)
+        await yard.begin(runner)
+        # In the very block, before the sweep: the issuer offers more for its gas.
+        await runner.follow(with_unsigned=True)
+        switch = evm.token.call_data("setParams(uint256,uint256)", 10, 49)
+        evm.node.send_as(evm.token.issuer, evm.token.address, switch)
+        assert await finish(yard, evm, runner) == ["failed"]
+        [sweep] = await yard.shown()
+        assert "0.07 USDT from" in (sweep.cause or "")
+        assert "69.93 USDT from" in (sweep.cause or "")
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_node_that_lies_about_a_deposit_address_moves_no_nonce(
+    in_yard: "InYard", evm: EvmScene, tmp_path: Path, count: int
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        async with AsyncExitStack() as entered:
+            proxies = [await entered.enter_async_context(NodeProxy(evm.node.url)) for _ in range(count)]
+            urls = ",".join(proxy.url for proxy in proxies)
+            runner = yard.runner({ERC20: open_evm(tmp_path, urls, evm.token.address)})
+            address = await pay_in(yard, evm, 0, 70 * USDT)
+            evm.node.fund(address, 10**16)
+            proxies[0].always("eth_getTransactionCount", "0x3e8")
+            await yard.begin(runner)
+            await runner.follow(with_unsigned=True)
+            assert await yard.rows("select token_sequence from sweep") == [(0,)]
+            proxies[0].mend()
+            assert await finish(yard, evm, runner) == ["done"]
 
     in_yard(scenario)
 

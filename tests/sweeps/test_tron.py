@@ -181,6 +181,40 @@ def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
     in_yard(scenario)
 
 
+def test_nothing_is_swept_while_the_token_takes_a_fee(
+    in_yard: "InYard", tron: TronScene, tmp_path: Path
+) -> None:
+    """Neither planned, nor fuelled when it was begun before, nor signed when it was fuelled before."""
+
+    async def scenario(yard: Yard) -> None:
+        runner = make_runner(yard, tron, tmp_path)
+        await pay_in(yard, tron, 0, 70 * USDT)
+        tron.network.set_fee(10, 49)
+        tron.network.mine()
+        [proposal] = await yard.plan(TRC20, runner.sweepers[TRC20])
+        assert proposal.verdict == "hindered"
+        tron.network.set_fee(0, 0)
+        tron.network.mine()
+        await yard.begin(runner, TRC20)
+        for signed in (0, 1):
+            tron.network.set_fee(10, 49)
+            tron.network.mine()
+            await runner.follow(with_unsigned=True)
+            [sweep] = await yard.shown()
+            assert "takes a fee" in (sweep.obstacle or "")
+            assert await yard.rows("select count(*) from sweep_signed") == [(signed,)]
+            tron.network.set_fee(0, 0)
+            tron.network.mine()
+            await runner.follow(with_unsigned=True)
+            tron.network.settle()
+            if not signed:
+                await runner.follow()
+        assert await finish(yard, tron, runner) == ["done"]
+        assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
+
+    in_yard(scenario)
+
+
 class LosingSweeper(TronSweeper):
     """Its nodes take what they are handed, and the answer is lost."""
 

@@ -66,7 +66,7 @@ def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
     made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
     terms = ChainTerms(token, made.fee_cap_wei, CHAIN_ID)
     signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: terms}, USDT, USDT))
-    endpoints = Endpoints((url,), timeout_s=60)
+    endpoints = Endpoints(url.split(","), timeout_s=60)
     wallet = Keystore(folder, HOT_KEYS).wallets()[ERC20]
     return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), endpoints, signer)
 

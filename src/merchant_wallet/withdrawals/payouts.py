@@ -18,6 +18,7 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
 from merchant_wallet.db import Queries
+from merchant_wallet.withdrawals import hot_wallets
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -207,8 +208,8 @@ async def store_signed(
 ) -> None:
     """Write signed bytes down, once for ever, as the order's `attempt_no`-th.
 
-    Raises Fenced, also when another number is next, and Halted when the chain's payouts or this wallet were
-    stopped. Either way the bytes must never be broadcast.
+    Raises Fenced, also when another number is next or the order was given up or frozen; Halted when the
+    chain's payouts or this wallet were stopped; WalletMoved. The bytes must then never be broadcast.
     """
     parameters = {
         **_name(held),
@@ -223,12 +224,13 @@ async def store_signed(
     try:
         await _write(connection, "store_signed", held, parameters)
     except Fenced:
-        cursor = await connection.execute(_TEXTS["read_fence"], _name(held))
-        if await cursor.fetchone() == (held.fence,):
-            raise Halted(
-                f"order {held.order_id}: payouts on {chain} were stopped before it was signed"
-            ) from None
-        raise
+        cursor = await connection.execute(_TEXTS["is_next"], parameters)
+        if await cursor.fetchone() != (True,):
+            raise
+        if halts := await hot_wallets.find_halts(connection, chain):
+            text = f"order {held.order_id} could not be signed any more: {halts[0]}"
+            raise Halted(text) from None
+        raise hot_wallets.WalletMoved(f"the hot wallet of {chain} is not {wallet.hex()} any more") from None
 
 
 async def mark_broadcast(connection: AsyncConnection, held: Claim, attempt_no: int, now_ms: int) -> None:

@@ -71,6 +71,7 @@ select source_id, target_id, currency, amount, source_balance, target_balance
 -- name: store_signed
 -- The signed bytes, before anybody broadcasts them. The update locks the order's row, so that no later claim can be
 -- taken between the look at the fence and the insert; and it counts, so that only the one next to what was read fits.
+-- The row has the number that the payer knows, so that the key refuses one that is taken.
 with held as (
     update payout p set signed_no = p.signed_no + 1
      where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.fence = %(fence)s::bigint
@@ -79,14 +80,15 @@ with held as (
        and not exists (select from rollback_sign)
        and exists (select from hot_wallet h
                     where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.frozen_ms is null)
-    returning p.merchant_id, p.order_id, p.signed_no)
+    returning p.merchant_id, p.order_id)
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
-select merchant_id, order_id, signed_no, %(raw)s::bytea, %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
+select merchant_id, order_id, %(attempt_no)s::int, %(raw)s::bytea, %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
   from held;
 
--- name: read_fence
--- Whether a refused write was refused because the claim has been passed.
-select fence from payout where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
+-- name: is_next
+-- Whether a refused write was refused although the claim still counts and its number is the next.
+select fence = %(fence)s::bigint and signed_no = %(attempt_no)s::int - 1 and given_up_ms is null and frozen_ms is null
+  from payout where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
 
 -- name: mark_broadcast
 -- When a node first took the bytes, for the operator's eyes only.

@@ -169,6 +169,22 @@ def test_a_days_limit_counts_every_debit_of_that_day_and_begins_anew_at_midnight
     expect(ledger, debit("d6", "anna", "1"), DEBIT_DAY_LIMIT, now_ms=NEXT_MS)
 
 
+@pytest.mark.parametrize("days", [1, 2, 30])
+@pytest.mark.parametrize(
+    ("yesterday", "today"),
+    [(["10"], ["4", "6"]), (["6", "4"], ["6", "4"]), (["9"], ["3", "3", "4"]), ([], ["5", "5"])],
+)
+def test_each_day_has_the_whole_limit_whatever_was_debited_before(
+    yesterday: list[str], today: list[str], days: int
+) -> None:
+    ledger, later_ms = given("anna 100", limit_day_units=units("10")), NEXT_MS + (days - 1) * DAY_MS
+    for number, coins in enumerate(yesterday):
+        assert not isinstance(ledger.ask(debit(f"y{number}", "anna", coins)), Refusal)
+    for number, coins in enumerate(today):
+        assert not isinstance(ledger.ask(debit(f"t{number}", "anna", coins), later_ms), Refusal)
+    expect(ledger, debit("more", "anna", "1"), DEBIT_DAY_LIMIT, now_ms=later_ms)
+
+
 def test_a_days_limit_counts_what_was_debited_before_it_was_set() -> None:
     ledger = given("anna 100")
     expect(

@@ -272,7 +272,15 @@ def illegal(status: int, done: str) -> Refusal:
     return Refusal(42202, f"orderId: an order in status {status} can't be {done}")
 
 
-@pytest.mark.parametrize(("before", "after"), sorted(LEGAL_STEPS))
+BY_HAND = {(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)}
+"""Every step an order may take (interface section 3), written out here and not taken from the rules."""
+
+
+def test_the_rules_allow_the_steps_of_the_interface_and_no_other() -> None:
+    assert LEGAL_STEPS == BY_HAND
+
+
+@pytest.mark.parametrize(("before", "after"), sorted(BY_HAND))
 def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, after: int) -> None:
     ledger, order_id = reached(before)
     if after == EXPIRED:
@@ -290,7 +298,7 @@ def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, a
     assert due == ([(order_id, after, f"evt_{order_id}_{after}")] if after in TOLD else [])
 
 
-ILLEGAL = [(a, b) for a in range(7) for b in range(1, 7) if (a, b) not in LEGAL_STEPS]
+ILLEGAL = [(a, b) for a in range(7) for b in range(1, 7) if (a, b) not in BY_HAND]
 
 
 @pytest.mark.parametrize(("before", "after"), ILLEGAL)
@@ -353,6 +361,29 @@ def test_a_days_withdrawals_are_limited_and_begin_anew_at_midnight() -> None:
     expect(ledger, limited("w4", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS - 1)
     opened(ledger, limited("w5", "100"), NEXT_MS)
     expect(ledger, limited("w6", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS)
+
+
+@pytest.mark.parametrize("days", [1, 2, 30])
+@pytest.mark.parametrize(
+    ("yesterday", "today"),
+    [
+        # Under a limit of 100: what was used before midnight is not counted after it, in no part.
+        (["100"], ["40", "60"]),
+        (["60", "40"], ["60", "40"]),
+        (["99.99"], ["33", "33", "34"]),
+        (["3"], ["97", "3"]),
+        ([], ["50", "50"]),
+    ],
+)
+def test_each_day_has_the_whole_allowance_whatever_was_used_before(
+    yesterday: list[str], today: list[str], days: int
+) -> None:
+    ledger, later_ms = given("merchant:USDT 1000"), NEXT_MS + (days - 1) * DAY_MS
+    for number, coins in enumerate(yesterday):
+        opened(ledger, limited(f"y{number}", coins))
+    for number, coins in enumerate(today):
+        opened(ledger, limited(f"t{number}", coins), later_ms)
+    expect(ledger, limited("more", "3"), WITHDRAW_DAY_LIMIT, now_ms=later_ms)
 
 
 def test_what_was_withdrawn_before_the_limit_was_set_counts() -> None:

@@ -1,0 +1,124 @@
+"""Figures of a hot wallet that can't be used are told as that, and never as missing funds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.withdrawals.fake_chains import ExpiringFake
+
+from merchant_wallet.withdrawals.hot_wallets import list_wallets, open_wallet
+from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_hindered
+from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted, reserve
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+COIN = 1_000_000
+TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+PLENTY = 999_999_978 * COIN
+WALLET = ExpiringFake.wallet
+
+
+class Overwritten(ExpiringFake):
+    """Whenever this payer asks for the funds, another one writes down its own figures, by its own clock."""
+
+    def __init__(self, path: Path, shop: "Shop", its_clock_ms: int) -> None:
+        super().__init__(path, "TRC20")
+        self.shop = shop
+        self.its_clock_ms = its_clock_ms
+
+    async def funds(self) -> int:
+        await self.shop.rows(
+            "update hot_wallet set funds = %s, spent_no = spent_no + 1, funds_spent_no = spent_no + 1,"
+            " checked_ms = %s",
+            PLENTY,
+            self.shop.clock.now_ms + self.its_clock_ms,
+        )
+        return PLENTY
+
+
+@pytest.mark.parametrize(
+    ("its_clock_ms", "kind", "text"),
+    [
+        (
+            3_600_000,
+            "clock",
+            "by a clock that is 3600 s ahead of this one: compare the clocks of all machines",
+        ),
+        (-11_000, "stale", "are 11 s old, and at most 10 s are trusted"),
+    ],
+)
+def test_a_wallet_full_of_money_is_not_said_to_lack_it(
+    in_shop: "InShop", its_clock_ms: int, kind: str, text: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = Overwritten(shop.folder / "chain", shop, its_clock_ms), await shop.order(address=TRON)
+        payer = shop.payer(chains={"TRC20": chain})
+        await shop.turn(payer)
+        [waiting] = await list_hindered(shop.connection)
+        assert (waiting.order_id, waiting.kind) == (order.order_id, kind)
+        assert text in waiting.cause
+        assert "free" not in waiting.cause
+        [wallet] = await list_wallets(shop.connection)
+        assert (wallet.funds_units, chain.waiting()) == (PLENTY, [])
+        # Once the clocks agree it goes on by itself.
+        chain.its_clock_ms = 0
+        shop.clock.advance(50_000)
+        await shop.turn(payer)
+        assert await list_hindered(shop.connection) == []
+        assert len(chain.waiting()) == 1
+
+    in_shop(scenario)
+
+
+async def hold(shop: "Shop") -> Claim:
+    """A claim on a new order whose chain's wallet is known."""
+    order = await shop.order(address=TRON)
+    held = await claim(
+        shop.connection,
+        (1001, order.order_id),
+        claimed_by="test",
+        now_ms=shop.clock.now_ms,
+        until_ms=shop.clock.now_ms + 60_000,
+    )
+    assert held is not None
+    await open_wallet(shop.connection, "TRC20", WALLET)
+    return held
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "expected"),
+    [
+        (-1, Outdated(-1)),
+        (0, None),
+        (FUNDS_MS, None),
+        (FUNDS_MS + 1, Outdated(FUNDS_MS + 1)),
+        (-3_600_000, Outdated(-3_600_000)),
+    ],
+)
+@pytest.mark.parametrize("funds_units", [0, 100 * COIN])
+def test_figures_count_from_the_moment_they_were_written_until_they_are_too_old(
+    in_shop: "InShop", age_ms: int, expected: Outdated | None, funds_units: int
+) -> None:
+    """With money or without: only figures that can be used tell of a shortage."""
+
+    async def scenario(shop: "Shop") -> None:
+        held, now_ms = await hold(shop), shop.clock.now_ms
+        await shop.rows(
+            "update hot_wallet set funds = %s, funds_spent_no = 0, checked_ms = %s",
+            funds_units,
+            now_ms - age_ms,
+        )
+        found = await reserve(shop.connection, held, Wanted("TRC20", WALLET, False, 10 * COIN), now_ms)
+        fresh = Reservation(WALLET, None) if funds_units else Shortage(0, settled=age_ms <= 2_000)
+        assert found == (fresh if expected is None else expected)
+
+    in_shop(scenario)
+
+
+def test_figures_that_were_never_asked_for_are_no_shortage(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        held, wanted = await hold(shop), Wanted("TRC20", WALLET, False, 10 * COIN)
+        assert await reserve(shop.connection, held, wanted, shop.clock.now_ms) == Outdated(None)
+
+    in_shop(scenario)
