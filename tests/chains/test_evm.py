@@ -211,21 +211,6 @@ def test_a_transfer_that_reverts_is_dead_only_when_that_is_final(evm: EvmScene) 
     asyncio.run(story())
 
 
-def test_a_token_that_takes_a_fee_never_makes_an_order_look_paid(evm: EvmScene) -> None:
-    async def story() -> None:
-        async with evm.chain() as chain:
-            ordered = payout()
-            evm.token.do("setParams(uint256,uint256)", 10, 49)
-            signed = await send(chain, ordered)
-            evm.settle()
-            verdict = await chain.judge(ordered, [signed])
-            assert isinstance(verdict, Final)
-            assert verdict.transfer != ordered.transfer
-            assert verdict.tx_hash == signed.tx_hash
-
-    asyncio.run(story())
-
-
 def test_a_stuck_payout_is_outbid_by_an_eighth_and_only_one_of_both_counts(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:

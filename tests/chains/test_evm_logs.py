@@ -61,7 +61,9 @@ def test_an_exact_log_beside_another_of_ours_is_not_the_order(evm: EvmScene) -> 
         show(proxy, [exact, other])
         seen = await chain.judge(ORDERED, [signed])
         assert isinstance(seen, Final)
-        assert seen.transfer.amount_units == 7
+        # Although the recipient got what was ordered: both legs are told.
+        assert not seen.is_exactly(ORDERED.transfer)
+        assert [leg.amount_units for leg in seen.legs] == [ORDERED.transfer.amount_units, 7]
 
     play(evm, story)
 

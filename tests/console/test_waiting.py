@@ -1,15 +1,19 @@
 """Why an order is not paid, told in the words of whoever reads it."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import merchant_wallet
 from merchant_wallet.console import waiting
 from merchant_wallet.console.waiting import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
 from merchant_wallet.oversight.halts import Halt
 from merchant_wallet.oversight.orders import OrderLine
 
+SOURCES = Path(merchant_wallet.__file__).parent
 NOW_MS = 1_000_000
 STOP = Halt("stop", "TRC20", "cli:ann", "the node lies", 5, 0)
 WALLET = Halt("wallet", "TRC20", "", "a stranger's transaction", 6, 0)
@@ -53,6 +57,32 @@ def text_of(order: OrderLine, *halts: Halt, if_approved: bool = False) -> str | 
 
 def an_order(**changes: Any) -> OrderLine:
     return msgspec.structs.replace(ORDER, **changes)
+
+
+def kinds_of_obstacles() -> set[str]:
+    """Every kind that the payer and its chains name."""
+    found = set()
+    for folder in ("chains", "withdrawals"):
+        for path in (SOURCES / folder).glob("*.py"):
+            # What keeps a sweep waiting is shown with the sweep.
+            if path.stem.endswith("sweeps"):
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                    kind = node.args[0]
+                    if node.func.id == "Obstacle" and isinstance(kind, ast.Constant):
+                        found.add(str(kind.value))
+    return found
+
+
+def test_every_obstacle_has_words_on_the_pages_and_a_line_in_the_documents() -> None:
+    kinds = kinds_of_obstacles()
+    assert {"funds", "token_fee", "stale", "clock", "stopped"} <= kinds
+    # A stop is told as that, with who did it and why.
+    assert kinds - {"stopped"} <= set(waiting.OBSTACLES)
+    chains = (SOURCES.parents[1] / "docs" / "chains.md").read_text(encoding="utf-8")
+    table = chains.split("## What keeps an order waiting")[1].split("## ")[0]
+    assert {kind for kind in kinds | set(waiting.OBSTACLES) if f"`{kind}`" not in table} == set()
 
 
 def test_an_order_that_nothing_keeps_has_no_reason() -> None:
@@ -122,7 +152,7 @@ def test_a_stop_that_was_lifted_is_no_reason_though_it_stays_noted_at_the_order(
 
 
 def test_an_obstacle_without_words_of_its_own_is_told_with_its_cause() -> None:
-    order = an_order(obstacle_kind="lapsed", obstacle_cause="5 transfers in a row", obstacle_ms=3)
+    order = an_order(obstacle_kind="of tomorrow", obstacle_cause="5 transfers in a row", obstacle_ms=3)
     found = find_reason(order, [], NOW_MS)
     assert found is not None
     assert (found.text, found.why, found.since_ms) == (waiting.OTHER_OBSTACLE, "5 transfers in a row", 3)

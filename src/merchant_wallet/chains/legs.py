@@ -18,7 +18,8 @@ def final_of(ordered: Transfer, wallet: bytes, legs: Sequence[Leg], tx_hash: str
     if len(legs) == 1 and legs[0].sender == wallet:
         moved = Transfer(ordered.chain, ordered.token, legs[0].recipient, legs[0].amount_units)
         return Final(moved, tx_hash)
-    arrived = sum(leg.amount_units for leg in legs if leg.recipient == ordered.recipient)
+    ours = [leg for leg in legs if (leg.sender, leg.recipient) == (wallet, ordered.recipient)]
+    arrived = sum(leg.amount_units for leg in ours)
     return Final(Transfer(ordered.chain, ordered.token, ordered.recipient, arrived), tx_hash, tuple(legs))
 
 

@@ -67,7 +67,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
     `legs` is empty when the transaction has exactly one Transfer log of the token, and that one is from the
     payer's wallet. Else it has them all, so the transaction is not what was ordered; `transfer` is then what
-    reached the ordered recipient.
+    reached the ordered recipient from that wallet.
     """
 
     transfer: Transfer

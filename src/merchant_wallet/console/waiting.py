@@ -31,11 +31,17 @@ OTHER_OBSTACLE: Final = N_("An obstacle has to pass first")
 OBSTACLES: Final[Mapping[str, str]] = {
     "funds": N_("The hot wallet on {chain} holds too little"),
     "fuel": N_("The hot wallet on {chain} holds too little coin for the network fee"),
-    "fee": N_("The network fee on {chain} is too high, or the token takes a fee of its own"),
+    "fee": N_("The network fee on {chain} is too high"),
+    "token_fee": N_("The token's issuer takes a fee on {chain}, so less would arrive"),
     "paused": N_("The token on {chain} is paused by its issuer"),
     "wallet": N_("The token has blacklisted the hot wallet on {chain}"),
     "node": N_("No node of {chain} gives an answer that can be relied on"),
+    "stale": N_("The figures of the hot wallet on {chain} are too old"),
+    "clock": N_("The figures of the hot wallet on {chain} come from a clock that is ahead"),
     "limit": N_("The signer's limit on {chain} is reached"),
+    "lapsed": N_("Several transfers on {chain} came to nothing"),
+    "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),
+    "fault": N_("An attempt to pay on {chain} failed"),
     "alert": N_("The transfer on {chain} needs an operator's look"),
 }
 THEIR_STOP: Final = N_("The platform has stopped payouts on {chain} for now")
