@@ -173,6 +173,22 @@ CREATE TABLE public.chain_cursor (
     CONSTRAINT chain_cursor_head_hash_check CHECK ((head_hash <> ''::text))
 );
 
+CREATE TABLE public.checkpoint_key (
+    key_no bigint NOT NULL,
+    public_key bytea NOT NULL,
+    since_ms bigint NOT NULL,
+    CONSTRAINT checkpoint_key_public_key_check CHECK ((length(public_key) = 32))
+);
+
+ALTER TABLE public.checkpoint_key ALTER COLUMN key_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.checkpoint_key_key_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.custody_address (
     chain text NOT NULL,
     address bytea NOT NULL,
@@ -1053,6 +1069,9 @@ ALTER TABLE ONLY public.chain_block
 
 ALTER TABLE ONLY public.chain_cursor
     ADD CONSTRAINT chain_cursor_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.checkpoint_key
+    ADD CONSTRAINT checkpoint_key_pkey PRIMARY KEY (key_no);
 
 ALTER TABLE ONLY public.custody_address
     ADD CONSTRAINT custody_address_pkey PRIMARY KEY (chain, address);

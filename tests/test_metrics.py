@@ -59,6 +59,7 @@ def make_metrics(url: str, *, sandbox: bool = False, tally: Tally | None = None)
         tally=tally,
         under_way=lambda: 2,
         signer_refusals=lambda: 1,
+        rollback_signs=lambda: 0,
     )
 
 

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from starlette.types import ASGIApp
 
 from merchant_wallet import console, db, wallet_page
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
 from merchant_wallet.clock import now_ms
@@ -37,6 +38,7 @@ from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.templates import Templates
 from merchant_wallet.pages.turnstile import Turnstile
 from merchant_wallet.refusals.notebook import Notebook
+from merchant_wallet.rollback.watch import RollbackWatch
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
 from merchant_wallet.subusers.wallets import LINK_KEY, make_link_token
@@ -184,6 +186,20 @@ async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAdd
     return forbidden
 
 
+def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackWatch:
+    """What compares checkpoints with the database until the stack ends."""
+    connect, stop = partial(db.connect, base.url), asyncio.Event()
+    watch = RollbackWatch(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
+    watching = asyncio.create_task(watch.run(stop))
+
+    async def end() -> None:
+        stop.set()
+        await watching
+
+    stack.push_async_callback(end)
+    return watch
+
+
 @asynccontextmanager
 async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_ms) -> AsyncIterator[Web]:
     """The web side, connected; at the end its writer finishes what waits. Raises writer.Unavailable."""
@@ -217,8 +233,10 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             trusted_proxies=settings.trusted_proxies,
             notebook=notebook,
         )
+        watch = _watch_checkpoints(base, stack, clock)
         metrics = Metrics(
             partial(db.connect, base.url),
+            rollback_signs=lambda: len(watch.signs),
             clock=clock,
             sandbox=settings.sandbox,
             writer=writer,

@@ -136,21 +136,34 @@ def _as_text(value: object, shown: str) -> str:
 
 
 def load_or_create_master_key(data_dir: Path) -> bytes:
-    """The 32 bytes in `data_dir`/master.key, made at random on first use and readable by the owner alone.
+    """The 32 bytes in `data_dir`/master.key, made at random on first use. Raises as `load_key_file`."""
+    return load_or_create_key_file(data_dir / MASTER_KEY_FILE, "master key")
 
-    Two processes that start at once get the same key. Raises `ConfigError` when the file is malformed or when
-    others may read it.
+
+def load_or_create_key_file(path: Path, name: str) -> bytes:
+    """The key in a file, made at random on first use. Two processes that start at once get the same key.
+
+    Raises as `load_key_file`.
     """
-    path = data_dir / MASTER_KEY_FILE
     if not path.exists():
-        data_dir.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
         _create_key(path)
-    if path.stat().st_mode & 0o077:
-        raise ConfigError(f"the master key {path} can be read by others: chmod 600 it.")
+    return load_key_file(path, name)
+
+
+def load_key_file(path: Path, name: str) -> bytes:
+    """The 32 bytes of a key in a file that its owner alone may read.
+
+    Raises `ConfigError` when the file is not there, is malformed or may be read by others.
+    """
     try:
+        if path.stat().st_mode & 0o077:
+            raise ConfigError(f"the {name} {path} can be read by others: chmod 600 it.")
         return parse_key(path.read_text().strip())
+    except OSError as error:
+        raise ConfigError(f"the {name} {path} cannot be read: {error.strerror}.") from error
     except ValueError:
-        raise ConfigError(f"the master key {path} must hold 64 hexadecimal digits.") from None
+        raise ConfigError(f"the {name} {path} must hold 64 hexadecimal digits.") from None
 
 
 def _create_key(path: Path) -> None:

@@ -161,6 +161,13 @@ GAUGES: Final = (
         "not 0",
         "Nothing is paid until a person has looked: `doctor` lists them, then see Back-up and restore.",
     ),
+    Metric(
+        "wallet_rollback_signs_found",
+        (),
+        "How many such signs this process itself found when it last compared, where it sees the checkpoints",
+        "not 0",
+        "As for `wallet_rollback_signs`, which only a `work` writes down: is one running?",
+    ),
     Metric("wallet_rollback_sign_oldest_seconds", ("subject",), "Age of the oldest of them"),
     Metric(
         "wallet_callbacks",

@@ -69,6 +69,7 @@ class Metrics:
         tally: Tally | None = None,
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
+        rollback_signs: Callable[[], int] | None = None,
     ) -> None:
         self._line = Line(connect)
         self._clock = clock
@@ -77,6 +78,7 @@ class Metrics:
         self._tally = tally
         self._under_way = under_way
         self._signer_refusals = signer_refusals
+        self._rollback_signs = rollback_signs
         self._turn = asyncio.Lock()
         self._kept: tuple[float, bytes] = (float("-inf"), b"")
 
@@ -106,6 +108,8 @@ class Metrics:
             yield "wallet_foreseen_batches", (), self._writer.foreseen_count
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
+        if self._rollback_signs is not None:
+            yield "wallet_rollback_signs_found", (), self._rollback_signs()
 
     async def _ask_database(self) -> list[Sample]:
         samples: list[Sample] = []

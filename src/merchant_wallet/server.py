@@ -40,6 +40,10 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
         raise ConfigError(
             "WALLET_KEYSTORE_PASSPHRASE is set, and the web side must not know it: set it for `work` alone."
         )
+    if settings.checkpoint_key is not None:
+        raise ConfigError(
+            "WALLET_CHECKPOINT_KEY is set, and the web side must not know it: set it for `work` alone."
+        )
     logs.set_up(settings.log_level, settings.log_format)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"

@@ -227,6 +227,20 @@ class Settings:
         "a folder",
         "Where signed checkpoints of the books are kept. Without it, checkpoints in the data folder.",
     )
+    checkpoint_key: bytes | None = _setting(
+        None,
+        parse_key,
+        "64 hexadecimal digits, never in the settings file",
+        "The private key that signs checkpoints, for workers only. The web side refuses to start with it.",
+        secret=True,
+        in_file=False,
+    )
+    checkpoint_key_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The file with that key, for workers only. Without it, checkpoint.key in the data folder.",
+    )
     deposit_minimum: int = _setting(
         1_000_000,
         parse_units,
@@ -411,3 +425,8 @@ class Settings:
     def checkpoint_folder(self) -> Path:
         """Where signed checkpoints are kept, outside the database."""
         return self.checkpoint_dir or self.data / "checkpoints"
+
+    @property
+    def checkpoint_key_path(self) -> Path:
+        """Where the private key that signs checkpoints is kept, unless it is set. Workers alone read it."""
+        return self.checkpoint_key_file or self.data / "checkpoint.key"

@@ -10,19 +10,24 @@ children see their pipe end and stop, and the next `up` on the same folder takes
 import asyncio
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import structlog
+from psycopg.conninfo import conninfo_to_dict
 
 from merchant_wallet import db, logs, postgres
-from merchant_wallet.app import require_supported, settle_master_key
+from merchant_wallet.app import make_base, require_supported, settle_master_key
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.checkpointing.keys import settle_signer
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
 from merchant_wallet.migrate import migrate
@@ -41,9 +46,15 @@ READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 
 WORKERS_ALONE: Final = frozenset(
-    {"WALLET_KEYSTORE_PASSPHRASE", "WALLET_KEYSTORE_PASSPHRASE_FILE", "WALLET_SIGNER_SOCKET"}
+    {
+        "WALLET_KEYSTORE_PASSPHRASE",
+        "WALLET_KEYSTORE_PASSPHRASE_FILE",
+        "WALLET_SIGNER_SOCKET",
+        "WALLET_CHECKPOINT_KEY",
+        "WALLET_CHECKPOINT_KEY_FILE",
+    }
 )
-"""What the web side is never told: with it, it could have payments signed."""
+"""What the web side is never told: with it, it could have payments or checkpoints signed."""
 
 Say = Callable[[str], None]
 
@@ -172,11 +183,18 @@ class Household:
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
         asyncio.run(settle_master_key(self._settings, url))
+        asyncio.run(self._settle_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
         self._environment["WALLET_DATABASE_URL"] = url
         self._leave_note()
         for child in self._children:
             child.start(self._environment_of(child), self._read_fd)
+
+    async def _settle_checkpoint_key(self, url: str) -> None:
+        """A key that the workers would refuse is told here, where somebody reads it."""
+        old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
+        async with await db.connect(url) as connection:
+            await settle_signer(connection, self._settings, old_key, now_ms())
 
     async def _make_first_operator(self, url: str) -> None:
         """Where there is no operator yet, make one and say how to sign in, this once."""
@@ -263,3 +281,45 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
         signal.signal(number, household.ask_to_stop)
     household.run()
     return 0
+
+
+def run_database(settings: Settings, say: Say, progress: Say) -> int:
+    """Run the data folder's own PostgreSQL alone until SIGTERM or SIGINT; gives the exit status.
+
+    Nobody can call and nothing is paid. `say` gets how to reach it. Raises ConfigError and
+    postgres.PostgresError.
+    """
+    if settings.database_url is not None:
+        raise ConfigError(
+            "WALLET_DATABASE_URL is set, and --database-only starts the data folder's own database. "
+            "Commands reach the one that is set as it is."
+        )
+    if not postgres.has_cluster(settings.data):
+        raise ConfigError(f"There is no database in {settings.data} that could be started.")
+    logs.set_up(settings.log_level, settings.log_format)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    server = postgres.start(settings.data, progress)
+    try:
+        for line in tell_database(settings.data.absolute(), server.url):
+            say(line)
+        keeper = postgres.Keeper(server)
+        while not stopping.wait(POLL_S):
+            keeper.look()
+    finally:
+        server.stop()
+    return 0
+
+
+def tell_database(data: Path, url: str) -> list[str]:
+    """How to reach the database of a data folder; the password is not told."""
+    parts, folder = conninfo_to_dict(url), shlex.quote(str(data))
+    password = shlex.quote(str(data / "postgres.password"))
+    variables = f"PGHOST={parts['host']} PGUSER={parts['user']} PGDATABASE={parts['dbname']}"
+    return [
+        f"doctor: merchant-wallet doctor --data {folder}",
+        f"verify: merchant-wallet book verify --data {folder}",
+        f'psql: {variables} PGPASSWORD="$(cat {password})" psql',
+        f"{READY_PREFIX}the database alone; nobody can call and nothing is paid",
+    ]

@@ -17,8 +17,7 @@ from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
-from merchant_wallet.audit.checkpoints import write_checkpoint
-from merchant_wallet.book.checkpoints import CHECKPOINT_KEY, write_checkpoints
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
@@ -28,8 +27,11 @@ from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
 from merchant_wallet.callbacks.sender import Sender
 from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.keystore import JOURNAL
 from merchant_wallet.chains.sandbox_reader import SandboxReader
 from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.checkpointing.keys import settle_signer
 from merchant_wallet.clock import now_ms
 from merchant_wallet.custodians import Custodians
 from merchant_wallet.deposits.crediting import Creditor
@@ -45,10 +47,11 @@ from merchant_wallet.oversight import rollup
 from merchant_wallet.paying import open_paying
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.settings import Settings
+from merchant_wallet.signers import keys_folder
 from merchant_wallet.subusers.sessions import drop_expired
 from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
-from merchant_wallet.workers import Connect, Line, run_workers
+from merchant_wallet.workers import Connect, Line, Worker, begin_after, run_workers
 
 log = structlog.get_logger("worker")
 
@@ -83,6 +86,8 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
     upkeep = Upkeep(connect, make_duties(base, writer))
+    keeper = await open_keeper(base)
+    checkpoints = Upkeep(connect, {"checkpoints": keeper.keep})
     figures = Upkeep(connect, {"figures": rollup.advance_all})
     messenger = make_messenger(base, connect)
     creditor = Creditor(connect, writer)
@@ -101,6 +106,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         sandbox=settings.sandbox,
         writer=writer,
         signer_refusals=lambda: paying.signer_refusals,
+        rollback_signs=lambda: keeper.found_count,
     )
     page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
     try:
@@ -111,7 +117,10 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
             await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
-        await run_workers([paying.run, expiry.run, creditor.run, messenger.run, upkeep.run, *watching], stop)
+        # A database that was rolled back must be known as such before anything is paid from it.
+        pay, expire = begin_after(keeper.compared, paying.run), begin_after(keeper.compared, expiry.run)
+        others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, upkeep.run, *watching]
+        await run_workers([pay, expire, *others], stop)
     finally:
         await writer.close()
         await paying.close()
@@ -125,8 +134,18 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await page.stop()
         await metrics.close()
         await upkeep.close()
+        await checkpoints.close()
         await figures.close()
         await chain_line.close()
+
+
+async def open_keeper(base: Base) -> CheckpointKeeper:
+    """What compares and signs checkpoints. Raises ConfigError for another key than the service's."""
+    settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
+    async with await db.connect(base.url) as connection:
+        signer = await settle_signer(connection, settings, old_key, now_ms())
+    record = None if settings.sandbox else keys_folder(settings) / JOURNAL
+    return CheckpointKeeper(signer, base.checkpoint_dir, record)
 
 
 async def serve_page(page: PageServer, settings: Settings) -> None:
@@ -167,11 +186,6 @@ def make_messenger(base: Base, connect: Connect) -> Messenger:
 
 def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
     """What is done once a minute."""
-    key = base.keyring.derive(CHECKPOINT_KEY)
-
-    async def checkpoint(connection: AsyncConnection, at_ms: int) -> None:
-        await write_checkpoints(connection, key, base.checkpoint_dir, at_ms)
-        await write_checkpoint(connection, key, base.checkpoint_dir, at_ms)
 
     async def ask(merchant_id: int, command: Command) -> Outcome:
         return await writer.submit(merchant_id, Submission(command))
@@ -202,7 +216,6 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
     return {
         "nonces": nonce_duty(base.settings.timestamp_tolerance_s),
         "id ranges": range_duty(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
-        "checkpoints": checkpoint,
         "deposit addresses": give_missing_addresses,
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,

@@ -87,6 +87,22 @@ async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:
         raise errors[0]
 
 
+def begin_after(ready: asyncio.Event, worker: Worker) -> Worker:
+    """The worker, which begins when `ready` is set."""
+
+    async def run(stop: asyncio.Event) -> None:
+        stopped, begun = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ready.wait())
+        try:
+            await asyncio.wait((stopped, begun), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            begun.cancel()
+        if not stop.is_set():
+            await worker(stop)
+
+    return run
+
+
 async def _run_one(worker: Worker, stop: asyncio.Event) -> Exception | None:
     try:
         await worker(stop)

@@ -19,12 +19,14 @@ from merchant_wallet.audit.records import (
     show,
 )
 from merchant_wallet.audit.verify import AuditReport, verify
+from merchant_wallet.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
 from merchant_wallet.db import connect
 
 pytestmark = pytest.mark.anyio
 
 NOW_MS = 1_763_712_000_000
-KEY = bytes(range(32))
+SIGNER = CheckpointSigner(bytes(range(32)), bytes(32))
+OTHER = CheckpointSigner(bytes(32), bytes(32))
 ANN, BOB = "operator:ann", "cli:bob"
 
 
@@ -308,13 +310,13 @@ async def test_a_cut_tail_shows_by_the_checkpoint_though_the_head_was_mended(
 ) -> None:
     for number in range(4):
         await note(conn, at_ms=NOW_MS + number)
-        await checkpoints.write_checkpoint(conn, KEY, tmp_path, NOW_MS + number, interval_ms=0)
-    seen = await checkpoints.check_checkpoints(conn, KEY, tmp_path)
+        await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS + number, interval_ms=0)
+    seen = await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)
     assert (seen.checked, seen.torn, seen.fault) == (4, False, None)
     for statement in CUT_OFF:
         await conn.execute(statement.encode())
     assert (await verify(conn)).ok
-    fault = (await checkpoints.check_checkpoints(conn, KEY, tmp_path)).fault
+    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
     assert fault is not None
     assert fault.audit_no == 3
     assert "is gone" in fault.text
@@ -322,12 +324,12 @@ async def test_a_cut_tail_shows_by_the_checkpoint_though_the_head_was_mended(
 
 async def test_a_log_written_anew_shows_by_the_checkpoint(conn: Connection, tmp_path: Path) -> None:
     await note(conn)
-    await checkpoints.write_checkpoint(conn, KEY, tmp_path, NOW_MS)
+    await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS)
     await conn.execute("delete from audit_entry")
     await conn.execute("update audit_head set entry_count = 0, last_ms = 0, head_hash = %s", [bytes(32)])
     await note(conn, actor="operator:eve")
     assert (await verify(conn)).ok
-    fault = (await checkpoints.check_checkpoints(conn, KEY, tmp_path)).fault
+    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
     assert fault is not None
     assert (fault.audit_no, "another hash" in fault.text) == (1, True)
 
@@ -336,22 +338,22 @@ async def test_a_checkpoint_signed_with_another_key_or_mended_is_none(
     conn: Connection, tmp_path: Path
 ) -> None:
     await note(conn)
-    await checkpoints.write_checkpoint(conn, KEY, tmp_path, NOW_MS)
-    fault = (await checkpoints.check_checkpoints(conn, bytes(32), tmp_path)).fault
+    await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS)
+    fault = (await checkpoints.check_checkpoints(conn, OTHER.keys, tmp_path)).fault
     assert fault is not None
     assert "not signed with this key" in fault.text
     (tmp_path / checkpoints.FILE).write_text("nonsense\n")
-    fault = (await checkpoints.check_checkpoints(conn, KEY, tmp_path)).fault
+    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
     assert fault is not None
     assert "is no checkpoint" in fault.text
 
 
 async def test_a_checkpoint_beyond_any_number_is_named_as_unsigned(conn: Connection, tmp_path: Path) -> None:
     await note(conn)
-    await checkpoints.write_checkpoint(conn, KEY, tmp_path, NOW_MS)
+    await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS)
     path = tmp_path / checkpoints.FILE
     path.write_text(path.read_text().replace('"lastEntryId":1', f'"lastEntryId":{2**63}'))
-    fault = (await checkpoints.check_checkpoints(conn, KEY, tmp_path)).fault
+    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
     assert fault is not None
     assert "not signed with this key" in fault.text
 
@@ -365,7 +367,7 @@ async def test_a_checkpoint_is_written_once_a_minute_and_only_when_the_log_has_g
     conn: Connection, tmp_path: Path
 ) -> None:
     async def write(after_ms: int) -> bool:
-        return await checkpoints.write_checkpoint(conn, KEY, tmp_path, NOW_MS + after_ms)
+        return await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS + after_ms)
 
     assert await write(0) is False
     await note(conn)

@@ -11,18 +11,20 @@ from tests.book.scribe import COIN, MERCHANT_ID, RANGE_NO, START_MS, Scribe, on
 
 from merchant_wallet import ids
 from merchant_wallet.book import checkpoints
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import (
     Checkpoint,
     CheckpointReport,
     check_checkpoints,
     is_signed,
     list_checkpointed,
-    sign_checkpoint,
-    write_checkpoints,
 )
+from merchant_wallet.checkpointing.signing import CheckpointSigner, write_checkpoints
 from merchant_wallet.db import connect
 
-KEY = b"k" * 32
+OLD_KEY = b"o" * 32
+SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
+OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
 
 
 @pytest.fixture
@@ -32,12 +34,12 @@ def file(tmp_path: Path) -> Path:
 
 def write(scribe: Scribe, directory: Path, at_ms: int = START_MS, interval_ms: int = 0) -> int:
     return on(
-        scribe.url, lambda conn: write_checkpoints(conn, KEY, directory, at_ms, interval_ms=interval_ms)
+        scribe.url, lambda conn: write_checkpoints(conn, SIGNER, directory, at_ms, interval_ms=interval_ms)
     )
 
 
-def check(scribe: Scribe, directory: Path, key: bytes = KEY) -> CheckpointReport:
-    return on(scribe.url, lambda conn: check_checkpoints(conn, key, directory, scribe.merchant_id))
+def check(scribe: Scribe, directory: Path, keys: CheckpointKeys = SIGNER.keys) -> CheckpointReport:
+    return on(scribe.url, lambda conn: check_checkpoints(conn, keys, directory, scribe.merchant_id))
 
 
 def move_and_write(scribe: Scribe, directory: Path, times: int) -> None:
@@ -53,8 +55,8 @@ def test_a_checkpoint_says_what_the_head_was(scribe: Scribe, tmp_path: Path, fil
     assert checkpoint.merchant_id == MERCHANT_ID
     assert (checkpoint.entry_count, checkpoint.last_entry_id, checkpoint.at_ms) == (3, last_id, 77)
     assert checkpoint.head_hash == scribe.draft.head_hash.hex()
-    assert is_signed(KEY, checkpoint)
-    assert not is_signed(b"other", checkpoint)
+    assert is_signed(SIGNER.keys, checkpoint)
+    assert not is_signed(OTHER.keys, checkpoint)
 
 
 def test_a_book_that_did_not_move_gets_no_second_checkpoint(scribe: Scribe, tmp_path: Path) -> None:
@@ -152,13 +154,13 @@ def test_a_whole_line_of_another_form_is_found(
 
 def test_another_key_finds_nothing_signed(scribe: Scribe, tmp_path: Path) -> None:
     move_and_write(scribe, tmp_path, 1)
-    fault = check(scribe, tmp_path, key=b"another").fault
+    fault = check(scribe, tmp_path, OTHER.keys).fault
     assert fault is not None
     assert "not signed" in fault.text
 
 
 def forge(checkpoint: Checkpoint, **changes: int | str) -> Checkpoint:
-    return sign_checkpoint(KEY, msgspec.structs.replace(checkpoint, **changes))
+    return SIGNER.sign(msgspec.structs.replace(checkpoint, **changes))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_writers_at_once_never_mix_their_lines(scribe: Scribe, tmp_path: Path) -
             written = []
             for _ in range(10):
                 scribe.fund(COIN)
-                asked = [write_checkpoints(conn, KEY, tmp_path, START_MS, interval_ms=0) for conn in conns]
+                asked = [write_checkpoints(conn, SIGNER, tmp_path, START_MS, interval_ms=0) for conn in conns]
                 written.append(sum(await asyncio.gather(*asked)))
             return written
         finally:

@@ -11,24 +11,27 @@ import pytest
 from tests.book.scribe import COIN, EVM_ADDRESS, MERCHANT_ID, START_MS, Scribe, on
 
 from merchant_wallet.book import commands, verify
-from merchant_wallet.book.checkpoints import write_checkpoints
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.checkpointing.signing import CheckpointSigner, write_checkpoints
 from merchant_wallet.codes import Refusal
 from merchant_wallet.db import connect
 from merchant_wallet.money import CURRENCIES, KFB, USDT
 
-KEY = b"k" * 32
+SIGNER = CheckpointSigner(b"k" * 32, b"o" * 32)
 
 
 def check(scribe: Scribe, checkpoint_dir: Path | None = None) -> BookReport:
     return on(
         scribe.url,
         partial(
-            verify_book, merchant_id=scribe.merchant_id, checkpoint_dir=checkpoint_dir, checkpoint_key=KEY
+            verify_book,
+            merchant_id=scribe.merchant_id,
+            checkpoint_dir=checkpoint_dir,
+            checkpoint_keys=SIGNER.keys,
         ),
     )
 
@@ -114,7 +117,7 @@ def test_only_a_checkpoint_shows_a_past_that_was_rewritten_soundly(scribe: Scrib
 def checkpoint(scribe: Scribe, directory: Path) -> None:
     async def run() -> int:
         async with await connect(scribe.url) as conn:
-            return await write_checkpoints(conn, KEY, directory, scribe.draft.now_ms, interval_ms=0)
+            return await write_checkpoints(conn, SIGNER, directory, scribe.draft.now_ms, interval_ms=0)
 
     assert asyncio.run(run()) == 1
 
@@ -157,7 +160,7 @@ def test_all_books_are_verified_even_those_that_are_gone(scribe: Scribe, tmp_pat
 def checkpoint_all(url: str, directory: Path) -> None:
     async def run() -> int:
         async with await connect(url) as conn:
-            return await write_checkpoints(conn, KEY, directory, START_MS)
+            return await write_checkpoints(conn, SIGNER, directory, START_MS)
 
     assert asyncio.run(run()) == 4
 
@@ -165,7 +168,7 @@ def checkpoint_all(url: str, directory: Path) -> None:
 def verify_all_of(url: str, directory: Path | None) -> list[BookReport]:
     async def run() -> list[BookReport]:
         async with await connect(url) as conn:
-            return await verify_all(conn, checkpoint_dir=directory, checkpoint_key=KEY)
+            return await verify_all(conn, checkpoint_dir=directory, checkpoint_keys=SIGNER.keys)
 
     return asyncio.run(run())
 

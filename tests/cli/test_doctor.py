@@ -19,6 +19,7 @@ ALL = [
     "keys",
     "chains",
     "nonces",
+    "checkpoints",
     "payouts",
 ]
 

@@ -11,7 +11,9 @@ import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
 from merchant_wallet.app import make_base
-from merchant_wallet.book.checkpoints import CHECKPOINT_KEY, write_checkpoints
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.checkpointing.keys import settle_signer
+from merchant_wallet.checkpointing.signing import write_checkpoints
 from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
@@ -33,9 +35,9 @@ def shop(wallet: Wallet) -> Wallet:
 
 async def checkpoint(wallet: Wallet, at_ms: int) -> int:
     base = make_base(load_settings(wallet.variables), wallet.url)
-    key = base.keyring.derive(CHECKPOINT_KEY)
     async with await connect(wallet.url) as conn:
-        return await write_checkpoints(conn, key, base.checkpoint_dir, at_ms)
+        signer = await settle_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
+        return await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms)
 
 
 def test_a_statement_of_one_account_adds_up(shop: Wallet) -> None:

@@ -14,14 +14,8 @@ import msgspec
 
 from merchant_wallet.audit.records import QUERIES, Connection
 from merchant_wallet.audit.verify import AuditFault
-from merchant_wallet.book.checkpoints import (
-    INTERVAL_MS,
-    Checkpoint,
-    append_checkpoint,
-    decode_checkpoint,
-    is_signed,
-    read_lines,
-)
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys
+from merchant_wallet.book.checkpoints import Checkpoint, CheckpointFile, Line
 
 FILE: Final = "audit.jsonl"
 NO_MERCHANT: Final = 0
@@ -35,61 +29,53 @@ class CheckpointReport(msgspec.Struct, frozen=True):
     fault: AuditFault | None
 
 
-async def write_checkpoint(
-    conn: Connection, key: bytes, directory: Path, now_ms: int, *, interval_ms: int = INTERVAL_MS
-) -> bool:
-    """Append a checkpoint if the log has grown since the last one; gives whether it did. Raises OSError."""
+async def read_head(conn: Connection, now_ms: int) -> Checkpoint | None:
+    """What a checkpoint of the log would say now, still unsigned; None while the log is empty."""
     row = await (await conn.execute(QUERIES["read_head"].text)).fetchone()
     if row is None or not row[0]:
-        return False
+        return None
     count, head_hash, _ = row
-    head = Checkpoint(NO_MERCHANT, count, count, bytes(head_hash).hex(), now_ms)
-    return await asyncio.to_thread(_append, key, directory, head, interval_ms)
+    return Checkpoint(NO_MERCHANT, count, count, bytes(head_hash).hex(), now_ms)
 
 
-def _append(key: bytes, directory: Path, head: Checkpoint, interval_ms: int) -> bool:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return append_checkpoint(key, directory / FILE, head, interval_ms)
-
-
-async def check_checkpoints(conn: Connection, key: bytes, directory: Path) -> CheckpointReport:
+async def check_checkpoints(conn: Connection, keys: CheckpointKeys, directory: Path) -> CheckpointReport:
     """Compare every checkpoint with the log as it is now, in the order they were written."""
-    checked, offset, last_count = 0, 0, 0
-    while True:
-        lines, offset, torn = await asyncio.to_thread(read_lines, directory / FILE, offset)
-        checkpoints = [decode_checkpoint(line) for line in lines]
-        # What is not ours may hold any number, and no hash helps it.
-        signed = [c.last_entry_id for c in checkpoints if c is not None and is_signed(key, c)]
-        hashes = await _read_hashes(conn, signed)
-        for checkpoint in checkpoints:
-            fault = _judge(key, checked + 1, checkpoint, hashes, last_count)
+    if keys.fault is not None:
+        return CheckpointReport(0, False, AuditFault(keys.fault))
+    checked, last_count = 0, 0
+    file = CheckpointFile(directory / FILE, keys)
+    while lines := await asyncio.to_thread(file.read):
+        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.fault is None]
+        hashes = await read_hashes(conn, [checkpoint.last_entry_id for checkpoint in sound])
+        for line in lines:
+            fault = _judge(line, hashes, last_count)
             if fault is not None:
-                return CheckpointReport(checked, torn, fault)
+                return CheckpointReport(checked, file.torn, fault)
             checked += 1
-            last_count = checkpoint.entry_count if checkpoint is not None else last_count
-        if torn or not lines:
-            return CheckpointReport(checked, torn, None)
+            last_count = line.checkpoint.entry_count if line.checkpoint is not None else last_count
+    return CheckpointReport(checked, file.torn, None)
 
 
-async def _read_hashes(conn: Connection, audit_nos: Sequence[int]) -> Mapping[int, str]:
+async def read_hashes(conn: Connection, audit_nos: Sequence[int]) -> Mapping[int, str]:
+    """The hashes that these entries have now; entries that are not there have none."""
     cursor = await conn.execute(QUERIES["read_hashes"].text, {"audit_nos": list(audit_nos)})
     return {audit_no: bytes(entry_hash).hex() for audit_no, entry_hash in await cursor.fetchall()}
 
 
-def _judge(
-    key: bytes, line_no: int, checkpoint: Checkpoint | None, hashes: Mapping[int, str], last_count: int
-) -> AuditFault | None:
-    if checkpoint is None:
-        return AuditFault(f"line {line_no} of {FILE} is no checkpoint")
+def _judge(line: Line, hashes: Mapping[int, str], last_count: int) -> AuditFault | None:
+    checkpoint, place = line.checkpoint, f"line {line.line_no} of {FILE}"
+    if line.fault is not None or checkpoint is None:
+        audit_no = None if checkpoint is None else checkpoint.last_entry_id
+        return AuditFault(f"{place} {line.fault}", audit_no)
     audit_no = checkpoint.last_entry_id
-    if not is_signed(key, checkpoint) or checkpoint.merchant_id != NO_MERCHANT:
-        text = f"line {line_no} of {FILE} is not signed with this key for this log"
+    if checkpoint.merchant_id != NO_MERCHANT:
+        text = f"{place} is not of this log"
     elif checkpoint.entry_count < last_count or audit_no != checkpoint.entry_count:
-        text = f"line {line_no} of {FILE} counts {checkpoint.entry_count} entries up to {audit_no}"
+        text = f"{place} counts {checkpoint.entry_count} entries up to {audit_no}"
     elif audit_no not in hashes:
-        text = f"a checkpoint saw entry {audit_no}, which is gone (line {line_no} of {FILE})"
+        text = f"a checkpoint saw entry {audit_no}, which is gone ({place})"
     elif hashes[audit_no] != checkpoint.head_hash:
-        text = f"a checkpoint saw another hash of entry {audit_no} (line {line_no} of {FILE})"
+        text = f"a checkpoint saw another hash of entry {audit_no} ({place})"
     else:
         return None
     return AuditFault(text, audit_no)

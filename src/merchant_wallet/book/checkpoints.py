@@ -1,40 +1,47 @@
-"""Signed checkpoints: what a book's head was, kept outside the database.
+"""Signed checkpoints: what a book's head was, kept outside the database. Here they are read and verified.
 
 Rules: a book has one file, `<merchant id>.jsonl`, one line per checkpoint, only ever appended to; a line is
 whole when it ends with a line feed. A last line without one is what a crash in the middle of writing leaves:
 it is no evidence of anything and the next writer removes it. Every whole line must be of the right form,
-signed and true. The key comes from outside the database, so whoever can rewrite a journal can't sign for it.
+signed and true. Workers alone can sign (see `checkpointing`), with a key that is not in the database.
+
+Lines of the old form, which bear an HMAC, stand at the beginning of files that are older than that key. The
+first signed line after them covers their bytes; without it, or after it, they are not accepted.
 """
 
 import asyncio
-import fcntl
+import hashlib
 import hmac
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet import ids
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
 from merchant_wallet.book.faults import Fault
 from merchant_wallet.book.replay import position_of
 from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
-INTERVAL_MS: Final = 60_000
-CHECKPOINT_KEY: Final = "checkpoint"
-"""What the key that signs checkpoints is derived under."""
 LINES_AT_ONCE: Final = 1000
 # Longer than any checkpoint, so that a file of another kind is not read into memory as one line.
 MAX_LINE_BYTES: Final = 1024
 
+NO_CHECKPOINT: Final = "is no checkpoint"
+NOT_SIGNED: Final = "is not signed with this key"
+OLD_FORM: Final = "has the old form, which nothing signed covers"
+OTHER_LINES: Final = "covers other lines of the old form than stand before it"
 
-class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+
+class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """One line: after `entry_count` entries, the last being `last_entry_id`, the head was `head_hash` (hex).
 
-    `mac` is the hex HMAC-SHA256 over all of that and the moment.
+    `signature` is the hex Ed25519 signature over all of that and the moment. The first signed line after
+    lines of the old form also covers their number of bytes and hex SHA-256. A line of the old form has a
+    `mac` instead, a hex HMAC-SHA256.
     """
 
     merchant_id: int
@@ -43,6 +50,9 @@ class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     head_hash: str
     at_ms: int
     mac: str = ""
+    old_bytes: int = 0
+    old_digest: str = ""
+    signature: str = ""
 
 
 class CheckpointReport(msgspec.Struct, frozen=True):
@@ -53,90 +63,36 @@ class CheckpointReport(msgspec.Struct, frozen=True):
     fault: Fault | None
 
 
-def sign_checkpoint(key: bytes, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with its mac."""
-    return msgspec.structs.replace(checkpoint, mac=_mac(key, checkpoint))
+class Line(msgspec.Struct, frozen=True):
+    """A whole line of a file of checkpoints; `fault` says what its form or signature lacks."""
+
+    line_no: int
+    checkpoint: Checkpoint | None
+    fault: str | None
 
 
-def is_signed(key: bytes, checkpoint: Checkpoint) -> bool:
-    """Whether the mac was made with this key over this content; compared in constant time."""
-    return hmac.compare_digest(_mac(key, checkpoint).encode(), checkpoint.mac.encode())
+def text_to_sign(checkpoint: Checkpoint) -> str:
+    """What a signature is made over. Pure."""
+    c = checkpoint
+    head = f"{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
+    return f"checkpoint;2;{head};{c.old_bytes};{c.old_digest}"
 
 
-def _mac(key: bytes, checkpoint: Checkpoint) -> str:
+def make_old_mac(old_key: bytes, checkpoint: Checkpoint) -> str:
+    """The mac that a line of the old form must bear. Pure."""
     c = checkpoint
     text = f"checkpoint;1;{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
-    return hmac.digest(key, text.encode(), "sha256").hex()
+    return hmac.digest(old_key, text.encode(), "sha256").hex()
 
 
-async def write_checkpoints(
-    conn: AsyncConnection, key: bytes, directory: Path, now_ms: int, *, interval_ms: int = INTERVAL_MS
-) -> int:
-    """Append a checkpoint for each book that moved since its last one; gives how many were written.
-
-    A book whose last checkpoint is younger than `interval_ms` is left for later. Several processes may call
-    this at once. Raises OSError when the folder can't be written.
-    """
-    rows = await (await conn.execute(QUERIES["read_heads"].text)).fetchall()
-    heads = [
-        Checkpoint(merchant_id, count, ids.compose(range_no, counter), head_hash.hex(), now_ms)
-        for merchant_id, range_no, counter, count, head_hash in rows
-    ]
-    return await asyncio.to_thread(_append_moved, key, directory, heads, interval_ms)
-
-
-def _append_moved(key: bytes, directory: Path, heads: Sequence[Checkpoint], interval_ms: int) -> int:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return sum(
-        [append_checkpoint(key, _file_of(directory, head.merchant_id), head, interval_ms) for head in heads]
-    )
-
-
-def _file_of(directory: Path, merchant_id: int) -> Path:
-    return directory / f"{merchant_id}.jsonl"
-
-
-def append_checkpoint(key: bytes, path: Path, head: Checkpoint, interval_ms: int) -> bool:
-    """Append one checkpoint to a file if it is due, and see it onto the disk; gives whether it was.
-
-    Raises OSError.
-    """
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        size = os.fstat(file).st_size
-        whole_bytes, last = _read_last(key, file, size)
-        if last is not None and not _is_due(last, head, interval_ms):
-            return False
-        if whole_bytes < size:
-            os.ftruncate(file, whole_bytes)
-        os.write(file, msgspec.json.encode(sign_checkpoint(key, head)) + b"\n")
-        os.fsync(file)
-    finally:
-        os.close(file)
-    if not size:
-        _sync_folder(path.parent)
-    return True
-
-
-def _is_due(last: Checkpoint, head: Checkpoint, interval_ms: int) -> bool:
-    # Another process may have seen a later head meanwhile; a clock that was set back must not stop the
-    # writing.
-    return head.entry_count > last.entry_count and not 0 <= head.at_ms - last.at_ms < interval_ms
-
-
-def _read_last(key: bytes, file: int, size: int) -> tuple[int, Checkpoint | None]:
-    """Where the last whole line ends, and its checkpoint, None when there is none that is signed."""
-    start = max(0, size - 2 * MAX_LINE_BYTES)
-    tail = os.pread(file, size - start, start)
-    end = tail.rfind(b"\n") + 1
-    if not end:
-        # Nothing but a torn first line, or no file of ours: then nothing may be cut off.
-        return (0 if not start else size), None
-    line = tail[tail.rfind(b"\n", 0, end - 1) + 1 : end]
-    checkpoint = decode_checkpoint(line)
-    signed = checkpoint is not None and is_signed(key, checkpoint)
-    return start + end, checkpoint if signed else None
+def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
+    """Whether a line, of either form, was made with these keys over this content."""
+    if not checkpoint.signature:
+        expected = make_old_mac(keys.old_key, checkpoint)
+        return hmac.compare_digest(expected.encode(), checkpoint.mac.encode())
+    if keys.public_key is None or keys.fault is not None:
+        return False
+    return verify_signature(keys.public_key, checkpoint.signature, text_to_sign(checkpoint))
 
 
 def decode_checkpoint(line: bytes) -> Checkpoint | None:
@@ -147,42 +103,105 @@ def decode_checkpoint(line: bytes) -> Checkpoint | None:
         return None
 
 
-def _sync_folder(directory: Path) -> None:
-    """A new file's name is on the disk only when its folder is."""
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+class CheckpointFile:
+    """Reads a file of checkpoints from its beginning, judging the form and the signature of each line."""
+
+    def __init__(self, path: Path, keys: CheckpointKeys) -> None:
+        self.torn = False
+        self._path = path
+        self._keys = keys
+        self._offset = 0
+        self._line_no = 0
+        self._old_digest = hashlib.sha256()
+        self._old_lines = 0
+        self._any_signed = False
+
+    def read(self) -> list[Line]:
+        """The next lines, none at the end. A file that is not there has none."""
+        start = self._offset
+        raws, self._offset, self.torn = read_lines(self._path, start)
+        lines = list(self._judge_all(raws, start))
+        # Nobody could have covered the old lines before the first worker had a key to sign with.
+        if not raws and self._old_lines and not self._any_signed and self._keys.public_key is not None:
+            self._old_lines = 0
+            return [Line(self._line_no, None, OLD_FORM)]
+        return lines
+
+    def _judge_all(self, raws: Sequence[bytes], offset: int) -> Iterator[Line]:
+        for raw in raws:
+            self._line_no += 1
+            checkpoint = decode_checkpoint(raw)
+            yield Line(self._line_no, checkpoint, self._find_fault(raw, checkpoint, offset))
+            offset += len(raw)
+
+    def _find_fault(self, raw: bytes, checkpoint: Checkpoint | None, offset: int) -> str | None:
+        if checkpoint is None:
+            return NO_CHECKPOINT
+        if not is_signed(self._keys, checkpoint):
+            return NOT_SIGNED
+        if not checkpoint.signature:
+            self._old_digest.update(raw)
+            self._old_lines += 1
+            return OLD_FORM if self._any_signed else None
+        first, self._any_signed = not self._any_signed, True
+        covered = (checkpoint.old_bytes, checkpoint.old_digest)
+        expected = (offset, self._old_digest.hexdigest()) if first and self._old_lines else (0, "")
+        return None if covered == expected else OTHER_LINES
 
 
 async def check_checkpoints(
-    conn: AsyncConnection, key: bytes, directory: Path, merchant_id: int
+    conn: AsyncConnection, keys: CheckpointKeys, directory: Path, merchant_id: int
 ) -> CheckpointReport:
     """Compare every checkpoint of a book with its journal, in the order they were written.
 
     The fault, rule `checkpoint`, names the entry of the first that is not signed or not true. `conn` must see
     what is committed now, not an older snapshot. A book without a file has nothing to compare.
     """
+    if keys.fault is not None:
+        return CheckpointReport(0, False, Fault("checkpoint", keys.fault))
     rows = await (await conn.execute(QUERIES["read_ranges"].text, {"merchant_id": merchant_id})).fetchall()
     ranges = [row[0] for row in rows]
-    checked, offset, last_count = 0, 0, 0
-    path = _file_of(directory, merchant_id)
-    while True:
-        lines, offset, torn = await asyncio.to_thread(read_lines, path, offset)
-        checkpoints = [decode_checkpoint(line) for line in lines]
-        entry_ids = [c.last_entry_id for c in checkpoints if c is not None]
-        where = {"merchant_id": merchant_id, "entry_ids": entry_ids}
+    checked, last_count = 0, 0
+    file = CheckpointFile(file_of(directory, merchant_id), keys)
+    while lines := await asyncio.to_thread(file.read):
+        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.fault is None]
+        where = {"merchant_id": merchant_id, "entry_ids": [c.last_entry_id for c in sound]}
         found = await (await conn.execute(QUERIES["read_hashes"].text, where)).fetchall()
         hashes = {entry_id: entry_hash.hex() for entry_id, entry_hash in found}
-        for checkpoint in checkpoints:
-            fault = _judge(key, merchant_id, checked + 1, checkpoint, hashes, ranges, last_count)
+        for line in lines:
+            fault = _judge(merchant_id, line, hashes, ranges, last_count)
             if fault is not None:
-                return CheckpointReport(checked, torn, fault)
+                return CheckpointReport(checked, file.torn, fault)
             checked += 1
-            last_count = checkpoint.entry_count if checkpoint is not None else last_count
-        if torn or not lines:
-            return CheckpointReport(checked, torn, None)
+            last_count = line.checkpoint.entry_count if line.checkpoint is not None else last_count
+    return CheckpointReport(checked, file.torn, None)
+
+
+def _judge(
+    merchant_id: int, line: Line, hashes: Mapping[int, str], ranges: Sequence[int], last_count: int
+) -> Fault | None:
+    checkpoint, line_no = line.checkpoint, line.line_no
+    entry_id = None if checkpoint is None else checkpoint.last_entry_id
+    if line.fault is not None or checkpoint is None or entry_id is None:
+        return Fault("checkpoint", f"line {line_no} {line.fault}", entry_id)
+    if checkpoint.merchant_id != merchant_id:
+        text = f"line {line_no} is of merchant {checkpoint.merchant_id}"
+    elif checkpoint.entry_count < last_count:
+        text = f"line {line_no} counts fewer entries than the one before"
+    elif entry_id not in hashes:
+        text = f"line {line_no} saw entry {entry_id}, which is gone"
+    elif hashes[entry_id] != checkpoint.head_hash:
+        text = f"line {line_no} saw another hash of entry {entry_id}: {checkpoint.head_hash}"
+    elif position_of(entry_id, ranges) != checkpoint.entry_count:
+        text = f"line {line_no} counts {checkpoint.entry_count} entries up to {entry_id}"
+    else:
+        return None
+    return Fault("checkpoint", text, entry_id)
+
+
+def file_of(directory: Path, merchant_id: int) -> Path:
+    """Where a book's checkpoints are."""
+    return directory / f"{merchant_id}.jsonl"
 
 
 def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
@@ -200,39 +219,38 @@ def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
     return lines, offset, False
 
 
-def _judge(
-    key: bytes,
-    merchant_id: int,
-    line_no: int,
-    checkpoint: Checkpoint | None,
-    hashes: Mapping[int, str],
-    ranges: Sequence[int],
-    last_count: int,
-) -> Fault | None:
+class Tail(msgspec.Struct, frozen=True):
+    """The end of a file of checkpoints: where its last whole line ends, and that line; None without one."""
+
+    whole_bytes: int
+    last: Line | None
+
+
+def read_tail(keys: CheckpointKeys, file: int, size: int) -> Tail:
+    """The end of an open file of this many bytes. Its line numbers are not known and given as 0."""
+    start = max(0, size - 2 * MAX_LINE_BYTES)
+    tail = os.pread(file, size - start, start)
+    end = tail.rfind(b"\n") + 1
+    if not end:
+        # Nothing but a torn first line, or no file of ours: then nothing may be cut off.
+        return Tail(0, None) if not start else Tail(size, Line(0, None, NO_CHECKPOINT))
+    checkpoint = decode_checkpoint(tail[tail.rfind(b"\n", 0, end - 1) + 1 : end])
+    return Tail(start + end, Line(0, checkpoint, _find_last_fault(keys, checkpoint)))
+
+
+def _find_last_fault(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> str | None:
     if checkpoint is None:
-        return Fault("checkpoint", f"line {line_no} is no checkpoint")
-    entry_id = checkpoint.last_entry_id
-    if not is_signed(key, checkpoint):
-        text = f"line {line_no} is not signed with this key"
-    elif checkpoint.merchant_id != merchant_id:
-        text = f"line {line_no} is of merchant {checkpoint.merchant_id}"
-    elif checkpoint.entry_count < last_count:
-        text = f"line {line_no} counts fewer entries than the one before"
-    elif entry_id not in hashes:
-        text = f"line {line_no} saw entry {entry_id}, which is gone"
-    elif hashes[entry_id] != checkpoint.head_hash:
-        text = f"line {line_no} saw another hash of entry {entry_id}: {checkpoint.head_hash}"
-    elif position_of(entry_id, ranges) != checkpoint.entry_count:
-        text = f"line {line_no} counts {checkpoint.entry_count} entries up to {entry_id}"
-    else:
-        return None
-    return Fault("checkpoint", text, entry_id)
+        return NO_CHECKPOINT
+    if not is_signed(keys, checkpoint):
+        return NOT_SIGNED
+    return OLD_FORM if not checkpoint.signature and keys.public_key is not None else None
 
 
 async def list_checkpointed(directory: Path) -> list[int]:
     """The merchants that have a file of checkpoints in the folder."""
-    return await asyncio.to_thread(_list_files, directory)
+    return await asyncio.to_thread(list_files, directory)
 
 
-def _list_files(directory: Path) -> list[int]:
+def list_files(directory: Path) -> list[int]:
+    """The same, without an event loop."""
     return sorted(int(path.stem) for path in directory.glob("*.jsonl") if path.stem.isdecimal())

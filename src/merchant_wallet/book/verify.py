@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet import ids
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.credits import CreditRow, check_credit
 from merchant_wallet.book.faults import Fault, FaultFound, find
@@ -105,14 +106,14 @@ async def verify_book(
     progress: Progress | None = None,
     *,
     checkpoint_dir: Path | None = None,
-    checkpoint_key: bytes | None = None,
+    checkpoint_keys: CheckpointKeys | None = None,
 ) -> BookReport:
-    """Replay one book and compare everything with it; with a folder and its key, its checkpoints too.
+    """Replay one book and compare everything with it; with a folder and its keys, its checkpoints too.
 
-    `conn` commits by itself and is in no transaction. Raises ValueError for a folder without a key.
+    `conn` commits by itself and is in no transaction. Raises ValueError for a folder without keys.
     """
-    if checkpoint_dir is not None and checkpoint_key is None:
-        raise ValueError("checkpoints can't be checked without their key")
+    if checkpoint_dir is not None and checkpoint_keys is None:
+        raise ValueError("checkpoints can't be checked without their keys")
     replay = Replay(merchant_id, ())
     checked, torn, fault = 0, False, None
     try:
@@ -120,8 +121,8 @@ async def verify_book(
             await conn.execute(QUERIES["begin_snapshot"].text)
             await _verify_snapshot(conn, replay, progress)
         # Outside the snapshot, which is older than the checkpoints that were written while it was read.
-        if checkpoint_dir is not None and checkpoint_key is not None:
-            seen = await check_checkpoints(conn, checkpoint_key, checkpoint_dir, merchant_id)
+        if checkpoint_dir is not None and checkpoint_keys is not None:
+            seen = await check_checkpoints(conn, checkpoint_keys, checkpoint_dir, merchant_id)
             checked, torn, fault = seen.checked, seen.torn, seen.fault
     except FaultFound as found:
         fault = found.fault
@@ -133,7 +134,7 @@ async def verify_all(
     progress: Progress | None = None,
     *,
     checkpoint_dir: Path | None = None,
-    checkpoint_key: bytes | None = None,
+    checkpoint_keys: CheckpointKeys | None = None,
 ) -> list[BookReport]:
     """Verify every book, one after the other, each in a snapshot of its own.
 
@@ -145,7 +146,7 @@ async def verify_all(
         merchant_ids.update(await list_checkpointed(checkpoint_dir))
     return [
         await verify_book(
-            conn, merchant_id, progress, checkpoint_dir=checkpoint_dir, checkpoint_key=checkpoint_key
+            conn, merchant_id, progress, checkpoint_dir=checkpoint_dir, checkpoint_keys=checkpoint_keys
         )
         for merchant_id in sorted(merchant_ids)
     ]

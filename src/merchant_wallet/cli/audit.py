@@ -96,13 +96,13 @@ def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
 async def _verify(session: Session) -> dict[str, Any]:
     from merchant_wallet.audit import checkpoints
     from merchant_wallet.audit.verify import verify as verify_log
-    from merchant_wallet.book.checkpoints import CHECKPOINT_KEY
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 
     base = await session.open_base()
     report = await verify_log(session.conn)
     # Outside the snapshot, which is older than the checkpoints that were written while it was read.
-    key = base.keyring.derive(CHECKPOINT_KEY)
-    seen = await checkpoints.check_checkpoints(session.conn, key, base.checkpoint_dir)
+    keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    seen = await checkpoints.check_checkpoints(session.conn, keys, base.checkpoint_dir)
     fault = report.fault or seen.fault
     return {
         "ok": fault is None,

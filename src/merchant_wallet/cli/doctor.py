@@ -6,6 +6,7 @@ better comes with a hint, which makes nothing wrong.
 """
 
 import asyncio
+import os
 import platform
 import shlex
 from collections.abc import AsyncIterator
@@ -32,6 +33,10 @@ REBUILD: Final = (
     "use the distribution's Python, or have pyenv build one anew with"
     ' PYTHON_CONFIGURE_OPTS="--enable-optimizations --with-lto"; then delete .venv and run `make setup`'
 )
+ROLLBACK_ADVICE: Final = (
+    "enter what was lost (docs/operating.md, Back-up and restore), then "
+    "`merchant-wallet book accept-rollback --reason TEXT`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class Finding:
 
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check Python, configuration, database, migrations, clock, master key, keys, chains, nonces and payouts.
+    """Check set-up, database, migrations, clock, keys, chains, nonces, checkpoints and payouts.
 
     Exit status 1 when something is wrong; each such line says what to do. A hint changes nothing of it.
 
@@ -117,6 +122,7 @@ _ORDER: Final = (
     "keys",
     "chains",
     "nonces",
+    "checkpoints",
     "payouts",
 )
 _NEXT: Final = dict(pairwise(_ORDER))
@@ -147,6 +153,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_keys(conn, settings)
             yield await _check_nodes(settings)
             yield await _check_nonces(conn)
+            yield await _check_checkpoints(conn, settings)
             yield await _check_payouts(conn)
 
 
@@ -276,6 +283,33 @@ async def _check_nonces(conn: Any) -> Finding:
             "nonces", f"no place for {days} nonces", "start `merchant-wallet up`, `serve` or `work`"
         )
     return Finding("nonces", "there is a place for today's and tomorrow's")
+
+
+async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.chains.keystore import JOURNAL
+    from merchant_wallet.checkpointing.acceptance import Place, find_all_signs
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.config import load_or_create_master_key
+    from merchant_wallet.merchants.keys import Keyring
+    from merchant_wallet.signers import keys_folder
+
+    folder = settings.checkpoint_folder
+    if not has_master_key(settings):
+        return Finding("checkpoints", "none yet")
+    old_key = Keyring(settings.master_key or load_or_create_master_key(settings.data)).derive(OLD_KEY)
+    record = keys_folder(settings) / JOURNAL
+    # It may belong to the signer's own user.
+    place = Place(folder, old_key, record if os.access(record, os.R_OK) else None)
+    signs = await find_all_signs(conn, place, now_ms())
+    if signs:
+        more = f" ({len(signs)} signs in all)" if len(signs) > 1 else ""
+        text = f"the database was rolled back, nothing is paid: {signs[0].subject}: {signs[0].cause}{more}"
+        return Finding("checkpoints", text, ROLLBACK_ADVICE)
+    key = (await load_keys(conn, folder, old_key)).public_key
+    if key is None:
+        return Finding("checkpoints", f"none in {folder} yet; `work` makes them")
+    return Finding("checkpoints", f"the database is not behind those in {folder}, signed with {key.hex()}")
 
 
 async def _check_payouts(conn: Any) -> Finding:

@@ -166,14 +166,12 @@ def verify(
 
 
 async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
-    from merchant_wallet.book.checkpoints import CHECKPOINT_KEY
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.book.verify import verify_all, verify_book
 
     base = await session.open_base()
-    where: dict[str, Any] = {
-        "checkpoint_dir": base.checkpoint_dir,
-        "checkpoint_key": base.keyring.derive(CHECKPOINT_KEY),
-    }
+    keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    where: dict[str, Any] = {"checkpoint_dir": base.checkpoint_dir, "checkpoint_keys": keys}
     progress = terminal.Progress()
 
     def tell(merchant_id: int, done: int, total: int) -> None:

@@ -28,6 +28,12 @@ def up(
         bool | None,
         typer.Option("--sandbox/--no-sandbox", help="Pay on a chain of its own that moves no real money."),
     ] = None,
+    database_only: Annotated[
+        bool,
+        typer.Option(
+            "--database-only", help="Start nothing but the database, to verify a folder that was restored."
+        ),
+    ] = False,
 ) -> None:
     """Run everything: database, web side and workers, until Ctrl-C or SIGTERM.
 
@@ -39,11 +45,14 @@ def up(
     Examples:
       merchant-wallet up
       merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080
+      merchant-wallet up --data /srv/restored --database-only
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox)
-    from merchant_wallet.up import run_up
+    from merchant_wallet.up import run_database, run_up
 
+    if database_only:
+        raise typer.Exit(run_database(settings, typer.echo, note))
     raise typer.Exit(run_up(settings, typer.echo, note))
 
 

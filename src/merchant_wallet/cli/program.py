@@ -24,6 +24,7 @@ from merchant_wallet.cli import (
     operators,
     rates,
     reconcile,
+    rollbacks,
     signature,
     signer,
     subusers,
@@ -90,3 +91,4 @@ for name, group in (
 ):
     app.add_typer(group, name=name)
 books.app.add_typer(journals.app)
+books.app.add_typer(rollbacks.app)

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet import db
-from merchant_wallet.book.checkpoints import CHECKPOINT_KEY
+from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verify import BookReport, verify_book
 from merchant_wallet.pages.ground import Ground
 
@@ -116,10 +116,10 @@ def _run(ground: Ground, made: Verification) -> None:
 
 async def _verify(ground: Ground, made: Verification) -> BookReport:
     folder = ground.settings.checkpoint_folder if made.checkpoints else None
-    key = ground.keyring.derive(CHECKPOINT_KEY) if made.checkpoints else None
     async with await db.connect(ground.database_url) as conn:
+        keys = None if folder is None else await load_keys(conn, folder, ground.keyring.derive(OLD_KEY))
         return await verify_book(
-            conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_key=key
+            conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
         )
 
 

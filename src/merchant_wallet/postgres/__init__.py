@@ -14,6 +14,15 @@ first start · server: start, take over, stop · keeper: starting it again.
 from merchant_wallet.postgres.folder import AlreadyRunning, PostgresError
 from merchant_wallet.postgres.keeper import Keeper
 from merchant_wallet.postgres.programs import find_programs
-from merchant_wallet.postgres.server import RunningPostgres, locate, start
+from merchant_wallet.postgres.server import RunningPostgres, has_cluster, locate, start
 
-__all__ = ["AlreadyRunning", "Keeper", "PostgresError", "RunningPostgres", "find_programs", "locate", "start"]
+__all__ = [
+    "AlreadyRunning",
+    "Keeper",
+    "PostgresError",
+    "RunningPostgres",
+    "find_programs",
+    "has_cluster",
+    "locate",
+    "start",
+]

@@ -135,6 +135,11 @@ def start(
         raise
 
 
+def has_cluster(data_dir: Path) -> bool:
+    """Whether the folder has a database."""
+    return Folder(data_dir.absolute().resolve()).cluster.exists()
+
+
 def locate(data_dir: Path) -> str | None:
     """The URL of the PostgreSQL that an `up` is running in this folder, or None when none runs.
 

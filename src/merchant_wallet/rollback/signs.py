@@ -9,7 +9,8 @@ Rules:
 Statements are in `signs.sql`. All raise `psycopg.Error`.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -63,3 +64,11 @@ async def record_signs(conn: Connection, signs: Iterable[Sign]) -> list[Sign]:
         if cursor.rowcount == 1:
             new.append(sign)
     return new
+
+
+@asynccontextmanager
+async def locked(conn: Connection) -> AsyncIterator[None]:
+    """A transaction in which nobody else writes or accepts signs."""
+    async with conn.transaction():
+        await conn.execute(QUERIES["lock_signs"].text)
+        yield

@@ -13,3 +13,7 @@ select exists (select from rollback_sign);
 insert into rollback_sign (merchant_id, subject, kind, cause, since_ms)
 values (%(merchant_id)s::bigint, %(subject)s::text, %(kind)s::text, %(cause)s::text, %(since_ms)s::bigint)
 on conflict (merchant_id, subject) do nothing;
+
+-- name: lock_signs
+-- One at a time writes signs or accepts them; reading goes on.
+lock table rollback_sign in share row exclusive mode;

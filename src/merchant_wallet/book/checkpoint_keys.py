@@ -1,0 +1,91 @@
+"""The keys that checkpoints are verified with. Nothing here can sign one (see `checkpointing`).
+
+Rules:
+- Workers sign checkpoints with an Ed25519 key (RFC 8032). Its public key is in the database and in a file
+  beside the checkpoints. Where the two differ, neither is believed.
+- Before that, checkpoints bore an HMAC under a key derived from the master key, which the web side has.
+  Lines of that old form are accepted while no public key is known, and later where a signed line covers them.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from psycopg import AsyncConnection
+
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("checkpoint_keys.sql"))
+PUBLIC_KEY_FILE: Final = "checkpoint.pub"
+PUBLIC_KEY_BYTES: Final = 32
+OLD_KEY: Final = "checkpoint"
+"""What the key of the old form is derived under."""
+
+
+class CheckpointKeys(msgspec.Struct, frozen=True):
+    """What verifies checkpoints. Without a `public_key` no worker has signed with one yet.
+
+    `fault` says why no key can be believed; then no checkpoint can be verified.
+    """
+
+    public_key: bytes | None
+    old_key: bytes
+    fault: str | None = None
+
+
+async def load_keys(conn: AsyncConnection[Any], folder: Path, old_key: bytes) -> CheckpointKeys:
+    """The keys for the checkpoints of a folder. Raises OSError, `psycopg.Error`."""
+    return join_keys(await read_pinned(conn), read_published(folder), old_key)
+
+
+def join_keys(
+    pinned: bytes | None, published: "bytes | InvalidPublicKey | None", old_key: bytes
+) -> CheckpointKeys:
+    """What the database's key and the folder's make together. Pure."""
+    if isinstance(published, InvalidPublicKey):
+        return CheckpointKeys(pinned, old_key, f"{PUBLIC_KEY_FILE} beside the checkpoints is no public key")
+    if None not in (pinned, published) and pinned != published:
+        return CheckpointKeys(
+            pinned,
+            old_key,
+            f"{PUBLIC_KEY_FILE} beside the checkpoints is another key than the database names",
+        )
+    return CheckpointKeys(pinned or published, old_key)
+
+
+async def read_pinned(conn: AsyncConnection[Any]) -> bytes | None:
+    """The public key that the database names, None before the first worker with one."""
+    row = await (await conn.execute(QUERIES["read_key"].text)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+class InvalidPublicKey:
+    """The folder's file holds something that is no public key."""
+
+
+def read_published(folder: Path) -> bytes | InvalidPublicKey | None:
+    """The public key beside the checkpoints, None when there is none. Raises OSError."""
+    try:
+        found = bytes.fromhex((folder / PUBLIC_KEY_FILE).read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return InvalidPublicKey()
+    return found if len(found) == PUBLIC_KEY_BYTES else InvalidPublicKey()
+
+
+def verify_signature(public_key: bytes, signature: str, text: str) -> bool:
+    """Whether the hex signature was made over this text with the private key of `public_key`."""
+    try:
+        _load(public_key).verify(bytes.fromhex(signature), text.encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=16)
+def _load(public_key: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(public_key)

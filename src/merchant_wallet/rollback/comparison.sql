@@ -1,0 +1,8 @@
+-- What the last checkpoints are compared with.
+
+-- name: read_books
+-- Some hundred books at once: how many entries each has now, and the hash of the entry that its checkpoint saw last.
+select c.merchant_id, b.entry_count, e.hash
+  from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[]) c (merchant_id, entry_id)
+  left join book b on b.merchant_id = c.merchant_id
+  left join lateral (select hash from entry where merchant_id = c.merchant_id and entry_id = c.entry_id) e on true;

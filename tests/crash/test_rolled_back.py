@@ -1,0 +1,173 @@
+"""A folder is restored from a copy older than its checkpoints: nothing is paid until a person says so."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.crash.client import Client
+from tests.crash.service import PATIENCE_S, PROGRAM, Service, copy_folder, wait_until
+
+from merchant_wallet.app import make_base
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.checkpointing.keys import open_signer
+from merchant_wallet.checkpointing.signing import write_checkpoints
+from merchant_wallet.clock import now_ms
+from merchant_wallet.db import connect, connect_sync
+from merchant_wallet.settings import Settings
+
+ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
+TOLD = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")
+
+
+def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command of an operator."""
+    return subprocess.run(
+        [str(PROGRAM), *words, "--data", str(service.data)],
+        env=service.environment(),
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE_S,
+        check=False,
+    )
+
+
+def answer(service: Service, *words: str) -> dict[str, Any]:
+    """What a command that must be done prints."""
+    done = command(service, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def order(service: Service, mc_order_id: str) -> None:
+    """A withdrawal of 10 USDT."""
+    client = Client(service.url, service.app_key, service.secret)
+    made = asyncio.run(
+        client.ask_once(
+            "createMerchantWithdrawOrder",
+            mcOrderId=mc_order_id,
+            currency="USDT",
+            amount="10",
+            chainType="ERC20",
+            address=ADDRESS,
+            notifyUrl="http://127.0.0.1:1/told",
+        )
+    )
+    assert made["code"] == 200, made
+
+
+def statuses(service: Service) -> dict[str, int]:
+    """The status of each order in the database."""
+    with connect_sync(service.database_url()) as connection:
+        rows = connection.execute("select mc_order_id, status from withdrawal").fetchall()
+    return dict(rows)
+
+
+def checkpoint(service: Service) -> None:
+    """What the worker does within a minute."""
+    settings = Settings(data=service.data)
+
+    async def write() -> int:
+        base = make_base(settings, service.database_url())
+        signer = open_signer(settings, base.keyring.derive(OLD_KEY))
+        async with await connect(base.url) as conn:
+            return await write_checkpoints(conn, signer, base.checkpoint_dir, now_ms(), interval_ms=0)
+
+    assert asyncio.run(write()) == 1
+
+
+def signs(service: Service) -> float:
+    """What the metric says of books behind their checkpoints."""
+    page = httpx.get(f"{service.url}/metrics", timeout=PATIENCE_S).text
+    [line] = [one for one in page.splitlines() if one.startswith('wallet_rollback_signs{subject="book"}')]
+    return float(line.rsplit(" ", 1)[1])
+
+
+def restore(service: Service, copy: Path) -> None:
+    """Put the database of a copy back; checkpoints and keys stay as they are, as the manual says."""
+    shutil.rmtree(service.data / "postgres")
+    copy_folder(copy / "postgres", service.data / "postgres")
+
+
+def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service: Service) -> None:
+    service.start()
+    answer(service, "book", "credit", "Shop", "USDT", "1000", "--reason", "opening")
+    order(service, "before")
+    wait_until(lambda: statuses(service) == {"before": 2}, "the first order is paid")
+    service.stop()
+    copy = service.data.parent / "copy"
+    copy_folder(service.data, copy)
+
+    service.start()
+    order(service, "lost")
+    wait_until(lambda: statuses(service) == {"before": 2, "lost": 2}, "the order that will be lost is paid")
+    checkpoint(service)
+    service.stop()
+    restore(service, copy)
+
+    # What was restored can be looked at before anybody may call or pay.
+    look_at_the_database_alone(service)
+
+    service.start()
+    order(service, "after")
+    wait_until(lambda: signs(service) == 1, "the metric tells")
+    wait_until(lambda: all(text in service.errors() for text in TOLD), "the log tells")
+    found = command(service, "doctor", "--json")
+    [check] = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "checkpoints"]
+    assert (found.returncode, check["ok"]) == (1, False)
+    assert "accept-rollback" in check["advice"]
+    assert command(service, "book", "verify").returncode == 1
+    # It was due for as long as all of this took, and the worker looks ten times a second.
+    assert statuses(service) == {"before": 2, "after": 0}
+    with connect_sync(service.database_url()) as connection:
+        assert connection.execute("select count(*) from payout_signed").fetchall() == [(1,)]
+
+    refused = command(service, "book", "accept-rollback", "--reason", " ")
+    assert (refused.returncode, statuses(service)["after"]) == (1, 0)
+    accepted = answer(service, "book", "accept-rollback", "--reason", "restored a copy, nothing was entered")
+    assert [sign["kind"] for sign in accepted["signs"]] == ["behind"]
+    assert Path(accepted["evidence"], accepted["files"][0]["name"]).exists()
+    wait_until(lambda: statuses(service) == {"before": 2, "after": 2}, "payouts go on")
+    assert signs(service) == 0
+    [entry] = answer(service, "audit", "show", "--action", "rollback.accept")["entries"]
+    assert entry["after"]["reason"] == "restored a copy, nothing was entered"
+    assert answer(service, "book", "verify")["ok"]
+    assert answer(service, "doctor")["ok"]
+
+
+def look_at_the_database_alone(service: Service) -> None:
+    """`up --database-only`: commands work, nobody answers, no worker runs."""
+    process = subprocess.Popen(
+        [str(PROGRAM), "up", "--data", str(service.data), "--database-only"],
+        env=service.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("ready: "):
+                break
+        assert [line.split(":")[0] for line in said] == ["doctor", "verify", "psql", "ready"]
+        verified = command(service, "book", "verify", "--json")
+        assert verified.returncode == 1
+        [book] = json.loads(verified.stdout)["books"]
+        assert book["fault"]["rule"] == "checkpoint"
+        with connect_sync(service.database_url()) as connection:
+            # This one, and nobody's else.
+            count = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
+            assert connection.execute(count).fetchall() == [(1,)]
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stdout is not None
+        process.stdout.close()

@@ -1,0 +1,251 @@
+"""The worker's minute: what it finds is written down and logged, hidden by nothing, and accepted."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from psycopg import AsyncConnection
+from structlog.testing import capture_logs
+from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on, write_history
+from tests.rollback.test_comparison import checkpoint, compare, cut
+
+from merchant_wallet import ids
+from merchant_wallet.audit import records
+from merchant_wallet.audit.verify import verify
+from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
+from merchant_wallet.book.checkpoints import file_of
+from merchant_wallet.chains.signing_journal import Payment, Release
+from merchant_wallet.checkpointing.acceptance import Accepted, NothingToAccept, Place, Word, accept
+from merchant_wallet.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.checkpointing.keys import pin, publish
+from merchant_wallet.checkpointing.signing import CheckpointSigner
+from merchant_wallet.rollback.signs import Sign, list_signs
+from merchant_wallet.rollback.watch import RollbackWatch
+
+OLD_KEY = b"o" * 32
+SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
+OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
+LATER_MS = START_MS + 120_000
+WORD = Word("cli:ann", "restored the dump of 02:00", "terminal", LATER_MS)
+
+
+@pytest.fixture
+def folder(scribe: Scribe, tmp_path: Path) -> Path:
+    """A folder whose key the database names."""
+    made = tmp_path / "checkpoints"
+    publish(SIGNER, made)
+    on(scribe.url, lambda conn: pin(conn, SIGNER, START_MS))
+    return made
+
+
+@pytest.fixture
+def rolled_back(scribe: Scribe, folder: Path) -> Path:
+    """The folder's checkpoint saw five entries, of which the journal has three."""
+    for _ in range(5):
+        scribe.fund(COIN)
+    checkpoint(scribe, folder)
+    cut(scribe, 3)
+    return folder
+
+
+def keep(scribe: Scribe, keeper: CheckpointKeeper, at_ms: int = LATER_MS) -> list[Sign]:
+    async def run(conn: AsyncConnection) -> list[Sign]:
+        await keeper.keep(conn, at_ms)
+        return await list_signs(conn)
+
+    return on(scribe.url, run)
+
+
+def accept_all(scribe: Scribe, place: Place, new: CheckpointSigner | None = None) -> Accepted:
+    return on(scribe.url, lambda conn: accept(conn, place, WORD, new_signer=new))
+
+
+def test_a_sound_database_gets_its_checkpoints_and_payouts_may_begin(scribe: Scribe, folder: Path) -> None:
+    scribe.fund(COIN)
+    keeper = CheckpointKeeper(SIGNER, folder)
+    assert not keeper.compared.is_set()
+    assert keep(scribe, keeper) == []
+    assert (keeper.compared.is_set(), keeper.found_count) == (True, 0)
+    assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
+
+
+def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
+    scribe: Scribe, rolled_back: Path
+) -> None:
+    before = file_of(rolled_back, MERCHANT_ID).read_bytes()
+    keeper = CheckpointKeeper(SIGNER, rolled_back)
+    with capture_logs() as logs:
+        [sign] = keep(scribe, keeper)
+    assert (sign.merchant_id, sign.kind, sign.since_ms) == (MERCHANT_ID, "behind", LATER_MS)
+    assert [(line["event"], line["log_level"]) for line in logs] == [
+        ("sign of a rollback", "error"),
+        ("payouts stopped: the database was rolled back, an operator must look", "error"),
+    ]
+    assert keeper.found_count == 1
+    # However far the journal grows, what the old checkpoint saw stays to be seen.
+    for _ in range(5):
+        scribe.fund(COIN)
+    with capture_logs() as logs:
+        assert keep(scribe, keeper, LATER_MS + 60_000) == [sign]
+    assert [line["event"] for line in logs] == [
+        "payouts stopped: the database was rolled back, an operator must look"
+    ]
+    assert file_of(rolled_back, MERCHANT_ID).read_bytes() == before
+
+
+def test_a_sign_stands_although_what_it_saw_has_passed(scribe: Scribe, rolled_back: Path) -> None:
+    keeper = CheckpointKeeper(SIGNER, rolled_back)
+    [sign] = keep(scribe, keeper)
+    file_of(rolled_back, MERCHANT_ID).unlink()
+    assert compare(scribe, rolled_back) == []
+    assert keep(scribe, keeper, LATER_MS + 60_000) == [sign]
+
+
+def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_go_on(
+    scribe: Scribe, rolled_back: Path
+) -> None:
+    keeper = CheckpointKeeper(SIGNER, rolled_back)
+    [sign] = keep(scribe, keeper)
+    evidence = file_of(rolled_back, MERCHANT_ID).read_bytes()
+    accepted = accept_all(scribe, Place(rolled_back, OLD_KEY))
+    assert accepted.signs == [sign]
+    assert accepted.folder is not None
+    assert (accepted.folder / "1001.jsonl").read_bytes() == evidence
+    told = json.loads((accepted.folder / "accepted.json").read_text())
+    assert told["word"]["reason"] == WORD.reason
+    assert told["signs"][0]["cause"] == sign.cause
+    [entry] = on(scribe.url, lambda conn: records.list_entries(conn, action="rollback.accept"))
+    assert entry.after is not None
+    assert (entry.actor, entry.after["reason"]) == ("cli:ann", WORD.reason)
+    assert entry.after["causes"] == [f"book 1001: {sign.cause}"]
+    assert on(scribe.url, verify).ok
+    assert keep(scribe, keeper) == []
+    # A new file has begun, and a further rollback shows by it.
+    assert len(file_of(rolled_back, MERCHANT_ID).read_bytes().splitlines()) == 1
+    assert compare(scribe, rolled_back) == []
+
+
+def test_nothing_can_be_accepted_that_does_not_show(scribe: Scribe, folder: Path) -> None:
+    scribe.fund(COIN)
+    checkpoint(scribe, folder)
+    with pytest.raises(NothingToAccept):
+        accept_all(scribe, Place(folder, OLD_KEY))
+    assert file_of(folder, MERCHANT_ID).exists()
+    assert on(scribe.url, records.list_entries) == []
+
+
+def test_an_acceptance_that_broke_off_is_given_again(scribe: Scribe, rolled_back: Path) -> None:
+    [sign] = keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+    # The file was moved, the database never heard of it.
+    file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
+    accepted = accept_all(scribe, Place(rolled_back, OLD_KEY))
+    assert (accepted.signs, accepted.files) == ([sign], [])
+
+
+def test_a_lost_key_is_replaced_and_every_old_file_is_kept(scribe: Scribe, folder: Path) -> None:
+    scribe.fund(COIN)
+    checkpoint(scribe, folder)
+    accepted = accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+    assert sorted(file.name for file in accepted.files) == ["1001.jsonl", PUBLIC_KEY_FILE]
+    keys = on(scribe.url, lambda conn: load_keys(conn, folder, OLD_KEY))
+    assert keys == OTHER.keys
+    assert keep(scribe, CheckpointKeeper(OTHER, folder)) == []
+    assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
+
+
+def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(scribe: Scribe, folder: Path) -> None:
+    publish(OTHER, folder)
+    scribe.fund(COIN)
+    [sign] = keep(scribe, CheckpointKeeper(SIGNER, folder))
+    assert (sign.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
+
+
+def record(folder: Path, *entries: Payment | Release) -> Path:
+    """What a signer has noted."""
+    path = folder / "signed.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
+    return path
+
+
+def pay(order_id: int, at_ms: int) -> Payment:
+    return Payment(at_ms, order_id, "ERC20", bytes(20), COIN, bytes(32), 4)
+
+
+def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    write_history(scribe)
+    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    known = [order_id for order_id, status in rows if status in (1, 2, 3, 6)]
+    untaken = [order_id for order_id, status in rows if status in (0, 4, 5)]
+    assert known
+    assert untaken
+    sound = [pay(order_id, START_MS) for order_id in known]
+    path = record(tmp_path, *sound, Release(START_MS, ids.compose(7, 9_001), "cli:ann", "void"))
+    keeper = CheckpointKeeper(SIGNER, folder, path)
+    assert keep(scribe, keeper) == []
+    lost = [
+        pay(untaken[0], START_MS + 5000),
+        pay(ids.compose(7, 9_005), START_MS),
+        pay(ids.compose(99, 5), LATER_MS),
+    ]
+    record(tmp_path, *sound, *lost)
+    [sign] = keep(scribe, keeper)
+    assert (sign.subject, sign.kind, sign.merchant_id) == ("signer", "behind", 0)
+    assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in sign.cause
+    assert sign.cause.endswith("and 2 more later")
+    accept_all(scribe, Place(folder, OLD_KEY, path))
+    assert keep(scribe, keeper) == []
+    # What is lost after that shows again.
+    record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
+    assert [sign.subject for sign in keep(scribe, keeper)] == ["signer"]
+
+
+def test_a_torn_or_missing_record_shows_nothing_and_one_of_another_form_does(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "signed.jsonl"
+    keeper = CheckpointKeeper(SIGNER, folder, path)
+    assert keep(scribe, keeper) == []
+    path.write_bytes(b'{"kind":"payment","atM')
+    assert keep(scribe, keeper) == []
+    path.write_bytes(b"nonsense\n")
+    [sign] = keep(scribe, keeper)
+    assert (sign.subject, sign.kind) == ("signer", "unreadable")
+
+
+def test_the_web_side_tells_what_it_sees_and_writes_nothing(scribe: Scribe, rolled_back: Path) -> None:
+    async def look(conn: AsyncConnection) -> RollbackWatch:
+        async def open_one() -> AsyncConnection:
+            return await AsyncConnection.connect(scribe.url, autocommit=True)
+
+        watch = RollbackWatch(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
+        await watch.look()
+        assert await list_signs(conn) == []
+        return watch
+
+    with capture_logs() as logs:
+        watch = on(scribe.url, look)
+    assert [(sign.merchant_id, sign.kind) for sign in watch.signs] == [(MERCHANT_ID, "behind")]
+    assert [line["log_level"] for line in logs] == ["error"]
+
+
+def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
+    scribe: Scribe, rolled_back: Path
+) -> None:
+    keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+
+    async def at_once(conn: AsyncConnection) -> list[Sign]:
+        others = [await AsyncConnection.connect(scribe.url, autocommit=True) for _ in range(3)]
+        try:
+            keepers = [CheckpointKeeper(SIGNER, rolled_back) for _ in others]
+            keeping = [keeper.keep(one, LATER_MS) for keeper, one in zip(keepers, others, strict=True)]
+            await asyncio.gather(*keeping, accept(conn, Place(rolled_back, OLD_KEY), WORD))
+        finally:
+            for one in others:
+                await one.close()
+        return await list_signs(conn)
+
+    assert on(scribe.url, at_once) == []

@@ -1,0 +1,155 @@
+"""Checkpoints of the old form, whose key the web side has: sealed once, and accepted no more."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from psycopg import AsyncConnection
+from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on
+
+from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
+from merchant_wallet.book.checkpoints import (
+    CheckpointReport,
+    check_checkpoints,
+    decode_checkpoint,
+    file_of,
+    make_old_mac,
+)
+from merchant_wallet.checkpointing.keys import settle_signer
+from merchant_wallet.checkpointing.signing import read_heads, write_checkpoints
+from merchant_wallet.rollback.comparison import Comparison
+from merchant_wallet.settings import Settings
+
+OLD_KEY = b"o" * 32
+
+
+def write_old(scribe: Scribe, folder: Path, old_key: bytes = OLD_KEY) -> None:
+    """Append a checkpoint as earlier versions did."""
+    folder.mkdir(exist_ok=True)
+    [head] = on(scribe.url, lambda conn: read_heads(conn, START_MS))
+    line = msgspec.structs.replace(head, mac=make_old_mac(old_key, head))
+    with file_of(folder, MERCHANT_ID).open("ab") as file:
+        file.write(msgspec.json.encode(line) + b"\n")
+
+
+@pytest.fixture
+def folder(scribe: Scribe, tmp_path: Path) -> Path:
+    """Three checkpoints of the old form."""
+    made = tmp_path / "checkpoints"
+    for _ in range(3):
+        scribe.fund(COIN)
+        write_old(scribe, made)
+    return made
+
+
+def settle(scribe: Scribe, data: Path) -> None:
+    on(scribe.url, lambda conn: settle_signer(conn, Settings(data=data), OLD_KEY, START_MS))
+
+
+def check(scribe: Scribe, folder: Path) -> CheckpointReport:
+    async def ask(conn: AsyncConnection) -> CheckpointReport:
+        keys = await load_keys(conn, folder, OLD_KEY)
+        return await check_checkpoints(conn, keys, folder, MERCHANT_ID)
+
+    return on(scribe.url, ask)
+
+
+def test_the_old_form_is_verified_before_and_after_a_worker_has_a_key(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    assert check(scribe, folder) == CheckpointReport(3, False, None)
+    settle(scribe, tmp_path)
+    assert check(scribe, folder) == CheckpointReport(4, False, None)
+    lines = file_of(folder, MERCHANT_ID).read_bytes().splitlines(keepends=True)
+    seal = decode_checkpoint(lines[3])
+    assert seal is not None
+    assert (seal.entry_count, seal.old_bytes) == (3, sum(map(len, lines[:3])))
+    assert on(scribe.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS)) == []
+
+
+def test_it_is_sealed_once(scribe: Scribe, folder: Path, tmp_path: Path) -> None:
+    settle(scribe, tmp_path)
+    before = file_of(folder, MERCHANT_ID).read_bytes()
+    settle(scribe, tmp_path)
+    assert file_of(folder, MERCHANT_ID).read_bytes() == before
+
+
+def test_a_line_of_the_old_form_is_not_accepted_any_more(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    settle(scribe, tmp_path)
+    scribe.fund(COIN)
+    write_old(scribe, folder)
+    report = check(scribe, folder)
+    assert report.checked == 4
+    assert report.fault is not None
+    assert "line 5 has the old form" in report.fault.text
+    [sign] = on(scribe.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
+    assert (sign.kind, "has the old form" in sign.cause) == ("unreadable", True)
+
+
+def test_a_file_of_the_old_form_alone_is_not_accepted_any_more(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    old = file_of(folder, MERCHANT_ID).read_bytes()
+    settle(scribe, tmp_path)
+    # Whoever has the master key puts back what he can sign.
+    file_of(folder, MERCHANT_ID).write_bytes(old)
+    report = check(scribe, folder)
+    assert report.fault is not None
+    assert "has the old form, which nothing signed covers" in report.fault.text
+    settle(scribe, tmp_path)
+    assert file_of(folder, MERCHANT_ID).read_bytes() == old
+    (folder / PUBLIC_KEY_FILE).unlink()
+    assert check(scribe, folder).fault is not None
+    settle(scribe, tmp_path)
+    assert file_of(folder, MERCHANT_ID).read_bytes() == old
+
+
+def test_other_lines_of_the_old_form_than_were_sealed_are_found(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    settle(scribe, tmp_path)
+    path = file_of(folder, MERCHANT_ID)
+    first, second, third, seal = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + third + seal)
+    report = check(scribe, folder)
+    assert report.fault is not None
+    assert "line 3 covers other lines" in report.fault.text
+    path.write_bytes(seal)
+    report = check(scribe, folder)
+    assert report.fault is not None
+    assert "line 1 covers other lines" in report.fault.text
+    path.write_bytes(first + second + third + seal)
+    assert check(scribe, folder).fault is None
+
+
+def test_a_torn_line_of_the_old_form_is_removed_by_the_seal(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    with file_of(folder, MERCHANT_ID).open("ab") as file:
+        file.write(b'{"merchantId":10')
+    settle(scribe, tmp_path)
+    assert check(scribe, folder) == CheckpointReport(4, False, None)
+
+
+def test_a_line_that_was_never_signed_is_sealed_by_nobody(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    scribe.fund(COIN)
+    write_old(scribe, folder, b"x" * 32)
+    settle(scribe, tmp_path)
+    report = check(scribe, folder)
+    assert report.fault is not None
+    assert "line 4 is not signed" in report.fault.text
+
+
+def test_books_get_signed_lines_after_the_seal(scribe: Scribe, folder: Path, tmp_path: Path) -> None:
+    async def go_on(conn: AsyncConnection) -> int:
+        signer = await settle_signer(conn, Settings(data=tmp_path), OLD_KEY, START_MS)
+        return await write_checkpoints(conn, signer, folder, START_MS, interval_ms=0)
+
+    settle(scribe, tmp_path)
+    scribe.fund(COIN)
+    assert on(scribe.url, go_on) == 1
+    assert check(scribe, folder) == CheckpointReport(5, False, None)
