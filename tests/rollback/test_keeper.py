@@ -249,3 +249,40 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
         return await list_signs(conn)
 
     assert on(scribe.url, at_once) == []
+
+
+def test_an_open_order_that_was_signed_in_what_was_lost_is_frozen(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    write_history(scribe)
+    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
+    ended_ids = [order_id for order_id, status in rows if status in (2, 6)]
+    assert open_ids
+    assert ended_ids
+    checkpoint(scribe, folder)
+    record(tmp_path, *(pay(order_id, START_MS) for order_id in (*open_ids, *ended_ids)))
+    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    place = Place(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    assert list(accept_all(scribe, place).frozen_orders) == open_ids
+    frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
+    assert [order_id for (order_id,) in frozen] == open_ids
+
+
+def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
+    scribe: Scribe, folder: Path, tmp_path: Path
+) -> None:
+    write_history(scribe)
+    [order_id, *_] = [
+        order_id for (order_id,) in scribe.run("select order_id from withdrawal where status = 1").fetchall()
+    ]
+    scribe.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
+    record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
+    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    place = Place(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    assert accept_all(scribe, place).frozen_orders == ()
+    another = msgspec.structs.replace(pay(order_id, START_MS + 1), digest=bytes(31) + b"1")
+    record(tmp_path, pay(order_id, START_MS), another)
+    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    assert accept_all(scribe, place).frozen_orders == (order_id,)
+    assert scribe.run("select fence from payout").fetchall() == [(4,)]

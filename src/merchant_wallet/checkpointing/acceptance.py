@@ -4,12 +4,15 @@ Rules:
 - Files of checkpoints that the database no longer holds are moved to `evidence/<moment>/` beside the others,
   with a list of what was accepted, by whom and why. New checkpoints begin new files.
 - The entry in the audit log names that list by its SHA-256, and commits with the acceptance.
+- Orders that the signer signed more for than the database knows are frozen: they may have been paid, and on a
+  chain without nonces a further signature could pay them again.
 - Files are moved first. After a crash in between, the signs still stand, and the command is given again.
 """
 
 import asyncio
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +24,11 @@ from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.audit import records as audit
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
+from merchant_wallet.chains.signing_journal import Payment
 from merchant_wallet.checkpointing.keys import pin, publish
 from merchant_wallet.checkpointing.signing import FOLDER_MODE, CheckpointSigner, sync_folder
 from merchant_wallet.db import Queries
+from merchant_wallet.ids import COUNTER_BITS
 from merchant_wallet.rollback import signs
 from merchant_wallet.rollback.comparison import Comparison
 from merchant_wallet.rollback.signer_record import find_signer_sign, read_last_payments
@@ -65,6 +70,7 @@ class Accepted(msgspec.Struct, frozen=True):
     signs: list[Sign]
     files: list[Evidence]
     folder: Path | None
+    frozen_orders: tuple[int, ...] = ()
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -101,8 +107,29 @@ async def accept(
         accepted = await asyncio.to_thread(_keep, place.folder, found, names, word)
         if new_signer is not None:
             await _begin_anew(conn, place, new_signer, word.at_ms)
-        await _record(conn, place, accepted, word, new_key=new_signer is not None)
+        payments = [] if place.signer_record is None else await _read_payments(place.signer_record)
+        frozen = await _freeze_signed(conn, payments, word.at_ms)
+        accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
+        await _record(conn, accepted, payments, word, new_key=new_signer is not None)
     return accepted
+
+
+async def _read_payments(record: Path) -> list[Payment]:
+    return await asyncio.to_thread(read_last_payments, record, whole=True)
+
+
+async def _freeze_signed(conn: Connection, payments: Sequence[Payment], now_ms: int) -> tuple[int, ...]:
+    """Freeze the open orders that more was signed for than the database knows; gives their ids."""
+    signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
+    values = {
+        "order_ids": list(signed),
+        "counts": list(signed.values()),
+        "counter_bits": COUNTER_BITS,
+        "cause": "the signer signed more for it than this database knows: it may have been paid",
+        "now_ms": now_ms,
+    }
+    cursor = await conn.execute(QUERIES["freeze_signed"].text, values)
+    return tuple(sorted(order_id for (order_id,) in await cursor.fetchall()))
 
 
 def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]:
@@ -147,16 +174,14 @@ async def _begin_anew(conn: Connection, place: Place, signer: CheckpointSigner, 
         await pin(conn, signer, now_ms)
 
 
-async def _record(conn: Connection, place: Place, accepted: Accepted, word: Word, *, new_key: bool) -> None:
-    signed_upto_ms = 0
-    if place.signer_record is not None and any(sign.subject == "signer" for sign in accepted.signs):
-        payments = await asyncio.to_thread(read_last_payments, place.signer_record)
-        signed_upto_ms = max((payment.at_ms for payment in payments), default=0)
+async def _record(
+    conn: Connection, accepted: Accepted, payments: Sequence[Payment], word: Word, *, new_key: bool
+) -> None:
     values = {
         "accepted_ms": word.at_ms,
         "actor": word.actor,
         "reason": word.reason,
-        "signed_upto_ms": signed_upto_ms,
+        "signed_upto_ms": max((payment.at_ms for payment in payments), default=0),
     }
     await conn.execute(QUERIES["add_acceptance"].text, values)
     await conn.execute(QUERIES["clear_signs"].text)
@@ -172,6 +197,7 @@ async def _record(conn: Connection, place: Place, accepted: Accepted, word: Word
             "causes": [_name_cause(sign) for sign in accepted.signs[:MOST_TOLD]],
             "evidence": None if folder is None else folder.name,
             "evidenceSha256": hashlib.sha256(_list(accepted, word)).hexdigest(),
+            "frozenOrders": list(accepted.frozen_orders[:MOST_TOLD]),
             "newKey": new_key,
         },
         source=word.source,

@@ -45,7 +45,12 @@ def accept_rollback(
     async def act(session: Session) -> dict[str, Any]:
         return _describe(await _accept(session, reason.strip(), new_key))
 
-    terminal.print_list(run(data, act), "signs", SIGN_COLUMNS, as_json)
+    document = run(data, act)
+    terminal.print_list(document, "signs", SIGN_COLUMNS, as_json)
+    if document["evidence"] is not None:
+        terminal.note(f"What the database no longer holds is kept in {document['evidence']}.")
+    for order_id in document["frozenOrders"]:
+        terminal.note(f"Order {order_id} is frozen, it may have been paid: `withdrawals show {order_id}`.")
 
 
 async def _accept(session: Session, reason: str, new_key: bool) -> "Accepted":
@@ -69,6 +74,7 @@ async def _accept(session: Session, reason: str, new_key: bool) -> "Accepted":
 
 def _describe(accepted: "Accepted") -> dict[str, Any]:
     return {
+        "frozenOrders": list(accepted.frozen_orders),
         "signs": [describe_sign(sign) for sign in accepted.signs],
         "evidence": None if accepted.folder is None else str(accepted.folder),
         "files": [{"name": file.name, "bytes": file.size, "sha256": file.sha256} for file in accepted.files],

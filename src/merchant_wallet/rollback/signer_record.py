@@ -58,15 +58,16 @@ async def _find_unknown(conn: Connection, payments: Iterable[Payment]) -> list[P
     return [latest[order_id] for (order_id,) in await cursor.fetchall()]
 
 
-def read_last_payments(record: Path) -> list[Payment]:
-    """The newest payments of the record, the oldest first. None where there is no record."""
+def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
+    """The newest payments of the record, or all; the oldest first. None where there is no record."""
     try:
         descriptor = os.open(record, os.O_RDONLY)
     except FileNotFoundError:
         return []
     try:
-        start = max(0, os.fstat(descriptor).st_size - TAIL_BYTES)
-        tail = os.pread(descriptor, TAIL_BYTES, start)
+        size = os.fstat(descriptor).st_size
+        start = 0 if whole else max(0, size - TAIL_BYTES)
+        tail = os.pread(descriptor, size - start, start)
     finally:
         os.close(descriptor)
     # The first line may have begun before, the last may be torn.
