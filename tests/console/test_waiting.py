@@ -115,6 +115,8 @@ def test_an_unapproved_order_waits_for_approval_alone_but_the_dialog_may_ask_wha
     assert text_of(unapproved, STOP, if_approved=True) == waiting.STOPPED
     assert text_of(unapproved, FUNDS, if_approved=True) == waiting.OBSTACLES["funds"]
     assert text_of(unapproved, if_approved=True) is None
+    stuck = msgspec.structs.replace(FUNDS, kind="stuck")
+    assert text_of(unapproved, stuck, if_approved=True) is None, "another order's own trouble"
     assert text_of(ORDER, FUNDS, if_approved=True) is None, "an obstacle is each order's own"
 
 

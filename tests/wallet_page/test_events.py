@@ -25,13 +25,13 @@ def live_url(page: httpx.Response) -> str:
     return found[1].replace("&amp;", "&")
 
 
-def events(stream: httpx.Response) -> Iterator[tuple[str, str]]:
+def events(stream: httpx.Response, *, with_beats: bool = False) -> Iterator[tuple[str, str]]:
     """The events of a stream: name and text."""
     name = ""
     for line in stream.iter_lines():
         if line.startswith("event: "):
             name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
+        elif line.startswith("data: ") and (with_beats or name != "beat"):
             yield name, line.removeprefix("data: ")
 
 
@@ -46,6 +46,18 @@ def test_money_that_comes_in_is_told_without_asking_again(shop: Shop, browser: B
         shop.client.do(TOP_UP, mcOrderId="t", amount="12.5", address=alice["address"], currency="KFB")
         assert next(told) == ("balance", '{"balance":"112.50"}')
         assert next(told) == ("activity", "{}")
+
+
+def test_a_page_hears_a_beat_at_once_and_then_as_often_as_it_was_told(
+    shop: Shop, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = shop.user("alice", "100")
+    page = browser.open(alice["url"])
+    assert f'data-live-beat-s="{live.BEAT_S:g}"' in page.text
+    monkeypatch.setattr(live, "BEAT_S", 0.05)
+    with browser.client.stream("GET", live_url(page)) as stream:
+        told = events(stream, with_beats=True)
+        assert [next(told)[0] for _ in range(4)] == ["balance", "beat", "beat", "beat"]
 
 
 def test_a_deposit_on_its_way_is_told(shop: Shop, browser: Browser) -> None:

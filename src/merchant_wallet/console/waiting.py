@@ -44,6 +44,8 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "fault": N_("An attempt to pay on {chain} failed"),
     "alert": N_("The transfer on {chain} needs an operator's look"),
 }
+CHAIN_WIDE: Final = frozenset(OBSTACLES) - {"lapsed", "stuck", "fault", "alert"}
+"""What keeps every order of a chain, not one alone."""
 THEIR_STOP: Final = N_("The platform has stopped payouts on {chain} for now")
 THEIR_FROZEN: Final = N_("The platform is looking into this payment")
 THEIR_SUSPENDED: Final = N_("Your account is suspended")
@@ -98,7 +100,7 @@ def _foresee(order: OrderLine, halts: Sequence[Halt]) -> Reason | None:
     """What other orders of the chain wait for, for an order that is not approved yet."""
     if order.approved_ms is not None or order.status != PENDING:
         return None
-    others = (one for one in halts if one.kind in OBSTACLES and one.chain == order.chain)
+    others = (one for one in halts if one.kind in CHAIN_WIDE and one.chain == order.chain)
     return next((tell_halt(one) for one in others), None)
 
 

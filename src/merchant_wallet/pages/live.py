@@ -2,8 +2,8 @@
 
 Rules: a stream ends when the server stops, when the browser leaves, when the session that opened it is over,
 and by itself after `LIFETIME_S`; the browser then comes back by itself. Sessions are looked at every
-`CHECK_S`, all in one question. A comment now and then keeps the connection from being taken for dead (HTML
-standard, section 9.2).
+`CHECK_S`, all in one question. A beat tells every `BEAT_S` that what the page shows is as it is now. There is
+none while nothing can be looked at: a page that misses two says that it is not live.
 """
 
 import asyncio
@@ -33,7 +33,8 @@ State = TypeVar("State")
 Ticket = TypeVar("Ticket", bound=Hashable)
 
 LIFETIME_S: Final = 300.0
-BEAT_S: Final = 15.0
+BEAT_S: Final = 5.0
+"""A page hears a beat this often while the service can look at the database."""
 CHECK_S: Final = 5.0
 """So long after a session's end at most a stream goes on, while the database answers."""
 MAX_STREAMS: Final = 2_000
@@ -87,6 +88,7 @@ class Hub(Generic[Key, State, Ticket]):
         self._known: dict[Key, State] = {}
         self._count = 0
         self._looking: asyncio.Task[None] | None = None
+        self._looked_s: float | None = None
         self._closed = False
 
     def __len__(self) -> int:
@@ -94,6 +96,8 @@ class Hub(Generic[Key, State, Ticket]):
 
     def follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
         """The state now and whenever it changes; None is a beat. Raises TooMany, before anything is answered.
+
+        A beat says that the last state still holds; without a look that succeeded there is none.
 
         Ends after `LIFETIME_S` and when the hub closes, and raises Over once the ticket holds no more;
         whoever leaves before that closes it.
@@ -108,23 +112,37 @@ class Hub(Generic[Key, State, Ticket]):
         self._count += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._keep_looking())
-        if key in self._known:
+        if key in self._known and self._is_fresh():
             queue.put_nowait(self._known[key])
         ends = asyncio.get_running_loop().time() + LIFETIME_S
+        was_told = False
         try:
             while asyncio.get_running_loop().time() < ends:
                 try:
                     told = await asyncio.wait_for(queue.get(), BEAT_S)
                 except TimeoutError:
-                    yield None
+                    if was_told and self._is_fresh():
+                        yield None
                     continue
                 if told is _End.OVER:
                     raise Over
                 if isinstance(told, _End):
                     return
+                was_told = True
                 yield told
         finally:
             self._leave(key, queue)
+
+    def _is_fresh(self) -> bool:
+        """Whether what is known was looked at within the last beat."""
+        now_s = asyncio.get_running_loop().time()
+        return self._looked_s is not None and now_s - self._looked_s <= BEAT_S + self._interval_s
+
+    def _note_look(self) -> None:
+        """A look succeeded. After a gap everybody is told again: who came meanwhile was told nothing."""
+        if not self._is_fresh():
+            self._known.clear()
+        self._looked_s = asyncio.get_running_loop().time()
 
     def _leave(self, key: Key, queue: "asyncio.Queue[State | _End]") -> None:
         self._count -= 1
@@ -145,10 +163,14 @@ class Hub(Generic[Key, State, Ticket]):
                     if loop.time() - checked_s >= CHECK_S:
                         await self._end_those_over()
                         checked_s = loop.time()
-                    self._tell(await self._look(list(self._followers)))
+                    states = await self._look(list(self._followers))
+                    self._note_look()
+                    self._tell(states)
                 except Away as error:
+                    self._looked_s = None
                     log.warning("open pages could not be told; trying again", reason=str(error))
                 except Exception:
+                    self._looked_s = None
                     log.exception("open pages could not be told; trying again")
                 await asyncio.sleep(self._interval_s)
         finally:

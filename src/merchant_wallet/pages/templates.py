@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from merchant_wallet.money import format_rate, format_units
 from merchant_wallet.pages.browsers import name_browser
 from merchant_wallet.pages.languages import Language, read_words, translate
+from merchant_wallet.pages.live import BEAT_S
 from merchant_wallet.pages.refusals import tell_refusal
 from merchant_wallet.pages.static import find_url
 
@@ -48,6 +49,7 @@ class Templates:
         self._environment.filters.update(refusal=show_refusal, browser=name_browser)
         self._environment.globals["static"] = find_url
         self._environment.globals["sandbox"] = sandbox
+        self._environment.globals["live_beat_s"] = f"{BEAT_S:g}"
         self._translators = {language: partial(translate, language) for language in Language}
 
     @property

@@ -1,8 +1,9 @@
 """What an open page is told: a new balance, a new movement, a deposit that has come further.
 
 Rules: all open pages together cost one connection and a fixed number of questions a second. An event says
-that something changed and what the balance is; the rest the page asks for. A session that is over is told
-nothing more, and the page so.
+that something changed and what the balance is; the rest the page asks for. A beat follows each look that
+found something and comes by itself while nothing changes. A session that is over is told nothing more, and
+the page so.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from merchant_wallet.wallet_page.arrivals import Wallet, read_versions
 from merchant_wallet.wallet_page.frame import find_holder
 
 PATH = "/wallet/events"
-BEAT = ": here\n\n"
+BEAT = write_event("beat", "{}")
 ENDED = write_event("ended", "{}")
 
 
@@ -82,12 +83,11 @@ async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncItera
     async with aclosing(states):  # type: ignore[type-var]  # the hub's streams can be closed
         try:
             async for state in states:
-                if state is None:
-                    yield BEAT
-                    continue
-                for event in list_events(known, state):
-                    yield event
-                known = state
+                if state is not None:
+                    for event in list_events(known, state):
+                        yield event
+                    known = state
+                yield BEAT
         except Over:
             yield ENDED
 

@@ -7,13 +7,21 @@
     if (document.hidden && event.target.matches("[data-pauses]")) event.preventDefault();
   });
 
-  // Whether what is shown is as it is now.
-  function tell(event, state) {
-    if (!event.detail.elt.matches("[data-pauses]")) return;
-    for (const sign of document.querySelectorAll("[data-polls]")) sign.dataset.liveState = state;
+  // Whether what is shown is as it is now: a part with data-beat-s asks for itself that often, and each answer is a beat.
+  const part = document.querySelector("[data-beat-s]");
+  const freshness = part && new window.Freshness(Number(part.dataset.beatS) * 1000);
+  if (freshness) freshness.beat();
+
+  function hear(event) {
+    // The part that asked; by now it may have been swapped for its answer.
+    if (!freshness || !event.detail.requestConfig?.elt.matches("[data-beat-s]")) return;
+    if (event.detail.successful) freshness.beat();
+    else freshness.lose();
+    // What moves no more asks no more, and needs no sign.
+    if (!document.querySelector("[data-beat-s]")) delete document.body.dataset.liveState;
   }
 
-  document.addEventListener("htmx:afterRequest", (event) => tell(event, event.detail.successful ? "open" : "waiting"));
+  document.addEventListener("htmx:afterRequest", hear);
 
   // Filters that are left empty stay out of the address.
   document.addEventListener("formdata", (event) => {

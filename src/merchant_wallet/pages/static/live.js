@@ -1,6 +1,7 @@
 // Figures that change while the page is open. The body names where it is told: data-live-url. An event's data is
 // JSON: {"name": "text", …}. Each [data-live="name"] gets its text, and each [data-live-refresh~="event"] is asked
-// anew by htmx (hx-trigger="live"). `ended` means that the session is over.
+// anew by htmx (hx-trigger="live"). `beat` comes every data-live-beat-s and says that all is as shown; see freshness.js.
+// `ended` means that the session is over.
 "use strict";
 
 (() => {
@@ -14,10 +15,9 @@
   let waiting = 0;
   let waitMs = FIRST_WAIT_MS;
   let missed = false;
-
-  function tell(state) {
-    document.body.dataset.liveState = state;
-  }
+  let openedTick = 0;
+  const beatMs = Number(document.body.dataset.liveBeatS || 5) * 1000;
+  const freshness = new window.Freshness(beatMs);
 
   function write(texts) {
     for (const [name, text] of Object.entries(texts)) {
@@ -36,6 +36,15 @@
     for (const place of document.querySelectorAll(`[data-live-refresh~="${event}"]`)) {
       if (window.htmx) window.htmx.trigger(place, "live");
     }
+  }
+
+  // An open connection says nothing: a server that stands still keeps it open.
+  function beat() {
+    waitMs = FIRST_WAIT_MS;
+    freshness.beat();
+    // What was told in between was told to nobody.
+    if (missed) EVENTS.forEach(refresh);
+    missed = false;
   }
 
   function read(event) {
@@ -59,22 +68,17 @@
   function comeBack() {
     close();
     missed = true;
-    tell("waiting");
+    freshness.lose();
     waiting = setTimeout(open, waitMs * (0.75 + Math.random() / 2));
     waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
   }
 
   function open() {
     if (document.hidden || source) return;
+    openedTick = performance.now();
     source = new EventSource(url);
-    source.onopen = () => {
-      waitMs = FIRST_WAIT_MS;
-      tell("open");
-      // What was told in between was told to nobody.
-      if (missed) EVENTS.forEach(refresh);
-      missed = false;
-    };
     source.onerror = comeBack;
+    source.addEventListener("beat", beat);
     for (const name of EVENTS) source.addEventListener(name, read);
     source.addEventListener("ended", () => {
       close();
@@ -86,11 +90,16 @@
     if (document.hidden) {
       close();
       missed = true;
-      tell("paused");
+      freshness.tell("paused");
     } else {
+      freshness.lose();
       open();
     }
   });
+  // A connection on which nothing is heard is given up for another one.
+  setInterval(() => {
+    if (source && freshness.isLate && performance.now() - openedTick > freshness.lateMs) comeBack();
+  }, beatMs);
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", open);
   open();

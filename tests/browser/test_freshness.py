@@ -1,0 +1,201 @@
+"""A page is live only while it hears from the server: a real service stands still, and goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits
+from tests.browser.test_console import people
+from tests.browser.test_wallet import Customer
+from tests.console.conftest import People
+from tests.console.test_withdrawals import QUEUE, Till
+from tests.journeys.conftest import MASTER_KEY, START_TIMEOUT_S, Platform
+
+from merchant_wallet.console.frame import COOKIE
+
+__all__ = ["people"]
+
+PROGRAM = Path(sys.executable).with_name("merchant-wallet")
+PATIENCE_MS = 60_000
+"""How long a test waits for what must come; it goes on as soon as that came."""
+LATE = {"en": "not live since", "zh-CN": "停止更新于"}
+LOOKS = [
+    (PHONE, "en", "light"),
+    (PHONE, "zh-CN", "dark"),
+    (DESKTOP, "zh-CN", "light"),
+    (DESKTOP, "en", "dark"),
+]
+
+
+@dataclass
+class Service:
+    """A web side in a process of its own, on the platform's database."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def stand_still(self) -> None:
+        """It neither answers nor closes a connection."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def service(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """`merchant-wallet serve` beside the platform."""
+    data = tmp_path_factory.mktemp("service")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
+    process = subprocess.Popen(
+        [str(PROGRAM), "serve", "--data", str(data)],
+        env={
+            **kept,
+            "WALLET_DATABASE_URL": platform.url,
+            "WALLET_MASTER_KEY": MASTER_KEY.hex(),
+            "WALLET_SANDBOX": "true",
+            "WALLET_PORT": "0",
+            "WALLET_PAGE_RATE_LIMIT": "0",
+            "WALLET_LOG_LEVEL": "warning",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Service(process, _wait_until_ready(process))
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def _wait_until_ready(process: subprocess.Popen[str]) -> str:
+    """The address that the service says it is at."""
+    assert process.stdout is not None
+    giving_up = threading.Timer(START_TIMEOUT_S, process.kill)
+    giving_up.start()
+    try:
+        for line in process.stdout:
+            if "http://" in line:
+                return "http://" + line.partition("http://")[2].split()[0]
+    finally:
+        giving_up.cancel()
+    pytest.fail("the service ended before it was ready")
+
+
+@pytest.fixture
+def running(service: Service) -> Iterator[Service]:
+    """The service, which goes on after the test whatever happened."""
+    yield service
+    service.go_on()
+
+
+def open_wallet(customer: Customer, service: Service, page: Page) -> None:
+    """Follow a fresh link at the service in the other process."""
+    link = str(customer.shop.user("lin-7")["url"])
+    page.goto(link.replace(customer.shop.platform.address, service.url))
+
+
+def open_console(visits: Visits, people: People, service: Service, path: str, *look: Any) -> Page:
+    """The console of the service in the other process."""
+    screen, language, theme = look
+    page = visits.open(screen, url=service.url, language=language, theme=theme)
+    cookie = people.seat("owner").http.cookies[COOKIE]
+    page.context.add_cookies(
+        [{"name": COOKIE, "value": cookie, "url": f"{service.url}/console", "httpOnly": True}]
+    )
+    page.goto(path)
+    return page
+
+
+def expect_live(page: Page) -> None:
+    expect(page.locator("body")).to_have_attribute("data-live-state", "open", timeout=PATIENCE_MS)
+    expect(page.locator(".live-on")).to_be_visible()
+    expect(page.locator(".live-late")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_how_old_its_balance_is(
+    visits: Visits,
+    platform: Platform,
+    running: Service,
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    customer = Customer(platform)
+    customer.top_up("12.5")
+    page = visits.open(screen, language=language, theme=theme)
+    open_wallet(customer, running, page)
+    expect_live(page)
+    running.stand_still()
+    customer.top_up("1")
+    late = page.locator(".live-late")
+    expect(late).to_be_visible(timeout=PATIENCE_MS)
+    expect(late).to_contain_text(LATE[language])
+    expect(page.locator(".live-on")).to_be_hidden()
+    age = page.locator("[data-live-age]")
+    expect(age).to_be_visible()
+    expect(age).to_contain_text("seconds ago" if language == "en" else "秒钟前")
+    expect(page.locator(".hero-balance")).to_contain_text("12.50")
+    check_axe(page)
+    running.go_on()
+    expect_live(page)
+    expect(age).to_be_hidden()
+    expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+def test_a_console_whose_server_stands_still_is_not_live(
+    visits: Visits,
+    people: People,
+    platform: Platform,
+    running: Service,
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+) -> None:
+    # Questions without an answer, which htmx tells of.
+    visits.allow("htmx:")
+    shop = platform.open_merchant(approval_limit="0")
+    shop.fund("USDT", "500")
+    order = Till(platform, shop).order("60")
+    pages = [
+        open_console(visits, people, running, path, screen, language, theme)
+        for path in ("/console", f"{QUEUE}/{order}")
+    ]
+    for page in pages:
+        expect_live(page)
+    running.stand_still()
+    for page in pages:
+        expect(page.locator(".live-late")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator(".live-late")).to_contain_text(LATE[language])
+        expect(page.locator(".live-on")).to_be_hidden()
+        check_axe(page)
+    running.go_on()
+    for page in pages:
+        expect_live(page)
+
+
+def test_a_page_that_opens_while_the_server_stands_still_never_was_live(
+    visits: Visits, platform: Platform, running: Service
+) -> None:
+    customer = Customer(platform)
+    page = visits.open(PHONE)
+    # The stream is asked for and answered with silence.
+    page.route("**/wallet/events*", lambda route: None)
+    open_wallet(customer, running, page)
+    expect(page.locator(".live-late")).to_be_visible(timeout=PATIENCE_MS)
+    page.unroute("**/wallet/events*")
+    expect_live(page)
