@@ -27,6 +27,7 @@ from merchant_wallet.gate import (
     Gate,
     find_source,
     read_address,
+    refuse_callback,
     require_app_key,
     unknown_app_key,
 )
@@ -165,6 +166,26 @@ def test_the_source_is_judged_first_then_the_time_the_nonce_and_the_signature() 
     assert make_gate().authenticate(far, PATH, signed(), "198.51.100.9")
 
 
+def test_md5_signs_no_value_that_hides_a_field_and_hmac_may() -> None:
+    hiding = "USDT&appKey=mk_other"
+    merchant = but(sign_method="MD5")
+    found = refusal(merchant, signed(merchant, currency=hiding))
+    assert (found.code, found.msg) == (
+        FIELD_INVALID,
+        "currency must not contain &appKey= with the method MD5",
+    )
+    assert make_gate().authenticate(SHOP, PATH, signed(currency=hiding), HERE)
+    assert make_gate().authenticate(merchant, PATH, signed(merchant, notifyUrl="https://a/?b=1&c=2"), HERE)
+
+
+def test_what_belongs_to_callbacks_is_refused_and_nothing_else_is() -> None:
+    refuse_callback(fields())
+    with pytest.raises(Refused) as refused:
+        refuse_callback(fields(eventId="e1"))
+    found = refused.value.refusal
+    assert (found.code, found.msg) == (FIELD_INVALID, "eventId: belongs to callbacks")
+
+
 @pytest.mark.parametrize("key", ["!", "~", "x" * 20])
 def test_an_app_key_is_printable_ascii(key: str) -> None:
     assert require_app_key(fields(appKey=key)) == key
@@ -292,3 +313,5 @@ def test_so_many_hops_of_proxies_are_looked_at_and_no_more() -> None:
     seen = ",".join(["203.0.113.9", *["10.0.0.2"] * (MAX_HOPS - 1)])
     assert find_source("10.0.0.1", [seen], proxies) == "203.0.113.9"
     assert find_source("10.0.0.1", [seen], ()) == "10.0.0.1"
+    beyond = ",".join([*["10.0.0.3"] * 100, "203.0.113.9", *["10.0.0.2"] * 3])
+    assert find_source("10.0.0.1", [beyond], proxies) == "203.0.113.9"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.limits import FailureLimit, TokenBuckets
+from merchant_wallet.limits import FailureLimit, TokenBuckets, subscriber_of
 
 
 def test_a_burst_is_exactly_its_number() -> None:
@@ -119,3 +119,26 @@ def test_the_longest_quiet_source_is_forgotten_first() -> None:
         limit.note_failure(key, 0.0)
     assert [limit.blocked(key, 0.0) > 0 for key in "abcd"] == [True, False, True, True]
     assert len(limit) == 3
+
+
+def test_a_source_is_put_off_to_the_last_nanosecond_of_its_minute() -> None:
+    failures = FailureLimit(1)
+    failures.note_failure("a", 0.0)
+    assert failures.blocked("a", 59.999999999) == 1
+    assert failures.blocked("a", 60.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:3::1", "2001:db8:1:3::/64"),
+        ("a name", "a name"),
+        ("", ""),
+    ],
+)
+def test_an_ipv6_source_counts_as_its_64_and_an_ipv4_one_as_itself(source: str, counted: str) -> None:
+    assert subscriber_of(source) == counted

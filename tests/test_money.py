@@ -183,3 +183,12 @@ def test_both_roundings_agree_with_exact_decimals(amount_units: int, rate_e8: in
 def test_an_exchange_there_and_back_never_gains(amount_units: int, rate_e8: int) -> None:
     back_e8 = RATE_SCALE * RATE_SCALE // rate_e8
     assert exchange_units(exchange_units(amount_units, rate_e8), back_e8) <= amount_units
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("1." + "0" * 18, AMOUNT_OUT_OF_RANGE), ("1." + "0" * 19, FIELD_INVALID)]
+)
+def test_the_longest_text_is_read_and_a_longer_one_is_malformed(text: str, code: int) -> None:
+    with pytest.raises(Refused) as refused:
+        parse_transfer(text)
+    assert refused.value.refusal.code == code

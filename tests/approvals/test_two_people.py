@@ -1,5 +1,6 @@
 """A withdrawal above the second limit as its rules see it: two different people, both before the deadline."""
 
+import msgspec
 import pytest
 from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger
@@ -20,8 +21,16 @@ from merchant_wallet.book.rules.approvals import (
     approvals_given,
     approvals_needed,
     find_approval_fault,
+    needs_two,
 )
-from merchant_wallet.book.rules.withdrawals import CANCELLED, EXPIRED, PENDING, PROCESSING, order_facts
+from merchant_wallet.book.rules.withdrawals import (
+    BY_LIMIT,
+    CANCELLED,
+    EXPIRED,
+    PENDING,
+    PROCESSING,
+    order_facts,
+)
 from merchant_wallet.codes import Refusal
 
 LAST_MS = START_MS + WITHDRAWAL.deadline_after_ms
@@ -43,6 +52,39 @@ def opened(ledger: Ledger, command: CreateWithdrawal | None = None) -> Withdrawa
 def counts(order: Withdrawal) -> tuple[int, int]:
     """How many approvals an order has, and how many it needs."""
     return approvals_given(order), approvals_needed(order)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "has_moment", "needs", "fault"),
+    [
+        (None, None, False, 2, None),
+        (None, None, False, 1, None),
+        (None, "limit", True, 1, None),
+        (None, ANN, True, 1, None),
+        (ANN, None, False, 2, None),
+        (ANN, BOB, True, 2, None),
+        (None, ANN, False, 1, "approved by operator:ann at no moment"),
+        (None, None, True, 1, f"approved by nobody at {LAST_MS}"),
+        (ANN, BOB, True, 1, "two people's approval of an order that needs one"),
+        (ANN, None, False, 1, "two people's approval of an order that needs one"),
+        (None, ANN, True, 2, "approved without two people, although it is above the second limit"),
+        (ANN, "limit", True, 2, "approved without two people, although it is above the second limit"),
+        (ANN, ANN, True, 2, "approved twice by one person, operator:ann and operator:ann"),
+        (ANN, "cli:Ann", True, 2, "approved twice by one person, operator:ann and cli:Ann"),
+    ],
+)
+def test_an_orders_approvals_contradict_its_limits_or_do_not(
+    first: str | None, last: str | None, has_moment: bool, needs: int, fault: str | None
+) -> None:
+    order = opened(given("merchant:USDT 1000"), large("500.01" if needs == 2 else "500"))
+    order = msgspec.structs.replace(
+        order,
+        first_approved_by=first,
+        approved_by=BY_LIMIT if last == "limit" else last,
+        approved_ms=LAST_MS if has_moment else None,
+    )
+    assert needs_two(order) is (needs == 2)
+    assert find_approval_fault(order) == fault
 
 
 def test_one_yes_to_a_large_order_is_noted_and_pays_nothing() -> None:
