@@ -14,6 +14,7 @@ from merchant_wallet.endpoint import Endpoint, Joints, send_answer, write_refusa
 from merchant_wallet.exchange.operations import EXCHANGE
 from merchant_wallet.operation import Operation
 from merchant_wallet.pages.face import Face
+from merchant_wallet.paths import is_plain
 from merchant_wallet.subusers.operations import GET_CUSTOMER
 from merchant_wallet.transfers.operations import TRANSFER_FROM_USER, TRANSFER_TO_USER
 from merchant_wallet.withdrawals.operations import CREATE, QUERY, QUOTE
@@ -56,8 +57,12 @@ class Dispatch:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The answer of whoever has the path."""
-        path = scope.get("path", "")
+        path, raw_path = scope["path"], scope["raw_path"]
         face = next((face for face in self._faces if face.owns(path)), None)
+        if face is None and not is_plain(raw_path):
+            # No route has an escape in it, so nothing is found.
+            path = raw_path.decode("ascii")
+            scope = {**scope, "path": path}
         return (self._endpoints.get(path) or face or self._rest)(scope, receive, send)
 
 

@@ -52,6 +52,8 @@ NUMBER: Final = True
 TEXT: Final = False
 
 _match_name = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_NAME_LENGTH}}}").fullmatch
+# What shows the text around it in another order than it has (Unicode standard annex 9, section 2).
+_search_direction = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
 _match_long = re.compile(r"0|[1-9][0-9]{0,19}").fullmatch
 _search_broken_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})").search
 _encode = msgspec.json.encode
@@ -119,6 +121,24 @@ def optional(fields: Fields, name: str, max_length: int) -> str | None:
     if value is not None and len(value) > max_length:
         refuse(FIELD_INVALID, f"{name} must have at most {max_length} characters")
     return value
+
+
+def require_order_id(fields: Fields, name: str, max_length: int) -> str:
+    """As `require`, for an id that people read on a page. Refused 40001 when it has direction controls."""
+    text = require(fields, name, max_length)
+    refuse_direction_control(name, text)
+    return text
+
+
+def optional_order_id(fields: Fields, name: str, max_length: int) -> str | None:
+    """As `require_order_id`, for an id that may be absent: None then."""
+    return require_order_id(fields, name, max_length) if name in fields else None
+
+
+def refuse_direction_control(name: str, text: str) -> None:
+    """See that an id is read on a page as it was sent. Refused 40001."""
+    if not text.isascii() and _search_direction(text):
+        refuse(FIELD_INVALID, f"{name} must not contain characters that change the direction of text")
 
 
 def require_long(fields: Fields, name: str) -> int:

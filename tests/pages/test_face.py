@@ -257,7 +257,11 @@ def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await face({"type": "http", "method": "POST", "path": "/wallet", "headers": []}, receive, send)
+        await face(
+            {"type": "http", "method": "POST", "path": "/wallet", "raw_path": b"/wallet", "headers": []},
+            receive,
+            send,
+        )
 
     with capture_logs() as lines:
         run(leave())

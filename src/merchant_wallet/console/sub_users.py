@@ -79,7 +79,7 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
 
 def url_of(merchant_id: int, ext_user_id: str) -> str:
     """A sub-user's page."""
-    return f"{merchants.url_of(merchant_id)}/sub-users/{quote(ext_user_id, safe='')}"
+    return f"{merchants.url_of(merchant_id)}/sub-users/{quote(ext_user_id)}"
 
 
 async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:

@@ -7,7 +7,7 @@ from merchant_wallet.codes import CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import CURRENCIES, USDT, format_rate, format_units
 from merchant_wallet.operation import Operation, Terms
-from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, optional, require
+from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, optional_order_id, require
 
 
 def _require_currency(merchant: Merchant, fields: Fields, name: str) -> str:
@@ -25,7 +25,7 @@ def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> Exchange:
     receive = _require_currency(merchant, fields, "receiveCurrency")
     if send == receive:
         refuse(CURRENCY_UNSUPPORTED, "receiveCurrency must differ from sendCurrency")
-    mc_order_id = optional(fields, "mcOrderId", 64)
+    mc_order_id = optional_order_id(fields, "mcOrderId", 64)
     minimum = optional_arrival(fields, "minAmountArrival")
     return Exchange(mc_order_id, send, receive, amount_units, minimum, terms.position_limit_units)
 

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from merchant_wallet.pages.csrf import mask
 from merchant_wallet.pages.languages import Language
 from merchant_wallet.pages.templates import Templates
+from merchant_wallet.paths import write_location
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -76,7 +77,8 @@ class Answers:
     def redirect(self, url: str, frame_ancestors: Sequence[str] = ()) -> Response:
         """Go on at a path of ours with GET (RFC 9110 section 15.4.4)."""
         assert url[:1] == "/" != url[1:2], "no page sends anyone elsewhere"
-        return Response(status_code=303, headers={**self.headers(frame_ancestors), "location": url})
+        headers = {**self.headers(frame_ancestors), "location": write_location(url)}
+        return Response(status_code=303, headers=headers)
 
 
 def is_part(request: Request) -> bool:

@@ -8,6 +8,7 @@ who is not signed in asks more often than the turnstile allows.
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
+from urllib.parse import quote
 
 import structlog
 from starlette.applications import Starlette
@@ -28,6 +29,7 @@ from merchant_wallet.pages.ground import Ground
 from merchant_wallet.pages.languages import N_, translate
 from merchant_wallet.pages.live import TooMany
 from merchant_wallet.pages.turnstile import KNOWN
+from merchant_wallet.paths import is_plain
 
 log = structlog.get_logger("pages")
 
@@ -130,6 +132,8 @@ class Face:
 
         That is the face's pages, or a page that says to wait.
         """
+        if not is_plain(scope["raw_path"]):
+            return self._tell(Request(scope), 404), False
         brings_token = bool(self._cookie) and self._cookie in Request(scope).cookies
         wait_s = self._ground.turnstile.admit(source, brings_token=brings_token)
         if wait_s:
@@ -184,7 +188,8 @@ class Face:
         async def on_http(request: Request, error: Exception) -> Response:
             assert isinstance(error, HTTPException)
             if self._home and error.status_code == 405 and request.method == "GET":
-                return self._ground.answers.redirect(self._find_page(request), self._frame_ancestors)
+                page = quote(self._find_page(request))
+                return self._ground.answers.redirect(page, self._frame_ancestors)
             return self._tell(request, error.status_code, error.headers)
 
         async def on_leaving(request: Request, error: Exception) -> Response:

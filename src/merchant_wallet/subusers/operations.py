@@ -7,7 +7,7 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import format_units
 from merchant_wallet.operation import Desk, Operation, Terms
 from merchant_wallet.subusers.wallets import derive_wallets
-from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require
+from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, refuse_direction_control, require
 
 
 def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> ReadSubUser:
@@ -31,6 +31,8 @@ async def _follow(merchant: Merchant, command: Command, outcome: Outcome, desk: 
     """Register a sub-user that is not known yet, where the merchant's settings say so."""
     if outcome is not SUB_USER_UNKNOWN or not merchant.auto_register or not isinstance(command, ReadSubUser):
         return outcome
+    # One that is known already is found all the same: its money must not be out of reach.
+    refuse_direction_control("extUserId", command.ext_user_id)
     index = await desk.take_address_index(merchant.merchant_id)
     evm_address, tron_address = derive_wallets(merchant.account_xpubs, index)
     register = Register(command.ext_user_id, merchant.wallet_currency, index, evm_address, tron_address)

@@ -8,7 +8,7 @@ from merchant_wallet.codes import CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import format_rate, format_units
 from merchant_wallet.operation import Operation, Terms
-from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require
+from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require, require_order_id
 
 ORDER_ID_LENGTH = 64
 NO_ADDRESS = b""
@@ -27,7 +27,7 @@ def _prepare_debit(merchant: Merchant, fields: Fields, terms: Terms) -> UserToMe
     ext_user_id = require(fields, "extUserId", 20)
     currency = _require_wallet_currency(merchant, fields)
     amount_units = require_transfer_amount(fields)
-    mc_order_id = require(fields, "mcOrderId", ORDER_ID_LENGTH)
+    mc_order_id = require_order_id(fields, "mcOrderId", ORDER_ID_LENGTH)
     return UserToMerchant(
         mc_order_id, ext_user_id, currency, amount_units, merchant.transfer_fee_rate_e8, merchant.require_pin
     )
@@ -48,7 +48,7 @@ def _answer_debit(merchant: Merchant, done: Transferred, terms: Terms) -> list[D
 def _prepare_credit(merchant: Merchant, fields: Fields, terms: Terms) -> MerchantToUser:
     currency = _require_wallet_currency(merchant, fields)
     amount_units = require_transfer_amount(fields)
-    mc_order_id = require(fields, "mcOrderId", ORDER_ID_LENGTH)
+    mc_order_id = require_order_id(fields, "mcOrderId", ORDER_ID_LENGTH)
     text = require(fields, "address", 128)
     try:
         _, address = parse_wallet_address(text)

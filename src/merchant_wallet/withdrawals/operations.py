@@ -12,7 +12,7 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.money import USDT, format_rate, format_units
 from merchant_wallet.notify_url import check_notify_url
 from merchant_wallet.operation import Operation, Terms
-from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require, require_long
+from merchant_wallet.wire import NUMBER, TEXT, DataItem, Fields, require, require_long, require_order_id
 
 _match_whole = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
 
@@ -41,7 +41,7 @@ def _prepare_creation(merchant: Merchant, fields: Fields, terms: Terms) -> Creat
     if chain not in terms.chains:
         refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(terms.chains)}")
     _require_usdt(fields, 20)
-    mc_order_id = require(fields, "mcOrderId", 20)
+    mc_order_id = require_order_id(fields, "mcOrderId", 20)
     address = _require_address(fields, chain, terms)
     notify_url = require(fields, "notifyUrl", 100)
     check_notify_url(notify_url, sandbox=terms.sandbox)

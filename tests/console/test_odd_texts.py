@@ -1,0 +1,134 @@
+"""Odd texts in every path, query and form of the console: no fault, no silence, no redirect to elsewhere.
+
+Among them are digits that Python's `int` reads and SQL does not, and characters that no header can hold.
+"""
+
+import http.client
+import re
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+from tests.console.conftest import COOKIE, People, Visitor
+from tests.console.test_rights import PAGES, Scene, name, scene
+
+__all__ = ["scene"]
+
+TEXTS = {
+    "a full-width digit": "１",
+    "a superscript digit": "²",
+    "digits with an underscore": "1_0",
+    "a sign": "-1",
+    "more digits than int() reads": "9" * 5000,
+    "an exponent": "1e5",
+    "a null": "x\0",
+    "a line feed": "x\r\nSet-Cookie: a=b",
+    "a percent sign": "100%",
+    "slashes": "//elsewhere.example",
+    "a quote": "'\"<b>",
+    "nothing": "",
+}
+QUERIES = (
+    *(
+        "account",
+        "action",
+        "actor",
+        "address",
+        "after",
+        "answer",
+        "back",
+        "before",
+        "by",
+        "chain",
+        "currency",
+    ),
+    *(
+        "days",
+        "direction",
+        "event",
+        "form",
+        "from",
+        "id",
+        "kind",
+        "least",
+        "merchant",
+        "network",
+        "q",
+        "refused",
+    ),
+    *("said", "seen", "state", "status", "to", "tx"),
+)
+
+
+def fetch(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+    """Ask for exactly this path, which no library rewrites; the status and where it leads."""
+    connection = http.client.HTTPConnection("127.0.0.1", visitor.platform.port, timeout=30)
+    headers = {"Cookie": f"{COOKIE}={visitor.http.cookies.get(COOKIE)}"}
+    body = None
+    if form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        body = urlencode(form)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.getheader("set-cookie", "").find("a=b") < 0
+        return answer.status, answer.getheader("location") or ""
+    finally:
+        connection.close()
+
+
+def check(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> None:
+    """See that a request is answered, with no fault, and leads nowhere but into the console."""
+    status, location = fetch(visitor, method, path, form)
+    assert 200 <= status < 500, f"{method} {path[:200]}: {status}"
+    assert location.isascii(), path
+    assert location.isprintable(), path
+    assert not location or (location.startswith("/console") and not urlsplit(location).netloc), path
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_an_odd_text_in_a_path_is_a_page_that_is_not_there(what: str, people: People, scene: Scene) -> None:
+    visitor = people.seat("owner")
+    for page in PAGES:
+        places = re.findall(r"\{[^}]+\}", page.path)
+        for place in places:
+            around = page.path.split(place)
+            path = quote(TEXTS[what], safe="").join(scene.fill(part, scene.shop) for part in around)
+            check(visitor, "GET", path[:8000])
+            check(visitor, "POST", path[:8000], {"csrf": visitor.token()})
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_an_odd_text_in_a_query_is_no_fault(what: str, people: People, scene: Scene) -> None:
+    visitor = people.seat("owner")
+    text = quote(TEXTS[what][:500])
+    for page in PAGES:
+        if page.method == "GET":
+            path = scene.fill(page.path, scene.shop)
+            check(visitor, "GET", f"{path}?{'&'.join(f'{query}={text}' for query in QUERIES)}")
+
+
+def test_a_null_or_a_strange_digit_in_any_single_query_is_no_fault(people: People, scene: Scene) -> None:
+    visitor = people.seat("owner")
+    for page in PAGES:
+        if page.method == "GET" and "{" not in page.path:
+            for query in QUERIES:
+                check(visitor, "GET", f"{page.path}?{query}={quote(TEXTS['a full-width digit'])}")
+                check(visitor, "GET", f"{page.path}?{query}=%00")
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_an_odd_text_in_a_form_is_no_fault(what: str, people: People, scene: Scene) -> None:
+    visitor = people.seat("owner")
+    pages = [visitor.get(scene.fill(page.path, scene.shop)).text for page in PAGES if page.method == "GET"]
+    names = sorted({field for text in pages for field in re.findall(r'name="([a-z_-]+)"', text)} - {"csrf"})
+    assert len(names) > 20
+    for page in PAGES:
+        if page.method == "POST" and "sign-out" not in page.path:
+            again = people.again(visitor)
+            form = {"csrf": again.token(), **dict.fromkeys(names, TEXTS[what])}
+            check(again, "POST", scene.fill(page.path, scene.shop), form)
+
+
+def test_the_table_of_pages_is_what_is_tried() -> None:
+    assert {name(page) for page in PAGES} >= {"GET /console", "POST /console/callbacks/{event}/resend"}
