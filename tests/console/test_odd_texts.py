@@ -8,8 +8,10 @@ import re
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
-from tests.console.conftest import COOKIE, People, Visitor
+from tests.console.conftest import People, Visitor
 from tests.console.test_rights import PAGES, Scene, name, scene
+
+from merchant_wallet.console.frame import COOKIE
 
 __all__ = ["scene"]
 

@@ -296,5 +296,6 @@ def _send_to_sign_in(request: Request, ground: Ground) -> Response:
 
 def _url_of(request: Request) -> str:
     """The path and the query as they were sent: what leads to this page again."""
-    query, raw_path = request.url.query, request.scope["raw_path"].decode("ascii")
-    return raw_path + (f"?{query}" if query else "")
+    raw_path: bytes = request.scope["raw_path"]
+    query = request.url.query
+    return raw_path.decode("ascii") + (f"?{query}" if query else "")
