@@ -189,6 +189,15 @@ ALTER TABLE public.checkpoint_key ALTER COLUMN key_no ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
+CREATE TABLE public.credited_transaction (
+    chain text NOT NULL,
+    tx_hash text NOT NULL,
+    block_hash text NOT NULL,
+    CONSTRAINT credited_transaction_block_hash_check CHECK ((block_hash <> ''::text)),
+    CONSTRAINT credited_transaction_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT credited_transaction_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+
 CREATE TABLE public.custody_address (
     chain text NOT NULL,
     address bytea NOT NULL,
@@ -218,6 +227,8 @@ CREATE TABLE public.custody_movement (
     amount public.positive_units NOT NULL,
     found_ms bigint NOT NULL,
     explained_ms bigint,
+    block_log_index integer,
+    CONSTRAINT custody_movement_block_log_index_check CHECK ((block_log_index >= 0)),
     CONSTRAINT custody_movement_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT custody_movement_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT custody_movement_log_index_check CHECK ((log_index >= 0)),
@@ -257,22 +268,28 @@ CREATE TABLE public.deposit (
     final_ms bigint,
     next_ms bigint DEFAULT 0 NOT NULL,
     cause text,
+    block_log_index integer,
+    decided_by text,
+    decided_ms bigint,
     CONSTRAINT deposit_address_check CHECK ((length(address) = 20)),
     CONSTRAINT deposit_amount_check CHECK ((amount > 0)),
     CONSTRAINT deposit_block_hash_check CHECK ((block_hash <> ''::text)),
+    CONSTRAINT deposit_block_log_index_check CHECK ((block_log_index >= 0)),
     CONSTRAINT deposit_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT deposit_cause_check CHECK ((cause <> ''::text)),
     CONSTRAINT deposit_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT deposit_decided CHECK ((((decided_by IS NULL) = (decided_ms IS NULL)) AND ((status <> 'dropped'::text) OR (decided_by IS NOT NULL)) AND ((status <> ALL (ARRAY['seen'::text, 'undone'::text, 'dust'::text, 'held'::text])) OR (decided_by IS NULL)))),
+    CONSTRAINT deposit_decided_by_check CHECK ((decided_by <> ''::text)),
     CONSTRAINT deposit_final CHECK (((final_ms IS NULL) = (status = ANY (ARRAY['seen'::text, 'undone'::text])))),
     CONSTRAINT deposit_log_index_check CHECK ((log_index >= 0)),
     CONSTRAINT deposit_next_ms_check CHECK ((next_ms >= 0)),
     CONSTRAINT deposit_sender_check CHECK ((length(sender) = 20)),
-    CONSTRAINT deposit_status_check CHECK ((status = ANY (ARRAY['seen'::text, 'undone'::text, 'pending'::text, 'dust'::text, 'credited'::text]))),
+    CONSTRAINT deposit_status_check CHECK ((status = ANY (ARRAY['seen'::text, 'undone'::text, 'pending'::text, 'dust'::text, 'held'::text, 'dropped'::text, 'credited'::text]))),
     CONSTRAINT deposit_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 ALTER TABLE ONLY public.deposit ALTER COLUMN merchant_id SET (n_distinct=1);
 ALTER TABLE ONLY public.deposit ALTER COLUMN chain SET (n_distinct=2);
-ALTER TABLE ONLY public.deposit ALTER COLUMN status SET (n_distinct=5);
+ALTER TABLE ONLY public.deposit ALTER COLUMN status SET (n_distinct=7);
 
 CREATE TABLE public.deposit_credit (
     merchant_id bigint NOT NULL,
@@ -283,7 +300,12 @@ CREATE TABLE public.deposit_credit (
     currency public.currency NOT NULL,
     amount public.positive_units NOT NULL,
     rate_e8 bigint NOT NULL,
-    CONSTRAINT deposit_credit_rate_e8_check CHECK ((rate_e8 >= 0))
+    block_hash text,
+    released_by text,
+    CONSTRAINT deposit_credit_block_hash_check CHECK ((block_hash <> ''::text)),
+    CONSTRAINT deposit_credit_from CHECK (((block_hash IS NULL) = (released_by IS NOT NULL))),
+    CONSTRAINT deposit_credit_rate_e8_check CHECK ((rate_e8 >= 0)),
+    CONSTRAINT deposit_credit_released_by_check CHECK ((released_by <> ''::text))
 );
 ALTER TABLE ONLY public.deposit_credit ALTER COLUMN merchant_id SET (n_distinct=1);
 
@@ -1073,6 +1095,12 @@ ALTER TABLE ONLY public.chain_cursor
 ALTER TABLE ONLY public.checkpoint_key
     ADD CONSTRAINT checkpoint_key_pkey PRIMARY KEY (key_no);
 
+ALTER TABLE ONLY public.credited_transaction
+    ADD CONSTRAINT credited_transaction_chain_tx_hash_block_hash_key UNIQUE (chain, tx_hash, block_hash);
+
+ALTER TABLE ONLY public.credited_transaction
+    ADD CONSTRAINT credited_transaction_pkey PRIMARY KEY (chain, tx_hash);
+
 ALTER TABLE ONLY public.custody_address
     ADD CONSTRAINT custody_address_pkey PRIMARY KEY (chain, address);
 
@@ -1270,6 +1298,8 @@ CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain
 
 CREATE INDEX deposit_by_address ON public.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
 
+CREATE INDEX deposit_by_block ON public.deposit USING btree (chain, block_number) WHERE (final_ms IS NOT NULL);
+
 CREATE INDEX deposit_by_merchant ON public.deposit USING btree (merchant_id, seen_ms, chain, tx_hash, log_index);
 
 CREATE INDEX deposit_by_moment ON public.deposit USING btree (status, chain, seen_ms, tx_hash, log_index);
@@ -1277,6 +1307,10 @@ CREATE INDEX deposit_by_moment ON public.deposit USING btree (status, chain, see
 CREATE INDEX deposit_by_wallet ON public.deposit USING btree (merchant_id, user_id, seen_ms, chain, tx_hash, log_index);
 
 CREATE INDEX deposit_dust ON public.deposit USING btree (merchant_id, chain, address) WHERE (status = 'dust'::text);
+
+CREATE INDEX deposit_held ON public.deposit USING btree (seen_ms) WHERE (status = 'held'::text);
+
+CREATE UNIQUE INDEX deposit_log ON public.deposit USING btree (chain, block_hash, block_log_index) WHERE ((block_log_index IS NOT NULL) AND (final_ms IS NOT NULL));
 
 CREATE INDEX deposit_of_merchant_by_moment ON public.deposit USING btree (merchant_id, status, chain, seen_ms, tx_hash, log_index);
 
@@ -1389,6 +1423,9 @@ ALTER TABLE ONLY public.deposit_credit
 
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_entry_id_fkey FOREIGN KEY (merchant_id, entry_id) REFERENCES public.entry(merchant_id, entry_id);
+
+ALTER TABLE ONLY public.deposit_credit
+    ADD CONSTRAINT deposit_credit_one_block FOREIGN KEY (chain, tx_hash, block_hash) REFERENCES public.credited_transaction(chain, tx_hash, block_hash);
 
 ALTER TABLE ONLY public.deposit
     ADD CONSTRAINT deposit_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

@@ -37,7 +37,8 @@ select merchant_id, 'ERC20', 't' || merchant_id || '.' || user_id, 0, user_id, '
        case when user_id > 130 then 'credited' when user_id > 120 then 'dust' when user_id > 110 then 'pending' else 'seen' end,
        user_id, case when user_id > 110 then user_id end
   from sub_user;
-insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1 from deposit where status = 'credited';
+insert into credited_transaction select chain, tx_hash, block_hash from deposit where status = 'credited';
+insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1, block_hash from deposit where status = 'credited';
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel,
                    fuel_fee_limit, token_fee_limit, actor, opened_ms, step, token_tx_hash, ended_ms)
 select 'ERC20', evm_address, merchant_id, 1, 0, 1, repeat('w', 20)::bytea, 1, 1, 0, 0, 1, 'a', user_id,

@@ -186,9 +186,11 @@ GAUGES: Final = (
     Metric(
         "wallet_deposits",
         ("chain", "status"),
-        "Deposits in no book yet: `seen` is not final, `pending` is about to be credited, `dust` too little",
-        "`pending` grows",
-        "`deposits list --status pending` has the cause, most often a missing or old rate: `rates set`.",
+        "Deposits in no book yet: `seen` is not final, `pending` is about to be credited, `dust` too little, "
+        "`held` waits for a person",
+        "`pending` grows, `held` is not 0",
+        "`deposits list --status pending` has the cause, most often a missing or old rate: `rates set`. "
+        "What is `held` is decided by `deposits release` or `deposits drop`.",
     ),
     Metric("wallet_deposit_oldest_seconds", ("chain", "status"), "Age of the oldest of them"),
     Metric(

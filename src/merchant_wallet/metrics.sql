@@ -60,7 +60,9 @@ select d.chain, d.status, count(*), min(d.seen_ms)
         union all
         (select chain, status, seen_ms from deposit where status = 'pending' limit %(most)s::int)
         union all
-        (select chain, status, seen_ms from deposit where status = 'dust' limit %(most)s::int)) d
+        (select chain, status, seen_ms from deposit where status = 'dust' limit %(most)s::int)
+        union all
+        (select chain, status, seen_ms from deposit where status = 'held' limit %(most)s::int)) d
  group by d.chain, d.status;
 
 -- name: list_watchers

@@ -102,6 +102,8 @@ TAMPERINGS = [
     ("update deposit_credit set amount = amount + 1 where entry_id = {}", "deposit", "deposit"),
     ("update deposit_credit set currency = 'USDT' where entry_id = {}", "deposit", "deposit"),
     ("update deposit_credit set entry_id = 5 where entry_id = {}", "own deposit", "deposit"),
+    ("update deposit_credit set block_hash = 'other' where entry_id = {}", "deposit", "deposit"),
+    ("update deposit_credit set block_hash = null where entry_id = {}", "deposit", "deposit"),
     (f"update deposit d set amount = 1 {CREDITED_BY}", "deposit", "deposit"),
     (f"update deposit d set status = 'pending' {CREDITED_BY}", "deposit", "deposit"),
     (f"update deposit d set address = sha256('x')::bytea {CREDITED_BY}", "deposit", "deposit"),
@@ -158,6 +160,8 @@ BOOK_TAMPERINGS = [
     ("delete from given_address where address < '\\x50'", "wallet"),
     ("update deposit set status = 'pending' where user_id is null", "deposit"),
     ("update deposit_credit set entry_id = entry_id + 1000", "deposit"),
+    ("delete from credited_transaction", "deposit"),
+    ("update credited_transaction set block_hash = 'other'", "deposit"),
     ("delete from merchant_address", "deposit"),
     ("delete from given_address where address in (select address from merchant_address)", "deposit"),
     (

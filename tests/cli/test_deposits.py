@@ -8,7 +8,7 @@ from tests.cli.conftest import Wallet
 from merchant_wallet.app import make_base
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.config import load_settings
-from merchant_wallet.db import connect
+from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.worker import make_watchers
 from merchant_wallet.workers import Line
@@ -30,6 +30,21 @@ def work(wallet: Wallet) -> None:
         await creditor.credit_due()
         await creditor.close()
         await writer.close()
+        await line.close()
+
+    asyncio.run(run())
+
+
+def watch_only(wallet: Wallet) -> None:
+    """What the watchers do, without anybody who credits."""
+
+    async def run() -> None:
+        base = make_base(load_settings(wallet.variables), wallet.url)
+        line = Line(lambda: connect(wallet.url))
+        for watcher in make_watchers(base, lambda: connect(wallet.url), line):
+            while await watcher.follow():
+                pass
+            await watcher.close()
         await line.close()
 
     asyncio.run(run())
@@ -176,3 +191,37 @@ def test_a_merchant_from_before_has_addresses_as_soon_as_they_are_asked_for(wall
     again = wallet.ask("merchant", "show", "Shop")
     assert again == first
     assert wallet.read("select count(*) from given_address") == [(2,)]
+
+
+def hold(wallet: Wallet, *tx_hashes: str) -> None:
+    """As the watcher leaves deposits whose blocks have left the chain."""
+    with connect_sync(wallet.url) as connection:
+        connection.execute(
+            "update deposit set status = 'held', cause = 'its block 1 has left the chain'"
+            " where tx_hash = any(%s)",
+            (list(tx_hashes),),
+        )
+
+
+def test_a_held_deposit_is_released_or_dropped_by_a_person_and_the_audit_log_says_so(wallet: Wallet) -> None:
+    open_shop(wallet)
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    one, two = (wallet.ask("deposits", "simulate", address, amount)["txHash"] for amount in ("25", "40"))
+    # Final, and not credited yet.
+    watch_only(wallet)
+    hold(wallet, one, two)
+    held = wallet.ask("deposits", "list", "--status", "held")["deposits"]
+    assert {each["txHash"]: each["cause"] for each in held} == dict.fromkeys(
+        (one, two), "its block 1 has left the chain"
+    )
+    released = wallet.ask("deposits", "release", one, "--reason", "seen in block 7")
+    assert released == {"chainType": "ERC20", "txHash": one, "logIndex": 0, "status": "pending"}
+    assert wallet.ask("deposits", "drop", two, "--reason", "gone", "--log-index", "0")["status"] == "dropped"
+    work(wallet)
+    assert wallet.balance("Shop", "merchant:USDT") == "26"
+    assert wallet.ask("deposits", "show", two)["deposits"][0]["status"] == "dropped"
+    wallet.run("book", "verify")
+    told = [each for each in wallet.ask("audit", "show")["entries"] if each["action"].startswith("deposits.")]
+    assert {each["action"] for each in told} >= {"deposits.release", "deposits.drop"}
+    refused = wallet.run("deposits", "release", one, "--reason", "again", status=1)
+    assert "No such deposit" in refused.stderr

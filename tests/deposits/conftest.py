@@ -90,15 +90,17 @@ class ToldChain:
         return hashes
 
     def put(self, block: Block, tx_hash: str, recipient: bytes, units: int, index: int) -> str:
-        """Let a block hold a transfer."""
-        arrival = Arrival(self.name, tx_hash, index, block.number, block.hash, SENDER, recipient, units)
-        self.logs[block.hash].append(arrival)
+        """Let a block hold a transfer: the next log of its transaction, at a place among the block's logs."""
+        logs = self.logs[block.hash]
+        place = sum(log.tx_hash == tx_hash for log in logs)
+        where = (place, block.number, block.hash)
+        logs.append(Arrival(self.name, tx_hash, *where, SENDER, recipient, units, block_log_index=index))
         return tx_hash
 
     def reorganise(self, depth: int, keep: bool = False, later: int = 0) -> None:
         """Another branch from `depth` blocks below on, one block longer, with the same transfers if kept.
 
-        Kept transfers come `later` blocks later than they did, at another place in the logs.
+        Kept transfers come `later` blocks later than they did, at another place among their block's logs.
         """
         gone = self.blocks[-depth:]
         del self.blocks[-depth:]
@@ -107,7 +109,8 @@ class ToldChain:
         for block in gone if keep else ():
             for old in self.logs[block.hash]:
                 new = self.blocks[block.number + later]
-                self.put(new, old.tx_hash, old.recipient, old.amount_units, old.log_index + 2)
+                assert old.block_log_index is not None
+                self.put(new, old.tx_hash, old.recipient, old.amount_units, old.block_log_index + 2)
 
     async def head(self) -> Block:
         return self.blocks[-1 - self.behind]

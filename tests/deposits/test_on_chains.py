@@ -10,8 +10,9 @@ from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of,
 from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
 
 from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.listing import list_cursors
-from merchant_wallet.deposits.watcher import Reader, Watcher
+from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher
 
 
 @pytest.fixture
@@ -26,6 +27,13 @@ def tron() -> Iterator[TronScene]:
     """Two honest nodes of one network."""
     with open_tron() as scene:
         yield scene
+
+
+async def rescan(town: Town, name: str, reader: Reader, after: int) -> None:
+    """What `deposits rescan` writes."""
+    block = await reader.block(after)
+    assert block is not None
+    assert await sightings.rewind_cursor(town.connection, name, block, town.clock())
 
 
 def watch(town: Town, name: str, reader: Reader) -> Watcher:
@@ -142,6 +150,82 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_town: InTown
             "exchange:USDT": 5 * COIN,
             "exchange:KFB": -35 * COIN,
         }
+        await town.expect_sound()
+        await watcher.close()
+
+    in_town(scenario)
+
+
+def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
+    in_town: InTown, evm: EvmScene
+) -> None:
+    """It was the first log of its block, and is the second one of another block after it."""
+
+    async def scenario(town: Town) -> None:
+        async with evm.chain() as reader:
+            watcher, creditor = watch(town, "ERC20", reader), town.creditor()
+            await town.catch_up(watcher)
+            start = evm.node.height()
+            raw = evm.foreign(0, to=address("ulla"), units=25 * COIN)
+            sent = evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
+            evm.node.mine(6)
+            await town.catch_up(watcher)
+            assert await creditor.credit_due() == 1
+            before = await town.deposit(sent)
+            evm.node.reorganise(6)
+            evm.node.mine(3)
+            with pytest.raises(FinalityBroken):
+                await town.catch_up(watcher)
+            evm.token.do("approve(address,uint256)", address("stranger"), 0, sender=address("stranger"))
+            ahead = evm.token.call_data("approve(address,uint256)", address("anna"), 7)
+            evm.node.send_as(address("a payer"), evm.token.address, ahead)
+            evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
+            evm.node.mine(6)
+            log = evm.node.ask("eth_getTransactionReceipt", sent)["logs"][0]
+            for _ in range(2):
+                await rescan(town, "ERC20", reader, start)
+                await town.catch_up(watcher)
+                assert await creditor.credit_due() == 0
+            after = await town.deposit(sent)
+            assert (after.status, after.log_index) == ("credited", 0)
+            assert after.block_number == int(log["blockNumber"], 16) > before.block_number
+            assert (await town.balances())["ulla"] == evm.token.balance(address("ulla")) == 25 * COIN
+            await town.expect_sound()
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_a_transfer_that_a_tron_chain_moved_to_another_block_is_credited_once(
+    in_town: InTown, tron: TronScene
+) -> None:
+    async def scenario(town: Town) -> None:
+        network, payer = tron.network, key_of("payer")
+        network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
+        network.settle()
+        reader = TronReader(tron.rules, tron.chain.nodes)
+        watcher, creditor = watch(town, "TRC20", reader), town.creditor()
+        await town.catch_up(watcher)
+        start = network.double.head.number
+        sent = network.pay(payer, address("ulla", "TRC20"), 25 * COIN)
+        network.settle()
+        await town.catch_up(watcher)
+        assert await creditor.credit_due() == 1
+        before = await town.deposit(sent)
+        network.double.reorganise(network.double.head.number - start, is_repooled=True)
+        network.double.holds_back = True
+        network.mine(2)
+        network.double.holds_back = False
+        network.mine()
+        network.settle()
+        for _ in range(2):
+            await rescan(town, "TRC20", reader, start)
+            await town.catch_up(watcher)
+            assert await creditor.credit_due() == 0
+        after = await town.deposit(sent)
+        assert (after.status, after.log_index) == ("credited", 0)
+        assert after.block_number > before.block_number
+        assert (await town.balances())["ulla"] == 25 * COIN
         await town.expect_sound()
         await watcher.close()
 

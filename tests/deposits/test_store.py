@@ -100,7 +100,9 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
             draft = await store.open_draft(link, SHOP, gather(batch), town.clock())
             # The rules are made to believe that nothing was credited.
             for key, deposit in draft.deposits.items():
-                values = {name: getattr(deposit, name) for name in ("key", "address", "amount_units")}
+                values = {
+                    name: getattr(deposit, name) for name in ("key", "address", "amount_units", "block_hash")
+                }
                 draft.deposits[key] = type(deposit)(**values, is_merchants=False, is_due=True)
             seen_count = draft.entry_count
             assert isinstance(apply_batch(draft, batch)[0], Credited)

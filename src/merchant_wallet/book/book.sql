@@ -59,12 +59,14 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
 -- name: read_deposits
--- Transfers that arrived, by their names, with the credit that each has had and whether its address is the merchant's own.
+-- Transfers that arrived, by their names, with the credit that each has had, whether its address is the merchant's own, and
+-- the block that its transaction was credited from.
 select d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.address is not null, d.status = 'pending',
-       c.entry_id, c.currency, c.amount, c.rate_e8
+       d.block_hash, d.decided_by, t.block_hash, c.entry_id, c.currency, c.amount, c.rate_e8
   from unnest($2::text[], $3::text[], $4::int[]) k (chain, tx_hash, log_index)
   join deposit d on d.merchant_id = $1::bigint and d.chain = k.chain and d.tx_hash = k.tx_hash and d.log_index = k.log_index
   left join deposit_credit c on c.merchant_id = $1::bigint and c.chain = d.chain and c.tx_hash = d.tx_hash and c.log_index = d.log_index
+  left join credited_transaction t on t.chain = d.chain and t.tx_hash = d.tx_hash
   left join merchant_address m on m.merchant_id = $1::bigint and m.address = d.address;
 
 -- name: read_rates
@@ -157,10 +159,17 @@ with changed as (
 select 1 / (count(*) = $11::bigint)::int from changed;
 
 -- name: insert_credits
--- What deposits were credited with; a second credit of one is refused by the key.
-insert into deposit_credit (merchant_id, chain, tx_hash, log_index, entry_id, currency, amount, rate_e8)
+-- What deposits were credited with; a second credit of one is refused by the key. The block is the one that their
+-- transaction was first credited from: of another one nothing is credited unless somebody released it.
+with first as (
+    insert into credited_transaction (chain, tx_hash, block_hash)
+    select distinct on (u.chain, u.tx_hash) u.chain, u.tx_hash, u.block_hash
+      from unnest($2::text[], $3::text[], $9::text[]) u (chain, tx_hash, block_hash)
+     where u.block_hash is not null
+    on conflict (chain, tx_hash) do nothing)
+insert into deposit_credit (merchant_id, chain, tx_hash, log_index, entry_id, currency, amount, rate_e8, block_hash, released_by)
 select $1::bigint, u.*
-  from unnest($2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[]) u;
+  from unnest($2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[], $10::text[]) u;
 
 -- name: update_deposits
 -- They are credited now: only from the standing that the batch saw, or the batch fails as above. That one is a

@@ -1,7 +1,8 @@
 """Whether a credited deposit's rows are what the journal says. Pure.
 
 Rules: an entry of the kind `deposit` has one credit, the credit one deposit, and all three say the same of
-transfer, address, money and rate; the address leads to the account that was credited. The journal is right
+transfer, address, money and rate; the address leads to the account that was credited. A credit that nobody
+released is from the block that its transaction was first credited from. The journal is right
 in every comparison, since its hash was checked before.
 """
 
@@ -20,7 +21,8 @@ class CreditRow(msgspec.Struct, frozen=True, gc=False):
     """A credit with its deposit, and whose address that one names.
 
     `user_id` is the deposit's own word, `owner_id` that of the book's wallets; `is_merchants` is the word of
-    the merchant's own addresses.
+    the merchant's own addresses. The credit is from the block `block_hash`, its transaction was first
+    credited from `settled_hash`.
     """
 
     entry_id: int
@@ -36,6 +38,9 @@ class CreditRow(msgspec.Struct, frozen=True, gc=False):
     user_id: int | None
     owner_id: int | None
     is_merchants: bool
+    block_hash: str | None
+    released_by: str | None
+    settled_hash: str | None
 
 
 def check_credit(entry: Entry, row: CreditRow | None, callbacks: Sequence[CallbackDue]) -> None:
@@ -64,6 +69,9 @@ def check_credit(entry: Entry, row: CreditRow | None, callbacks: Sequence[Callba
         if kept != journal:
             text = f"{name}: the deposit says {kept!r}, the journal {journal!r}"
             find("deposit", text, entry_id=entry.entry_id)
+    if row.released_by is None and row.block_hash != row.settled_hash:
+        text = f"credited from block {row.block_hash}, its transaction from {row.settled_hash}"
+        find("deposit", text, entry_id=entry.entry_id)
     expected = [callback_of(entry.entry_id, entry.at_ms)] if facts.told else []
     if list(callbacks) != expected:
         text = f"a deposit that is {'told' if facts.told else 'not told'} of has {len(callbacks)} callbacks"

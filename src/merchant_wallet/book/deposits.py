@@ -2,7 +2,7 @@
 
 Rules: a batch that names no deposit has no statement more than before; one that credits inserts the credit,
 which happens once for each deposit by the table's key, and moves the deposit on from `pending`, which must be
-where it stands.
+where it stands. A credit names the block that it is from, or who released it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,13 +31,18 @@ def read(draft: Draft, result: PGresult) -> None:
     """Make the deposits of `read_deposits` known to the batch."""
     for row in arrays.read_rows(result):
         key = DepositKey(row[0].decode(), row[1].decode(), int(row[2]))
-        amount_units, entry_id = int(row[4]), arrays.read_optional_int(row[7])
+        amount_units, entry_id = int(row[4]), arrays.read_optional_int(row[10])
         credited = None
         if entry_id is not None:
-            credited = Credited(entry_id, row[8].decode(), amount_units, int(row[9]), int(row[10]))
+            credited = Credited(entry_id, row[11].decode(), amount_units, int(row[12]), int(row[13]))
+        released_by, settled_hash = arrays.read_optional_text(row[8]), arrays.read_optional_text(row[9])
+        if settled_hash is not None:
+            draft.settled_hashes[key.chain, key.tx_hash] = settled_hash
         is_merchants, is_due = row[5] == b"t", row[6] == b"t"
         address = arrays.read_bytes(row[3])
-        draft.deposits[key] = Deposit(key, address, amount_units, is_merchants, is_due, credited)
+        draft.deposits[key] = Deposit(
+            key, address, amount_units, is_merchants, is_due, credited, row[7].decode(), released_by
+        )
 
 
 def write(draft: Draft) -> Iterator[Write]:
@@ -45,13 +50,16 @@ def write(draft: Draft) -> Iterator[Write]:
     keys = draft.changes.credited
     if not keys:
         return
-    given = [credited for key in keys if (credited := draft.deposits[key].credited)]
+    rows = [draft.deposits[key] for key in keys]
+    given = [credited for row in rows if (credited := row.credited)]
     named = name_keys(keys)
     money = (
         arrays.of_ints([credited.entry_id for credited in given]),
         arrays.of_texts([credited.currency for credited in given]),
         arrays.of_ints([credited.arrival_units for credited in given]),
         arrays.of_ints([credited.rate_e8 for credited in given]),
+        arrays.of_texts([row.block_hash if row.released_by is None else None for row in rows]),
+        arrays.of_texts([row.released_by for row in rows]),
     )
     yield b"insert_credits", (*named, *money)
     yield b"update_deposits", (*named, b"pending", b"%d" % len(keys))

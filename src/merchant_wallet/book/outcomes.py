@@ -145,6 +145,9 @@ PIN_REQUIRED: Final = Refusal(
 DEBITS_PAUSED: Final = Refusal(40302, "extUserId: the sub-user has paused debits by the merchant")
 DEPOSIT_UNKNOWN: Final = Refusal(40401, "txHash, logIndex: no such deposit")
 DEPOSIT_DIFFERS: Final = Refusal(40900, "txHash, logIndex: the deposit has another address or amount")
+DEPOSIT_ELSEWHERE: Final = Refusal(
+    42202, "txHash, logIndex: the transaction was credited from another block, and nobody released this"
+)
 DEPOSIT_NOT_DUE: Final = Refusal(42202, "txHash, logIndex: this deposit is not due to be credited")
 ORDER_ID_TAKEN: Final = Refusal(40900, "mcOrderId: used before with other values")
 INSUFFICIENT: Final = Refusal(42200, "amount: more than the available balance")

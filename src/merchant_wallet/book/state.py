@@ -95,6 +95,8 @@ class Deposit(msgspec.Struct, frozen=True, gc=False):
     """A transfer that arrived, as the watcher wrote it down; `credited` once it was.
 
     `is_merchants`: the address is one of the merchant's own. `is_due`: its block is final and it is no dust.
+    `block_hash` is the block that it is in. `released_by` is who said that it is credited although its
+    transaction was settled in another block.
     """
 
     key: DepositKey
@@ -103,6 +105,8 @@ class Deposit(msgspec.Struct, frozen=True, gc=False):
     is_merchants: bool
     is_due: bool
     credited: Credited | None = None
+    block_hash: str = ""
+    released_by: str | None = None
 
 
 class Rate(msgspec.Struct, frozen=True, gc=False):
@@ -178,7 +182,8 @@ class Draft:
     """A book as far as one batch needs it, and the changes the batch makes.
 
     `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids
-    that follows when `range_no` is used up.
+    that follows when `range_no` is used up. `settled_hashes` are the blocks that transactions were credited
+    from, by chain and hash.
     """
 
     merchant_id: int
@@ -202,6 +207,7 @@ class Draft:
     withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
     order_id_by_mc: dict[str, int] = field(default_factory=dict)
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
+    settled_hashes: dict[tuple[str, str], str] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
 

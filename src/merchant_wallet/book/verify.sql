@@ -46,9 +46,10 @@ select user_id, ext_user_id, address_index, evm_address, tron_address from sub_u
 -- name: page_credits
 -- The credits that a page of entries gave, each with its deposit and whose address that one names.
 select c.entry_id, c.chain, c.tx_hash, c.log_index, c.currency::text, c.amount::bigint, c.rate_e8, d.amount, d.status,
-       d.address, d.user_id, w.user_id, m.address is not null
+       d.address, d.user_id, w.user_id, m.address is not null, c.block_hash, c.released_by, t.block_hash
   from deposit_credit c
   join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
+  left join credited_transaction t on t.chain = c.chain and t.tx_hash = c.tx_hash
   left join wallet_address w on w.merchant_id = d.merchant_id and w.address = d.address
   left join merchant_address m on m.merchant_id = d.merchant_id and m.address = d.address
  where c.merchant_id = %(merchant_id)s and c.entry_id > %(after)s and c.entry_id <= %(upto)s order by c.entry_id;
@@ -73,8 +74,9 @@ select w.user_id from wallet_address w
  limit 1;
 
 -- name: find_stray_deposit
--- A deposit that stands as credited without a credit or has one without standing so, a credit without its deposit, and
--- a merchant's own address that the platform's list does not know.
+-- A deposit that stands as credited without a credit or has one without standing so, a credit without its deposit, two
+-- credits of one transaction from two blocks or of one log, and a merchant's own address that the platform's list does
+-- not know.
 select c.entry_id, d.chain, d.tx_hash, d.log_index, 'stands as ' || d.status || ' against its credit'
   from deposit d
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
@@ -86,6 +88,20 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, 'has a credit and no row'
   left join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash
                      and d.log_index = c.log_index
  where c.merchant_id = %(merchant_id)s and d.merchant_id is null
+union all
+select c.entry_id, c.chain, c.tx_hash, c.log_index, 'is credited from another block than its transaction'
+  from deposit_credit c
+  join deposit_credit o on o.merchant_id = c.merchant_id and o.chain = c.chain and o.tx_hash = c.tx_hash
+                       and o.block_hash <> c.block_hash
+ where c.merchant_id = %(merchant_id)s
+union all
+select c.entry_id, c.chain, c.tx_hash, c.log_index, 'is the same log of its block as another deposit'
+  from deposit_credit c
+  join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
+  join deposit o on o.merchant_id = d.merchant_id and o.chain = d.chain and o.tx_hash = d.tx_hash
+                and o.block_hash = d.block_hash and o.block_log_index = d.block_log_index and o.log_index <> d.log_index
+                and o.final_ms is not null
+ where c.merchant_id = %(merchant_id)s
 union all
 select null, m.chain, '', 0, 'is an address of the merchant that nobody gave out'
   from merchant_address m

@@ -30,9 +30,17 @@ SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
 """Who sends what arrives in the sandbox."""
 
 StatusOption = Annotated[
-    Literal["seen", "undone", "pending", "dust", "credited"] | None,
-    typer.Option("--status", help="Only these; of all merchants: seen, pending or dust."),
+    Literal["seen", "undone", "pending", "dust", "held", "dropped", "credited"] | None,
+    typer.Option("--status", help="Only these; of all merchants: seen, pending, dust or held."),
 ]
+TransactionArgument = Annotated[
+    str, typer.Argument(metavar="TX_HASH", help="The transaction, as its chain names it.")
+]
+PlaceOption = Annotated[
+    int | None,
+    typer.Option("--log-index", metavar="N", min=0, help="Which of its deposits, where several are held."),
+]
+WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit log.")]
 
 
 @app.command("list")
@@ -94,13 +102,7 @@ async def _list_of(
 
 
 @app.command()
-def show(
-    tx_hash: Annotated[
-        str, typer.Argument(metavar="TX_HASH", help="The transaction, as its chain names it.")
-    ],
-    data: DataOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show what a transaction brought to addresses of ours, and what became of it.
 
     \b
@@ -161,6 +163,8 @@ def rescan(
 ) -> None:
     """Have the running service read a chain again from a block on. Nothing is credited twice by it.
 
+    A transaction that was settled in another block before is held, see `deposits release`.
+
     \b
     Example:
       merchant-wallet deposits rescan ERC20 21000000
@@ -189,6 +193,79 @@ def rescan(
                 )
             await session.record("deposits.rescan", f"chain {chain}", after={"firstBlock": first})
         return {"chainType": chain, "firstBlock": first}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def release(
+    tx_hash: TransactionArgument,
+    reason: WhyOption,
+    log_index: PlaceOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a held deposit credited: you have made sure on the chain that no book has been credited for it.
+
+    \b
+    Example:
+      merchant-wallet deposits release 0x5f1c… --reason "two transfers, block 21000000, one was credited"
+    """
+    _decide(data, (tx_hash, log_index), reason, is_released=True, as_json=as_json)
+
+
+@app.command()
+def drop(
+    tx_hash: TransactionArgument,
+    reason: WhyOption,
+    log_index: PlaceOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Credit nothing for a held deposit: a book was credited for it before, or it is on the chain no more.
+
+    \b
+    Example:
+      merchant-wallet deposits drop 0x5f1c… --reason "the same transfer, mined again in block 21000007"
+    """
+    _decide(data, (tx_hash, log_index), reason, is_released=False, as_json=as_json)
+
+
+def _decide(
+    data: DataOption, wanted: tuple[str, int | None], reason: str, *, is_released: bool, as_json: bool
+) -> None:
+    tx_hash, log_index = wanted
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.cli.session import name_actor
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.deposits import listing, sightings
+
+        found = await listing.find_deposits(session.conn, tx_hash)
+        held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
+        if len(held) != 1:
+            raise Failure(
+                f"{len(held)} deposits of {tx_hash} are held: name one with --log-index."
+                if held
+                else f"No such deposit of {tx_hash} is held: `deposits show` says how they stand."
+            )
+        (one,) = held
+        async with session.conn.transaction():
+            key, actor = (one.tx_hash, one.log_index), name_actor()
+            decided = await sightings.decide(
+                session.conn, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
+            )
+            if decided is None:
+                raise Failure("Somebody else has decided about it meanwhile.")
+            status = "pending" if is_released else "dropped"
+            await session.record(
+                "deposits.release" if is_released else "deposits.drop",
+                f"deposit {one.chain} {one.tx_hash}:{one.log_index}",
+                merchant_id=decided,
+                before={"status": "held", "cause": one.cause, "block": one.block_number},
+                after={"status": status, "reason": reason},
+            )
+        return {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index, "status": status}
 
     terminal.print_answer(run(data, act), as_json)
 

@@ -33,6 +33,8 @@ STATUSES: Final = {
     "undone": (N_("Undone"), "bad"),
     "pending": (N_("Final, to be credited"), "info"),
     "dust": (N_("Too little"), "warn"),
+    "held": (N_("Held"), "bad"),
+    "dropped": (N_("Dropped"), "warn"),
     "credited": (N_("Credited"), "good"),
 }
 """A deposit's statuses in words, with their tones."""
@@ -41,6 +43,10 @@ MEANINGS: Final = {
     "undone": N_("The chain was reorganised and its block is no longer there. Nothing was credited."),
     "pending": N_("Its block is final. The book credits it next, or waits for an exchange rate."),
     "dust": N_("It is final, but below the least deposit until more comes to the address."),
+    "held": N_(
+        "It is final, but its transaction was settled in another block, or its block has left the chain."
+    ),
+    "dropped": N_("A person decided that nothing is credited for it."),
     "credited": N_("The book has credited it, once and for good."),
 }
 

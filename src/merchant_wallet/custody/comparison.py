@@ -22,6 +22,7 @@ DEPOSIT_PENDING: Final = "deposit pending"
 DEPOSIT_DUST: Final = "deposit dust"
 DEPOSIT_UNREAD: Final = "deposit unread"
 DEPOSIT_MISSED: Final = "deposit missed"
+DEPOSIT_HELD: Final = "deposit held"
 PAYOUT_UNSETTLED: Final = "payout unsettled"
 PAYOUT_WRONG: Final = "payout wrong"
 UNKNOWN_IN: Final = "unknown in"
@@ -32,6 +33,7 @@ KINDS: Final = {
     DEPOSIT_DUST: "final deposits below the minimum",
     DEPOSIT_UNREAD: "deposits in blocks that the watcher has not read yet",
     DEPOSIT_MISSED: "transfers to our deposit addresses that the watcher has read past and does not have",
+    DEPOSIT_HELD: "final deposits that wait for a person, see `deposits list --status held`",
     PAYOUT_UNSETTLED: "final payouts that their books have not settled yet",
     PAYOUT_WRONG: "final transfers signed for an order that is not being paid, or is of another amount",
     UNKNOWN_IN: "transfers to a hot wallet that nobody has recorded",
@@ -39,7 +41,7 @@ KINDS: Final = {
 }
 """Every kind of line, and what it means."""
 
-ALARMING: Final = frozenset({DEPOSIT_MISSED, PAYOUT_WRONG, UNKNOWN_OUT})
+ALARMING: Final = frozenset({DEPOSIT_MISSED, DEPOSIT_HELD, PAYOUT_WRONG, UNKNOWN_OUT})
 """Lines that explain a difference that must not be."""
 
 UNBOOKED: Final = frozenset({DEPOSIT_PENDING, DEPOSIT_DUST, DEPOSIT_UNREAD, DEPOSIT_MISSED, PAYOUT_UNSETTLED})
@@ -60,6 +62,7 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
     sender: bytes
     recipient: bytes
     amount_units: int
+    block_log_index: int | None = None
 
     @property
     def effect_units(self) -> int:
@@ -70,13 +73,14 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
 class Judged(msgspec.Struct, frozen=True, gc=False):
     """A movement, whether the books contain it, and the status of the order that it was signed for, if any.
 
-    `at_hot`: our end is a hot wallet.
+    `at_hot`: our end is a hot wallet. `is_held`: it is a deposit that waits for a person.
     """
 
     movement: Movement
     at_hot: bool
     is_booked: bool
     order_status: int | None = None
+    is_held: bool = False
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -91,7 +95,8 @@ class Books(msgspec.Struct, frozen=True):
 
     `outside_units`: what came in from it and has not gone out. `treasury_units`: what operators recorded.
     `own_units`: what the chain's purse is taken to have had from the beginning (the sandbox's). `pending` and
-    `dust` are final deposits that are in no book yet; up to `watched_block` the watcher has read the chain.
+    `dust` are final deposits that are in no book yet, `held` those that wait for a person; up to
+    `watched_block` the watcher has read the chain.
     """
 
     outside_units: int
@@ -100,6 +105,7 @@ class Books(msgspec.Struct, frozen=True):
     dust: Waiting
     watched_block: int
     own_units: int = 0
+    held: Waiting = Waiting()
 
     @property
     def total_units(self) -> int:
@@ -154,7 +160,8 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def is_sound(self) -> bool:
         """Whether no operator need look."""
-        return self.unexplained_units == 0 and not any(line.is_alarming for line in self.lines)
+        is_explained = self.unexplained_units == 0 and not any(line.is_alarming for line in self.lines)
+        return is_explained and self.books.held.count == 0
 
     @property
     def unbooked_units(self) -> int:
@@ -203,6 +210,8 @@ def _kind_of(judged: Judged, watched_block: int) -> str:
         return PAYOUT_UNSETTLED if judged.order_status == PROCESSING else PAYOUT_WRONG
     if judged.at_hot:
         return UNKNOWN_IN
+    if judged.is_held:
+        return DEPOSIT_HELD
     return DEPOSIT_MISSED if movement.block_number <= watched_block else DEPOSIT_UNREAD
 
 
@@ -240,6 +249,7 @@ def _end_of(arrival: Arrival, *, is_out: bool) -> Movement:
         arrival.sender,
         arrival.recipient,
         arrival.amount_units,
+        arrival.block_log_index,
     )
 
 

@@ -86,6 +86,7 @@ async def read_books(connection: AsyncConnection, chain: str, balances: Balances
         dust=waiting["dust"],
         watched_block=watched[0][0] if watched else -1,
         own_units=own_units,
+        held=waiting["held"],
     )
 
 
@@ -149,8 +150,8 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
     """What was found on the chain and in no book yet."""
     rows = await _rows(connection, "list_open_movements", chain=chain)
     return [
-        Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units)
-        for tx_hash, log_index, is_out, block, sender, recipient, units in rows
+        Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units, block_log_index)
+        for tx_hash, log_index, is_out, block, sender, recipient, units, block_log_index in rows
     ]
 
 
@@ -166,11 +167,14 @@ async def judge_movements(
         "judge_movements",
         **_names(chain, movements),
         at_hots=at_hots,
+        block_log_indexes=[each.block_log_index for each in movements],
         amounts=_amounts(movements),
     )
     return [
-        Judged(movement, at_hot, is_booked, order_status)
-        for movement, at_hot, (_, is_booked, order_status) in zip(movements, at_hots, rows, strict=True)
+        Judged(movement, at_hot, is_booked, order_status, is_held)
+        for movement, at_hot, (_, is_booked, order_status, is_held) in zip(
+            movements, at_hots, rows, strict=True
+        )
     ]
 
 
@@ -189,6 +193,7 @@ async def write_movements(
             "senders": [each.sender for each in found],
             "recipients": [each.recipient for each in found],
             "amounts": _amounts(found),
+            "block_log_indexes": [each.block_log_index for each in found],
             "now_ms": now_ms,
         }
         await connection.execute(_TEXTS["insert_movements"], _names(chain, found) | values)

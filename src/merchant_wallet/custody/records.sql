@@ -20,6 +20,8 @@ select 'pending', count(*), coalesce(sum(amount), 0)::bigint from deposit where 
 union all
 select 'dust', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'dust' and chain = %(chain)s::text
 union all
+select 'held', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'held' and chain = %(chain)s::text
+union all
 select 'seen', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'seen' and chain = %(chain)s::text;
 
 -- name: sum_under_way
@@ -70,7 +72,7 @@ select distinct d.address
  cross join lateral (
        select d.address, d.status from deposit d
         where d.merchant_id = m.merchant_id and d.seen_ms >= %(since_ms)s::bigint and d.chain = %(chain)s::text) d
- where d.status in ('pending', 'dust', 'credited');
+ where d.status in ('pending', 'dust', 'held', 'dropped', 'credited');
 
 -- name: insert_addresses
 -- Addresses that may hold something from now on; a known one stays what it is.
@@ -80,7 +82,8 @@ on conflict (chain, address) do nothing;
 
 -- name: judge_movements
 -- Whether the books contain each movement, and the status of the order it was signed for: an order's transfer counts when
--- it is the one that settled the order, a deposit's from the moment on at which the watcher has it.
+-- it is the one that settled the order, a deposit's from the moment on at which the watcher has it, unless it is held. A
+-- deposit from before deposits were named by their transactions is known by its place in the block.
 select m.no,
        case when m.is_out then
                  exists (select from payout_signed s
@@ -88,9 +91,7 @@ select m.no,
                           where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and w.status = 2
                             and w.tx_hash = m.tx_hash and w.amount - w.fee = m.amount)
             else not m.at_hot
-                 and exists (select from deposit d
-                              where d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.log_index = m.log_index
-                                and d.status in ('pending', 'dust', 'credited') and d.amount = m.amount)
+                 and coalesce(x.status in ('pending', 'dust', 'dropped', 'credited'), false)
        end
        or ((m.at_hot or m.is_out) and exists (
            select from treasury_movement t
@@ -98,23 +99,31 @@ select m.no,
               and t.direction = case when m.is_out then 'OUT' else 'IN' end)),
        (select w.status from payout_signed s
           join withdrawal w on w.merchant_id = s.merchant_id and w.order_id = s.order_id
-         where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and m.is_out)
-  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(at_hots)s::boolean[], %(amounts)s::bigint[])
-       with ordinality m (tx_hash, log_index, is_out, at_hot, amount, no)
+         where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and m.is_out),
+       not m.is_out and coalesce(x.status = 'held', false)
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[], %(is_outs)s::boolean[],
+              %(at_hots)s::boolean[], %(amounts)s::bigint[])
+       with ordinality m (tx_hash, log_index, block_log_index, is_out, at_hot, amount, no)
+  left join lateral (
+       select d.status from deposit d
+        where d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
+          and (d.log_index = m.log_index or d.block_log_index = m.block_log_index) and d.final_ms is not null
+        order by d.log_index = m.log_index desc limit 1) x on true
  order by m.no;
 
 -- name: list_open_movements
 -- What was found on the chain and in no book yet.
-select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint
+select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint, block_log_index
   from custody_movement where chain = %(chain)s::text and explained_ms is null order by block_number, tx_hash, log_index;
 
 -- name: insert_movements
 -- Movements that no book contains yet. One that is known stays as it is.
-insert into custody_movement (chain, tx_hash, log_index, is_out, block_number, sender, recipient, amount, found_ms)
-select %(chain)s::text, u.tx_hash, u.log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount, %(now_ms)s::bigint
-  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(block_numbers)s::bigint[],
-              %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
-       u (tx_hash, log_index, is_out, block_number, sender, recipient, amount)
+insert into custody_movement (chain, tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount, found_ms)
+select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount,
+       %(now_ms)s::bigint
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[], %(is_outs)s::boolean[],
+              %(block_numbers)s::bigint[], %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
+       u (tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount)
 on conflict (chain, tx_hash, log_index, is_out) do nothing;
 
 -- name: explain_movements

@@ -60,6 +60,7 @@ def describe_comparison(comparison: Comparison, around: Surroundings, *, is_soun
         "explained": format_units(comparison.explained_units),
         "unexplained": format_units(comparison.unexplained_units),
         "seen": _describe_waiting(around.seen),
+        "held": _describe_waiting(books.held),
         "underWay": _describe_waiting(around.under_way),
         "coin": [
             {

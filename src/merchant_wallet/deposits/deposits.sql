@@ -64,33 +64,85 @@ select g.address, g.merchant_id, w.user_id
  where g.address = any(%(addresses)s::bytea[]) and (w.user_id is not null or m.address is not null);
 
 -- name: write_seen
--- Transfers in blocks that are not final yet. One that stood in a block which has left the chain may come again in another.
-insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount,
-                     status, seen_ms)
-select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_number, u.block_hash, u.sender, u.address, u.user_id,
-       u.amount, 'seen', %(now_ms)s::bigint
-  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_numbers)s::bigint[],
-              %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[], %(user_ids)s::bigint[], %(amounts)s::bigint[])
-       u (merchant_id, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount)
-on conflict (merchant_id, chain, tx_hash, log_index) do update
-   set block_number = excluded.block_number, block_hash = excluded.block_hash, status = 'seen'
+-- Transfers in blocks that are not final yet. One that stood in a block which has left the chain may come again in another,
+-- and bring something else there, to another merchant even: what a transaction does depends on what came before it.
+insert into deposit (merchant_id, chain, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id,
+                     amount, status, seen_ms)
+select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.block_number, u.block_hash, u.sender,
+       u.address, u.user_id, u.amount, 'seen', %(now_ms)s::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[],
+              %(block_numbers)s::bigint[], %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[],
+              %(user_ids)s::bigint[], %(amounts)s::bigint[])
+       u (merchant_id, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id, amount)
+on conflict (chain, tx_hash, log_index) do update
+   set merchant_id = excluded.merchant_id, block_log_index = excluded.block_log_index, block_number = excluded.block_number,
+       block_hash = excluded.block_hash, sender = excluded.sender, address = excluded.address, user_id = excluded.user_id,
+       amount = excluded.amount, status = 'seen'
  where deposit.status in ('seen', 'undone');
 
+-- name: lock_known
+-- Deposits of these transactions, and those that were settled in these blocks: nobody credits one of them meanwhile.
+select merchant_id, tx_hash, log_index, block_log_index, block_number, block_hash, address, amount as amount_units,
+       status, cause
+  from deposit
+ where chain = %(chain)s::text and (merchant_id, tx_hash, log_index) in (
+       select merchant_id, tx_hash, log_index from deposit
+        where chain = %(chain)s::text and tx_hash = any(%(tx_hashes)s::text[])
+       union all
+       select merchant_id, tx_hash, log_index from deposit
+        where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
+          and final_ms is not null)
+ order by tx_hash, log_index
+   for update;
+
 -- name: write_final
--- Transfers in final blocks: to be credited, or dust. One that is final already is left as it is, however often it is read.
-insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount,
-                     status, seen_ms, final_ms)
-select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_number, u.block_hash, u.sender, u.address, u.user_id,
-       u.amount, case when u.amount < %(minimum_units)s::bigint then 'dust' else 'pending' end, %(now_ms)s::bigint,
-       %(now_ms)s::bigint
-  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_numbers)s::bigint[],
-              %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[], %(user_ids)s::bigint[], %(amounts)s::bigint[])
-       u (merchant_id, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount)
-on conflict (merchant_id, chain, tx_hash, log_index) do update
-   set block_number = excluded.block_number, block_hash = excluded.block_hash, sender = excluded.sender,
-       address = excluded.address, user_id = excluded.user_id, amount = excluded.amount, status = excluded.status,
-       final_ms = excluded.final_ms
- where deposit.status in ('seen', 'undone');
+-- Transfers in final blocks, as they stand from now on. One that is credited or dropped is never written over.
+insert into deposit (merchant_id, chain, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id,
+                     amount, status, cause, seen_ms, final_ms)
+select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.block_number, u.block_hash, u.sender,
+       u.address, u.user_id, u.amount, u.status, u.cause, %(now_ms)s::bigint, %(now_ms)s::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[],
+              %(block_numbers)s::bigint[], %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[],
+              %(user_ids)s::bigint[], %(amounts)s::bigint[], %(statuses)s::text[], %(causes)s::text[])
+       u (merchant_id, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id, amount, status,
+          cause)
+on conflict (chain, tx_hash, log_index) do update
+   set merchant_id = excluded.merchant_id, block_log_index = excluded.block_log_index, block_number = excluded.block_number,
+       block_hash = excluded.block_hash, sender = excluded.sender, address = excluded.address, user_id = excluded.user_id,
+       amount = excluded.amount, status = excluded.status, cause = excluded.cause, final_ms = excluded.final_ms,
+       decided_by = null, decided_ms = null
+ where deposit.status not in ('credited', 'dropped');
+
+-- name: move_settled
+-- A deposit that somebody has decided about is in another block now, and brought the same there.
+update deposit set block_number = %(block_number)s::bigint, block_hash = %(block_hash)s::text,
+                   block_log_index = %(block_log_index)s::int, cause = null
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status in ('credited', 'dropped');
+
+-- name: note_settled
+-- What the chain shows otherwise than a deposit says; it stays as it is.
+update deposit set cause = %(cause)s::text
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int;
+
+-- name: hold_settled
+-- A deposit whose block has left the chain waits for a person, unless it is credited.
+update deposit set status = 'held', cause = %(cause)s::text, decided_by = null, decided_ms = null
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status in ('pending', 'dust');
+
+-- name: release_held
+-- A person decided that a held deposit is credited.
+update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+returning merchant_id;
+
+-- name: drop_held
+-- A person decided that nothing is credited for a held deposit.
+update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+returning merchant_id;
 
 -- name: undo_seen
 -- Transfers whose blocks have left the chain, or that the final blocks don't have.

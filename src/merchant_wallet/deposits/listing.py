@@ -2,7 +2,8 @@
 
 Rules: nothing here writes or locks. Lists are pages by key, newest first. A deposit's `status` is `seen`
 (its block is not final), `undone` (its block has left the chain), `pending` (final, about to be credited),
-`dust` (final, but too little until more comes) or `credited`.
+`dust` (final, but too little until more comes), `held` (final, but a person must decide), `dropped` (a person
+decided that nothing is credited) or `credited`.
 """
 
 from collections.abc import Iterable
@@ -17,8 +18,8 @@ from merchant_wallet.db import Queries
 QUERIES: Final = Queries(Path(__file__).with_name("listing.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-STATUSES: Final = ("seen", "undone", "pending", "dust", "credited")
-OPEN: Final = ("seen", "pending", "dust")
+STATUSES: Final = ("seen", "undone", "pending", "dust", "held", "dropped", "credited")
+OPEN: Final = ("seen", "pending", "dust", "held")
 """The standings that one may ask for without naming a merchant."""
 
 PageKey = tuple[int, str, str, int]

@@ -48,7 +48,7 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status,
         limit %(limit)s::int) d
   join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
   left join chain_cursor k on k.chain = d.chain
- where d.status <> 'credited'
+ where d.status not in ('credited', 'held', 'dropped')
  order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
 -- name: page_open_deposits
@@ -61,7 +61,9 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status,
         union all
         select * from deposit where status = 'pending' and %(status)s::text = 'pending'
         union all
-        select * from deposit where status = 'dust' and %(status)s::text = 'dust') d
+        select * from deposit where status = 'dust' and %(status)s::text = 'dust'
+        union all
+        select * from deposit where status = 'held' and %(status)s::text = 'held') d
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
   left join chain_cursor k on k.chain = d.chain
  order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc

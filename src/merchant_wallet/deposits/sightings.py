@@ -12,10 +12,20 @@ from typing import Any, Final
 
 import msgspec
 from psycopg import AsyncConnection
+from psycopg.rows import dict_row
 
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.chains.protocol import Arrival, Block
 from merchant_wallet.db import Queries
+from merchant_wallet.deposits.settlement import (
+    Change,
+    Hold,
+    Known,
+    Move,
+    Owned,
+    Write,
+    settle_transfers,
+)
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -36,14 +46,6 @@ class Cursor(msgspec.Struct, frozen=True, gc=False):
     head_number: int
     head_hash: str
     alert: str | None = None
-
-
-class Owned(msgspec.Struct, frozen=True, gc=False):
-    """An arrival at an address of ours; without a user the address is the merchant's own."""
-
-    merchant_id: int
-    user_id: int | None
-    arrival: Arrival
 
 
 class DueDeposit(msgspec.Struct, frozen=True, gc=False):
@@ -118,10 +120,11 @@ async def settle(
     *,
     minimum_units: int,
     now_ms: int,
-) -> tuple[Cursor, list[str]]:
-    """Settle what the final blocks after the cursor, up to `last`, hold.
+) -> tuple[Cursor, list[Change], list[str]]:
+    """Settle what the final blocks after the cursor, up to `last`, hold (see `settlement`).
 
-    Gives the new cursor and the hashes of what was seen in these blocks and is not there. Raises Overtaken.
+    Gives the new cursor, what was done, and the hashes of what was seen in these blocks and is not there.
+    Raises Overtaken.
     """
     passed = cursor.head_number <= last.number
     head = (last.number, last.hash) if passed else (cursor.head_number, cursor.head_hash)
@@ -129,13 +132,59 @@ async def settle(
     where = {"chain": chain, "number": last.number, "first": 0, "last": last.number}
     async with connection.transaction():
         await _move(connection, chain, cursor, moved, now_ms)
-        if owned:
-            columns = {**_columns(chain, owned, now_ms), "minimum_units": minimum_units}
-            await connection.execute(_TEXTS["write_final"], columns)
-            await connection.execute(_TEXTS["raise_dust"], columns)
+        blocks = range(cursor.final_number + 1, last.number + 1)
+        known = await _lock_known(connection, chain, owned, blocks)
+        changes = settle_transfers(owned, known, blocks, minimum_units)
+        await _carry_out(connection, chain, changes, minimum_units, now_ms)
         gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
         await connection.execute(_TEXTS["drop_blocks_upto"], where)
-    return moved, [row[0] for row in gone]
+    return moved, changes, [row[0] for row in gone]
+
+
+async def _lock_known(
+    connection: AsyncConnection, chain: str, owned: Sequence[Owned], blocks: range
+) -> list[Known]:
+    values = {
+        "chain": chain,
+        "tx_hashes": list({each.arrival.tx_hash for each in owned}),
+        "first": blocks.start,
+        "last": blocks.stop - 1,
+    }
+    cursor = connection.cursor(row_factory=dict_row)
+    rows = await (await cursor.execute(_TEXTS["lock_known"], values)).fetchall()
+    return [Known(**row | {"address": bytes(row["address"])}) for row in rows]
+
+
+async def _carry_out(
+    connection: AsyncConnection, chain: str, changes: Sequence[Change], minimum_units: int, now_ms: int
+) -> None:
+    # What left its block goes first: its log may be another row's now.
+    for change in changes:
+        if isinstance(change, Write):
+            continue
+        values = {"chain": chain, **_name_of(change.known)}
+        if isinstance(change, Move):
+            arrival = change.arrival
+            place = {
+                name: getattr(arrival, name) for name in ("block_number", "block_hash", "block_log_index")
+            }
+            await connection.execute(_TEXTS["move_settled"], values | place)
+        else:
+            text = "hold_settled" if isinstance(change, Hold) else "note_settled"
+            await connection.execute(_TEXTS[text], values | {"cause": change.cause})
+    if writes := [change for change in changes if isinstance(change, Write)]:
+        columns = {
+            **_columns(chain, [write.owned for write in writes], now_ms),
+            "statuses": [write.status for write in writes],
+            "causes": [write.cause for write in writes],
+            "minimum_units": minimum_units,
+        }
+        await connection.execute(_TEXTS["write_final"], columns)
+        await connection.execute(_TEXTS["raise_dust"], columns)
+
+
+def _name_of(known: Known) -> dict[str, Any]:
+    return {"merchant_id": known.merchant_id, "tx_hash": known.tx_hash, "log_index": known.log_index}
 
 
 async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
@@ -172,6 +221,22 @@ async def undo(
         gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
         await connection.execute(_TEXTS["drop_blocks_above"], where)
     return moved, [row[0] for row in gone]
+
+
+async def decide(
+    connection: AsyncConnection,
+    chain: str,
+    key: tuple[str, int],
+    *,
+    is_released: bool,
+    actor: str,
+    now_ms: int,
+) -> int | None:
+    """Release a held deposit (by transaction and place) or drop it; its merchant's id, None for none."""
+    values = {"chain": chain, "tx_hash": key[0], "log_index": key[1], "actor": actor, "now_ms": now_ms}
+    text = _TEXTS["release_held" if is_released else "drop_held"]
+    row = await (await connection.execute(text, values)).fetchone()
+    return None if row is None else row[0]
 
 
 async def peek_due(connection: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
@@ -213,6 +278,7 @@ def _columns(chain: str, owned: Iterable[Owned], now_ms: int) -> Mapping[str, An
         "user_ids": [row.user_id for row in rows],
         "tx_hashes": [arrival.tx_hash for arrival in arrivals],
         "log_indexes": [arrival.log_index for arrival in arrivals],
+        "block_log_indexes": [arrival.block_log_index for arrival in arrivals],
         "block_numbers": [arrival.block_number for arrival in arrivals],
         "block_hashes": [arrival.block_hash for arrival in arrivals],
         "senders": [arrival.sender for arrival in arrivals],

@@ -18,7 +18,8 @@ from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisa
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.clock import now_ms
 from merchant_wallet.deposits import sightings
-from merchant_wallet.deposits.sightings import Cursor, Overtaken, Owned
+from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
+from merchant_wallet.deposits.sightings import Cursor, Overtaken
 from merchant_wallet.money import MAX_BALANCE_UNITS
 from merchant_wallet.workers import Connect, Line, repeat
 
@@ -188,11 +189,11 @@ class Watcher:
         owned = await self._find_owned(connection, arrivals)
         _expect_block(end, owned)
         now = self._clock()
-        moved, gone = await sightings.settle(
+        moved, changes, gone = await sightings.settle(
             connection, self._chain, cursor, end, owned, minimum_units=self._minimum_units, now_ms=now
         )
-        for seen in owned:
-            log.info("deposit final", **_name(seen))
+        for change in changes:
+            self._tell(change)
         self._tell_undone(gone)
         self._adapt(len(arrivals))
         return moved
@@ -265,6 +266,22 @@ class Watcher:
             self._stretch = min(self._longest, self._stretch * 2)
         elif arrivals > MANY_ARRIVALS:
             self._stretch = max(1, self._stretch // 2)
+
+    def _tell(self, change: Change) -> None:
+        if isinstance(change, Write):
+            if change.status == "held":
+                log.error("deposit held", **_name(change.owned), cause=change.cause)
+            else:
+                log.info("deposit final", **_name(change.owned))
+            return
+        known = change.known
+        name = {"chain": self._chain, "tx_hash": known.tx_hash, "log_index": known.log_index}
+        if isinstance(change, Move):
+            log.warning("deposit is in another block now", **name, block=change.arrival.block_number)
+        elif isinstance(change, Note):
+            log.error("deposit is not what the chain shows", **name, cause=change.cause)
+        else:
+            log.error("deposit held", **name, cause=change.cause)
 
     def _tell_undone(self, tx_hashes: Sequence[str]) -> None:
         for tx_hash in tx_hashes:

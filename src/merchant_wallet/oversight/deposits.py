@@ -15,7 +15,7 @@ from merchant_wallet.oversight import paging
 from merchant_wallet.oversight.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
-STATUSES: Final = ("seen", "undone", "pending", "dust", "credited")
+STATUSES: Final = ("seen", "undone", "pending", "dust", "held", "dropped", "credited")
 CHAINS: Final = (ERC20, TRC20)
 _NEWEST: Final = Order(
     "deposits by moment",

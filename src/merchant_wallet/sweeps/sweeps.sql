@@ -9,7 +9,7 @@ select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 
        coalesce(s.address_index, 0) as address_index, last.cause,
        d.address = coalesce(case %(chain)s::text when 'ERC20' then s.evm_address else s.tron_address end, m.address) as is_native
   from (select merchant_id, user_id, address, sum(amount) as arrived from deposit
-         where chain = %(chain)s::text and final_ms is not null group by merchant_id, user_id, address) d
+         where chain = %(chain)s::text and status in ('pending', 'dust', 'credited') group by merchant_id, user_id, address) d
   join account_pool p on p.merchant_id = d.merchant_id
   left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(chain)s::text
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id

@@ -1,7 +1,8 @@
 """The credit of what arrived on a chain. Pure.
 
 Rules: a transfer is credited by one entry, to whom its address belongs, and never again: asked anew, the
-first outcome is the answer. A wallet of KFB is credited at the rate of the moment, rounded down, and the
+first outcome is the answer. A transaction is credited from one block: what it brought in another one waits
+until a person has released it. A wallet of KFB is credited at the rate of the moment, rounded down, and the
 exchange is part of the same entry; without a rate the deposit waits. Suspending a merchant keeps no money
 from it.
 """
@@ -16,6 +17,7 @@ from merchant_wallet.book.outcomes import (
     ARRIVES_AS_ZERO,
     BALANCE_LIMIT,
     DEPOSIT_DIFFERS,
+    DEPOSIT_ELSEWHERE,
     DEPOSIT_NOT_DUE,
     DEPOSIT_UNKNOWN,
     Credited,
@@ -32,7 +34,8 @@ DEPOSIT = "deposit"
 def credit(draft: Draft, command: CreditDeposit) -> Outcome:
     """Credit the sub-user that the address belongs to, or the merchant where it is the merchant's own.
 
-    Refuses, in this order: 40401, 40900, 42202, 40402, 42203, 40002, 42202 (a balance too large).
+    Refuses, in this order: 40401, 40900, 42202 (not due, or credited from another block), 40402, 42203,
+    40002, 42202 (a balance too large).
     """
     deposit = draft.deposits.get(command.key)
     if deposit is None:
@@ -43,6 +46,8 @@ def credit(draft: Draft, command: CreditDeposit) -> Outcome:
         return deposit.credited
     if not deposit.is_due:
         return DEPOSIT_NOT_DUE
+    if deposit.released_by is None and _settled_hash(draft, deposit) not in (None, deposit.block_hash):
+        return DEPOSIT_ELSEWHERE
     user_id = draft.user_id_by_address.get(deposit.address)
     if user_id is None and not deposit.is_merchants:
         return ADDRESS_UNKNOWN
@@ -50,6 +55,11 @@ def credit(draft: Draft, command: CreditDeposit) -> Outcome:
         target_id = MERCHANT_USDT_ID if user_id is None else user_id
         return _credit_as_sent(draft, deposit, command, target_id)
     return _credit_exchanged(draft, deposit, command, user_id)
+
+
+def _settled_hash(draft: Draft, deposit: Deposit) -> str | None:
+    """The block that the deposit's transaction was credited from, in this batch or before."""
+    return draft.settled_hashes.get((deposit.key.chain, deposit.key.tx_hash))
 
 
 def deposit_facts(deposit: Deposit, is_told: bool) -> str:
@@ -105,6 +115,8 @@ def _record(
     credited = Credited(entry.entry_id, last.currency, deposit.amount_units, last.amount_units, rate_e8)
     draft.deposits[deposit.key] = msgspec.structs.replace(deposit, credited=credited)
     draft.changes.credited.append(deposit.key)
+    if deposit.released_by is None:
+        draft.settled_hashes[deposit.key.chain, deposit.key.tx_hash] = deposit.block_hash
     if command.is_told:
         draft.changes.callbacks.append(callback_of(entry.entry_id, draft.now_ms))
     return credited

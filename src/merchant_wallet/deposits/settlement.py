@@ -1,0 +1,169 @@
+"""What becomes of the transfers that final blocks hold. Pure.
+
+Rules:
+- A transfer that is known from the same block is left as it is, however often the block is read.
+- A transaction that was settled in another block is held. So is a settled transfer whose block has left the
+  chain. A person decides about both.
+- A credited deposit stays credited. If its transaction is in another block now and brought the same, only the
+  block changes. If it brought something else, the deposit says so and the books stay as they are.
+- Everything else is credited next, or is dust.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains.protocol import Arrival
+
+SETTLED: Final = frozenset({"pending", "dust", "held", "dropped", "credited"})
+"""Standings of a transfer that was read in a final block."""
+OPEN: Final = frozenset({"pending", "dust", "held"})
+"""Those of them that nobody has decided about."""
+
+
+class Owned(msgspec.Struct, frozen=True, gc=False):
+    """An arrival at an address of ours; without a user the address is the merchant's own."""
+
+    merchant_id: int
+    user_id: int | None
+    arrival: Arrival
+
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """A deposit as it stands, of one of the transactions or of one of the blocks that are settled."""
+
+    merchant_id: int
+    tx_hash: str
+    log_index: int
+    block_log_index: int | None
+    block_number: int
+    block_hash: str
+    address: bytes
+    amount_units: int
+    status: str
+    cause: str | None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its name on its chain."""
+        return self.tx_hash, self.log_index
+
+    def is_log_of(self, arrival: Arrival) -> bool:
+        """Whether it is this very log of this very block."""
+        if (self.tx_hash, self.block_hash) != (arrival.tx_hash, arrival.block_hash):
+            return False
+        if self.block_log_index is None or arrival.block_log_index is None:
+            return self.log_index == arrival.log_index
+        return self.block_log_index == arrival.block_log_index
+
+    def brought_the_same(self, owned: Owned) -> bool:
+        """Whether it brought as much to the same address."""
+        arrival = owned.arrival
+        return (self.merchant_id, self.address, self.amount_units) == (
+            owned.merchant_id,
+            arrival.recipient,
+            arrival.amount_units,
+        )
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A deposit to be written, over one that nobody was credited with where that has its name."""
+
+    owned: Owned
+    status: str
+    cause: str | None = None
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A credited deposit that is in another block now."""
+
+    known: Known
+    arrival: Arrival
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What the chain shows otherwise than a deposit says, which stays as it is."""
+
+    known: Known
+    cause: str
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A settled deposit that is not credited and whose block has left the chain."""
+
+    known: Known
+    cause: str
+
+
+Change = Write | Move | Note | Hold
+
+
+def settle_transfers(
+    owned: Sequence[Owned], known: Sequence[Known], blocks: range, minimum_units: int
+) -> list[Change]:
+    """What to do about these transfers, which are all that the blocks hold for us."""
+    of_transaction: dict[str, list[Known]] = {}
+    for row in known:
+        of_transaction.setdefault(row.tx_hash, []).append(row)
+    new = [each for each in owned if not _is_known(each, of_transaction.get(each.arrival.tx_hash, ()))]
+    seen_in: dict[str, str] = {}
+    changes: list[Change] = []
+    for each in new:
+        arrival = each.arrival
+        rows = of_transaction.get(arrival.tx_hash, [])
+        first_seen = seen_in.setdefault(arrival.tx_hash, arrival.block_hash)
+        others = {first_seen, *(row.block_hash for row in rows if row.status in SETTLED)}
+        is_elsewhere = bool(others - {arrival.block_hash})
+        at = next((row for row in rows if row.log_index == arrival.log_index), None)
+        changes.append(_place(each, at, is_elsewhere=is_elsewhere, minimum_units=minimum_units))
+    decided = {_key_of(change) for change in changes}
+    gone = [row for row in _find_gone(owned, known, blocks) if row.key not in decided]
+    return changes + [change for row in gone for change in _take_note(row)]
+
+
+def _is_known(each: Owned, rows: Iterable[Known]) -> bool:
+    return any(row.status in SETTLED and row.is_log_of(each.arrival) for row in rows)
+
+
+def _key_of(change: Change) -> tuple[str, int]:
+    if isinstance(change, Write):
+        return change.owned.arrival.tx_hash, change.owned.arrival.log_index
+    return change.known.key
+
+
+def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: int) -> Change:
+    """What to do about a transfer that is new, where `at` has its name already."""
+    arrival = each.arrival
+    if at is None or at.status not in SETTLED:
+        if is_elsewhere:
+            return Write(
+                each, "held", f"the transaction was settled in another block than {arrival.block_number}"
+            )
+        return Write(each, "dust" if arrival.amount_units < minimum_units else "pending")
+    if at.block_hash != arrival.block_hash:
+        if at.status in OPEN:
+            text = f"it was settled in block {at.block_number}, and is in block {arrival.block_number} now"
+            return Write(each, "held", text)
+        if at.brought_the_same(each):
+            return Move(at, arrival)
+    shown = f"{arrival.amount_units} units to {arrival.recipient.hex()}"
+    return Note(at, f"block {arrival.block_number} has {shown} at this place, which no book contains")
+
+
+def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) -> Iterator[Known]:
+    """What was settled in these blocks and is not there any more."""
+    held: dict[str, list[Arrival]] = {}
+    for each in owned:
+        held.setdefault(each.arrival.tx_hash, []).append(each.arrival)
+    for row in known:
+        is_settled_here = row.block_number in blocks and row.status in ("pending", "dust", "credited")
+        if is_settled_here and not any(row.is_log_of(one) for one in held.get(row.tx_hash, ())):
+            yield row
+
+
+def _take_note(gone: Known) -> list[Change]:
+    text = f"its block {gone.block_number} has left the chain"
+    if gone.status == "credited":
+        return [] if gone.cause == text else [Note(gone, text)]
+    return [Hold(gone, text)]
