@@ -237,6 +237,14 @@ CREATE TABLE public.custody_movement (
     CONSTRAINT custody_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 
+CREATE TABLE public.custody_survey (
+    chain text NOT NULL,
+    after_address bytea NOT NULL,
+    whole_ms bigint,
+    CONSTRAINT custody_survey_after_address_check CHECK ((length(after_address) = ANY (ARRAY[0, 20]))),
+    CONSTRAINT custody_survey_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+);
+
 CREATE TABLE public.daily_figure (
     merchant_id bigint NOT NULL,
     day integer NOT NULL,
@@ -1109,6 +1117,9 @@ ALTER TABLE ONLY public.custody_cursor
 
 ALTER TABLE ONLY public.custody_movement
     ADD CONSTRAINT custody_movement_pkey PRIMARY KEY (chain, tx_hash, log_index, is_out);
+
+ALTER TABLE ONLY public.custody_survey
+    ADD CONSTRAINT custody_survey_pkey PRIMARY KEY (chain);
 
 ALTER TABLE ONLY public.daily_figure
     ADD CONSTRAINT daily_figure_pkey PRIMARY KEY (merchant_id, day, kind, currency);

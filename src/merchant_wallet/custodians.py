@@ -12,7 +12,7 @@ from merchant_wallet.app import Base
 from merchant_wallet.chains.addresses import ERC20
 from merchant_wallet.chains.sandbox import ENDLESS_UNITS
 from merchant_wallet.clock import now_ms
-from merchant_wallet.custody.holdings import Custodian
+from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
 from merchant_wallet.custody.sandbox import SandboxCustody
 from merchant_wallet.nodes import open_chain_readers
 from merchant_wallet.paying import open_sandbox
@@ -20,6 +20,8 @@ from merchant_wallet.workers import Connect, Line
 
 KEEP_PAST: Final = frozenset({ERC20})
 """Chains whose nodes tell balances at a block that is not the newest."""
+BATCHED_SURVEY_SIZE: Final = 1000
+"""Balances that are looked at by one comparison where many are asked for together."""
 ENDLESS_STRETCH: Final = 2**62
 """The sandbox's blocks are moments, which are read in one go."""
 
@@ -38,7 +40,12 @@ class Custodians:
         if self._base.settings.sandbox:
             return self._open_sandbox(connection)
         return {
-            name: Custodian(reader, name in KEEP_PAST, getattr(reader, "balances", None))
+            name: Custodian(
+                reader,
+                name in KEEP_PAST,
+                getattr(reader, "balances", None),
+                survey_size=BATCHED_SURVEY_SIZE if hasattr(reader, "balances") else SURVEY_SIZE,
+            )
             for name, reader in self._readers.items()
         }
 
@@ -57,6 +64,7 @@ class Custodians:
                 longest_stretch=ENDLESS_STRETCH,
                 wallet=chain.wallet,
                 own_units=ENDLESS_UNITS,
+                survey_size=BATCHED_SURVEY_SIZE,
             )
             for name, chain in open_sandbox(self._base, self._line).items()
         }

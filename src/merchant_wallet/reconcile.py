@@ -47,6 +47,7 @@ from merchant_wallet.withdrawals.stops import stop_payouts
 from merchant_wallet.workers import Connect, Line, repeat
 
 ACTOR: Final = "reconciliation"
+SHOWN_STRAYS: Final = 20
 LOOKS: Final = 3
 CHAIN_TIMEOUT_S: Final = 600.0
 FAILURES: Final = (
@@ -128,15 +129,18 @@ class Reconciler:
         """Close the connection."""
         await self._line.close()
 
-    async def reconcile(self, only: str | None = None) -> Document:
-        """Compare all chains, or one; gives the whole document. Raises LookupError for an unknown chain."""
+    async def reconcile(self, only: str | None = None, *, surveys_all: bool = False) -> Document:
+        """Compare all chains, or one; gives the whole document. Raises LookupError for an unknown chain.
+
+        With `surveys_all` the balance of every address that was given out is looked at, not of the next few.
+        """
         connection = await self._line.get()
         custodians = self._open_custodians(connection)
         if only is not None:
             if only not in custodians:
                 raise LookupError(f"{only} is not set up here")
             custodians = {only: custodians[only]}
-        failures = await self._catch_up(connection, custodians)
+        failures = await self._catch_up(connection, custodians, surveys_all=surveys_all)
         reachable = {name: each for name, each in custodians.items() if name not in failures}
         for _ in range(LOOKS):
             look = await self._look(connection, reachable, failures)
@@ -145,12 +149,16 @@ class Reconciler:
                 break
         return await self._conclude(connection, look, is_whole=only is None)
 
-    async def _catch_up(self, connection: AsyncConnection, custodians: Custodians) -> dict[str, str]:
+    async def _catch_up(
+        self, connection: AsyncConnection, custodians: Custodians, *, surveys_all: bool
+    ) -> dict[str, str]:
         """Search every chain up to its final block; gives why where that was not possible."""
         failures = {}
         for name, custodian in custodians.items():
             try:
                 await self._search(connection, name, custodian)
+                while not await self._survey(connection, name, custodian) and surveys_all:
+                    pass
             except FAILURES as error:
                 failures[name] = str(error) or type(error).__name__
         return failures
@@ -176,6 +184,29 @@ class Reconciler:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
             await self._keep(connection, name, [], final.number)
+
+    async def _survey(self, connection: AsyncConnection, name: str, custodian: Custodian) -> bool:
+        """Look at the next addresses that are not known to hold anything; gives whether a round ended.
+
+        What a transfer brought that no node showed is seen by its balance alone.
+        """
+        limit = custodian.survey_size
+        addresses = await records.page_unsurveyed(connection, name, limit)
+        is_end = len(addresses) < limit
+        if addresses:
+            held = await read_balances(custodian, addresses, await custodian.reader.final())
+            found = {address for address, units in held.items() if units > 0}
+            for address in sorted(found):
+                log.warning(
+                    "an address holds what nobody has seen arrive",
+                    chain=name,
+                    address=format_address(name, address),
+                    units=held[address],
+                )
+            await records.add_addresses(connection, name, records.DEPOSIT, found, self._clock())
+        after = None if is_end else addresses[-1]
+        await records.move_survey(connection, name, after, self._clock())
+        return is_end
 
     async def _keep(
         self, connection: AsyncConnection, name: str, arrivals: Sequence[Arrival], last: int
@@ -231,7 +262,27 @@ class Reconciler:
         deposit_units = sum(held.values()) - hot_units
         comparison = compare(name, block.number, books, (hot_units, deposit_units), judged)
         around = await self._look_around(connection, name, custodian, known.hot, len(deposits))
+        if comparison.unexplained_units:
+            strays = await self._find_strays(connection, name, held, judged)
+            around = msgspec.structs.replace(around, strays=strays)
         return View(comparison, tuple(judged), frozenset(owned - known.deposits), around)
+
+    async def _find_strays(
+        self, connection: AsyncConnection, name: str, held: Mapping[bytes, int], judged: Sequence[Judged]
+    ) -> dict[str, tuple[int, int]]:
+        """Deposit addresses that hold something else than deposits, sweeps and open movements say."""
+        expected = await records.read_expected(connection, name)
+        for each in judged:
+            movement = each.movement
+            address = movement.sender if movement.is_out else movement.recipient
+            if address in expected and not each.is_booked:
+                expected[address] += movement.effect_units
+        strays = {
+            format_address(name, address): (held[address], units)
+            for address, units in expected.items()
+            if address in held and held[address] != units
+        }
+        return dict(sorted(strays.items())[:SHOWN_STRAYS])
 
     async def _look_around(
         self,
@@ -247,7 +298,8 @@ class Reconciler:
             format_address(name, address): await custodian.reader.coin_balance(address)
             for address in sorted(hot)
         }
-        return Surroundings(seen, under_way, deposit_count, coin, before)
+        surveyed_ms = await records.read_survey(connection, name)
+        return Surroundings(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
 
     async def _remember(self, connection: AsyncConnection, look: Look) -> None:
         now = self._clock()

@@ -202,7 +202,11 @@ class Scribe:
         row = msgspec.structs.asdict(credited)
         row["amount"] = row.pop("arrival_units")
         del row["amount_units"]
-        self.insert("deposit_credit", **msgspec.structs.asdict(key), **row)
+        self.run(
+            "insert into credited_transaction values (%s, %s, '0xb1') on conflict do nothing",
+            (key.chain, key.tx_hash),
+        )
+        self.insert("deposit_credit", **msgspec.structs.asdict(key), **row, block_hash="0xb1")
         self.run("update deposit set status = 'credited' where tx_hash = %s", (key.tx_hash,))
 
     def own(self, address: bytes, chain: str = "TRC20") -> None:

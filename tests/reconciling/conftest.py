@@ -18,7 +18,7 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
-from merchant_wallet.custody.holdings import Custodian
+from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
 from merchant_wallet.custody.records import record_treasury
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.withdrawals.hot_wallets import open_wallet
@@ -110,13 +110,17 @@ class Vault:
     town: Town
     chains: dict[str, Ledger]
     orders: int = 0
+    survey_size: int = SURVEY_SIZE
 
     @property
     def chain(self) -> Ledger:
         return self.chains["ERC20"]
 
     def reconciler(self) -> Reconciler:
-        custodians = {name: Custodian(chain, chain.keeps_past) for name, chain in self.chains.items()}
+        custodians = {
+            name: Custodian(chain, chain.keeps_past, survey_size=self.survey_size)
+            for name, chain in self.chains.items()
+        }
         reconciler = Reconciler(self.town.connect, lambda _: custodians, clock=self.town.clock)
         self.town.closing.push_async_callback(reconciler.close)
         return reconciler

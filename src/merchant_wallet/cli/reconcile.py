@@ -52,6 +52,13 @@ def reconcile(
     chain: Annotated[
         Chain | None, typer.Option("--chain", help="Only this chain; then nothing is said of all custody.")
     ] = None,
+    every_address: Annotated[
+        bool,
+        typer.Option(
+            "--every-address",
+            help="Look at the balance of every address that was ever given out, not only at the next few.",
+        ),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +70,7 @@ def reconcile(
     Examples:
       merchant-wallet reconcile
       merchant-wallet reconcile --chain TRC20 --json
+      merchant-wallet reconcile --every-address
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -80,7 +88,7 @@ def reconcile(
         custodians = Custodians(base, connect)
         reconciler = Reconciler(connect, custodians.open)
         try:
-            return await reconciler.reconcile(chain)
+            return await reconciler.reconcile(chain, surveys_all=every_address)
         except LookupError as error:
             raise Failure(f"{error}.") from error
         finally:
@@ -109,6 +117,9 @@ def _print_tables(document: dict[str, Any]) -> None:
     ]
     if movements:
         terminal.print_table(MOVEMENT_COLUMNS, movements)
+    strays = [{"chainType": each["chainType"], **stray} for each in compared for stray in each["addresses"]]
+    if strays:
+        terminal.print_table(("chainType", "address", "holds", "should"), strays)
     custody = document["custody"]
     terminal.print_answer({name: custody[name] for name in ("held", "owed", "shortage")}, False)
     for each in document["chains"]:

@@ -26,6 +26,7 @@ MEANINGS: Final = {
     comparison.DEPOSIT_DUST: N_("Final deposits below the least that is credited"),
     comparison.DEPOSIT_UNREAD: N_("Deposits in blocks that the watcher has not read yet"),
     comparison.DEPOSIT_MISSED: N_("Transfers to our deposit addresses that the watcher has read past"),
+    comparison.DEPOSIT_HELD: N_("Final deposits that wait for a person"),
     comparison.PAYOUT_UNSETTLED: N_("Final payouts that their books have not settled yet"),
     comparison.PAYOUT_WRONG: N_("Final transfers that are not what their orders ask for"),
     comparison.UNKNOWN_IN: N_("Transfers to a hot wallet that nobody has recorded"),

@@ -26,6 +26,7 @@ LONGEST_STRETCH: Final = 1000
 FEW_ARRIVALS: Final = 2_000
 MANY_ARRIVALS: Final = 20_000
 TRIES: Final = 8
+SURVEY_SIZE: Final = 100
 
 log = structlog.get_logger(__name__)
 
@@ -45,8 +46,9 @@ class Custodian(msgspec.Struct, frozen=True):
     """How one chain is looked at.
 
     `keeps_past`: it tells balances at a block that is not the newest; `read_many` asks for several together,
-    where that is possible. `wallet` is a hot wallet that is known
-    without the database, `own_units` what it is taken to have had from the beginning; both are the sandbox's.
+    where that is possible. One comparison looks at the balances of `survey_size` addresses that are not known
+    to hold anything. `wallet` is a hot wallet that is known without the database, `own_units` what it is
+    taken to have had from the beginning; both are the sandbox's.
     """
 
     reader: Reader
@@ -55,6 +57,7 @@ class Custodian(msgspec.Struct, frozen=True):
     longest_stretch: int = LONGEST_STRETCH
     wallet: bytes | None = None
     own_units: int = 0
+    survey_size: int = SURVEY_SIZE
 
 
 class Restless(Exception):

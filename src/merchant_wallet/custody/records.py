@@ -136,6 +136,30 @@ async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
     return Addresses(of[HOT], of[DEPOSIT])
 
 
+async def page_unsurveyed(connection: AsyncConnection, chain: str, limit: int) -> list[bytes]:
+    """The next addresses that were given out and are not known to hold anything."""
+    return [
+        bytes(address) for (address,) in await _rows(connection, "page_unsurveyed", chain=chain, limit=limit)
+    ]
+
+
+async def move_survey(connection: AsyncConnection, chain: str, after: bytes | None, now_ms: int) -> None:
+    """Go on after this address the next time; None ends the round of all addresses."""
+    await connection.execute(_TEXTS["move_survey"], {"chain": chain, "after": after, "now_ms": now_ms})
+
+
+async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
+    """When the last round of all addresses ended; None before the first has."""
+    rows = await _rows(connection, "read_survey", chain=chain)
+    return rows[0][0] if rows else None
+
+
+async def read_expected(connection: AsyncConnection, chain: str) -> dict[bytes, int]:
+    """What each deposit address should hold by the books' deposits and sweeps, in units."""
+    rows = await _rows(connection, "list_expected", chain=chain)
+    return {bytes(address): units for address, units in rows}
+
+
 async def add_addresses(
     connection: AsyncConnection, chain: str, purpose: str, addresses: Iterable[bytes], now_ms: int
 ) -> None:

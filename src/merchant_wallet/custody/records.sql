@@ -65,6 +65,35 @@ select address, purpose from custody_address where chain = %(chain)s::text order
 -- The wallet that pays now.
 select address from hot_wallet where chain = %(chain)s::text;
 
+-- name: page_unsurveyed
+-- The next addresses that were given out and are not known to hold anything.
+select g.address from given_address g
+ where g.address > coalesce((select s.after_address from custody_survey s where s.chain = %(chain)s::text), ''::bytea)
+   and not exists (select from custody_address c where c.chain = %(chain)s::text and c.address = g.address)
+ order by g.address limit %(limit)s::int;
+
+-- name: move_survey
+-- Up to which address the survey has come; without one a round of all addresses is done, and the next one begins.
+insert into custody_survey as s (chain, after_address, whole_ms)
+values (%(chain)s::text, coalesce(%(after)s::bytea, ''::bytea),
+        case when %(after)s::bytea is null then %(now_ms)s::bigint end)
+on conflict (chain) do update set after_address = excluded.after_address, whole_ms = coalesce(excluded.whole_ms, s.whole_ms);
+
+-- name: read_survey
+-- When the balances of all addresses have last been looked at.
+select whole_ms from custody_survey where chain = %(chain)s::text;
+
+-- name: list_expected
+-- What each deposit address should hold: what has reached it for good, less what was swept. Left out while it is swept.
+select c.address, (coalesce(d.units, 0) - coalesce(w.units, 0))::bigint
+  from custody_address c
+  left join (select address, sum(amount) as units from deposit
+              where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited') group by address) d
+         on d.address = c.address
+  left join (select address, sum(amount) filter (where step = 'done') as units, bool_or(ended_ms is null) as is_open
+               from sweep where chain = %(chain)s::text group by address) w on w.address = c.address
+ where c.chain = %(chain)s::text and c.purpose = 'deposit' and not coalesce(w.is_open, false);
+
 -- name: find_deposit_addresses
 -- Addresses that something final has reached since a moment: those of deposits that were found by reading a chain again.
 select distinct d.address

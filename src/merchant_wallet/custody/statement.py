@@ -29,6 +29,8 @@ ADJUSTMENT: Final = "adjustment"
 class Surroundings(msgspec.Struct, frozen=True):
     """What has no effect on the comparison and is told with it.
 
+    `strays` are deposit addresses that hold something else than they should, with both amounts, where a
+    difference is unexplained. `surveyed_ms` is when all addresses that were given out were last looked at.
     `seen` deposits are not final, `under_way` payouts are signed and not known to be final. `coin` is what
     each hot wallet has of the chain's own coin, `coin_before` the same at the last comparison.
     """
@@ -38,6 +40,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     deposit_addresses: int
     coin: Mapping[str, int]
     coin_before: Mapping[str, int]
+    strays: Mapping[str, tuple[int, int]] = {}
+    surveyed_ms: int | None = None
 
 
 def describe_comparison(comparison: Comparison, around: Surroundings, *, is_sound: bool) -> Document:
@@ -70,6 +74,11 @@ def describe_comparison(comparison: Comparison, around: Surroundings, *, is_soun
             }
             for address, units in around.coin.items()
         ],
+        "addresses": [
+            {"address": address, "holds": format_units(held), "should": format_units(expected)}
+            for address, (held, expected) in around.strays.items()
+        ],
+        "surveyedMs": around.surveyed_ms,
         "lines": [_describe_line(comparison.chain, line) for line in comparison.lines],
     }
 

@@ -49,7 +49,7 @@ update deposit_credit c set block_hash = d.block_hash
   from deposit d join credited_transaction t using (chain, tx_hash, block_hash)
  where d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index;
 -- A transfer that was credited twice before this was refused: it shows among the deposits, and the books stay as they are.
-update deposit_credit set released_by = 'before migration 16' where block_hash is null;
+update deposit_credit set released_by = 'before blocks were compared' where block_hash is null;
 update deposit d set cause = 'credited from a second block before that was refused: compare it with the chain'
   from deposit_credit c
  where d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
@@ -64,3 +64,11 @@ alter table deposit_credit add constraint deposit_credit_one_block
 -- Movements at our addresses go by the new names, too; the old ones are known by their place in the block.
 alter table custody_movement add column block_log_index int check (block_log_index >= 0);
 update custody_movement set block_log_index = log_index where chain = 'ERC20';
+
+-- Up to which address the balances of all addresses that were given out have been looked at, and when the last round of
+-- all of them ended. One that holds something becomes a `custody_address`.
+create table custody_survey (
+    chain text primary key check (chain in ('ERC20', 'TRC20')),
+    after_address bytea not null check (length(after_address) in (0, 20)),
+    whole_ms bigint
+);
