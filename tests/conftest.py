@@ -17,12 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 import structlog
 
 from merchant_wallet.db import connect_sync
 from merchant_wallet.migrate import migrate
+
+# A busy machine is no fault: no property is timed.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 START_TIMEOUT_S = 60.0
 KEEPER_TIMEOUT_S = 30.0
