@@ -93,7 +93,7 @@ def test_a_database_that_is_newer_than_the_code_is_refused(empty_database_url: s
     migrate(empty_database_url, _quiet, two_steps)
     (two_steps / "0002_names.sql").unlink()
 
-    with pytest.raises(MigrationError, match="version 2, newer"):
+    with pytest.raises(MigrationError, match="newer than this program, 2 against 1: upgrade"):
         migrate(empty_database_url, _quiet, two_steps)
 
 

@@ -42,6 +42,7 @@ from merchant_wallet.rollback.watch import RollbackWatch
 from merchant_wallet.routes import build_endpoints, build_routes
 from merchant_wallet.settings import Settings
 from merchant_wallet.subusers.wallets import LINK_KEY, make_link_token
+from merchant_wallet.upkeep import open_nonce_days
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 
 
@@ -83,7 +84,7 @@ def make_base(settings: Settings, url: str) -> Base:
     """
     require_supported(settings)
     master_key = settings.master_key or load_or_create_master_key(settings.data)
-    return Base(settings, url, Keyring(master_key))
+    return Base(settings, db.for_writing(url), Keyring(master_key))
 
 
 async def settle_master_key(settings: Settings, url: str) -> None:
@@ -138,6 +139,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
         queue_limit=settings.queue_limit,
         batch_limit=settings.batch_limit,
         clock=clock,
+        make_day=partial(open_nonce_days, base.url),
     )
 
 

@@ -6,25 +6,40 @@ It takes its settings from the environment that `up` made, and says on standard 
 import os
 import sys
 
-from merchant_wallet.config import load_settings
+from merchant_wallet.config import ConfigError, load_settings
 from merchant_wallet.core_dumps import forbid_core_dumps
+from merchant_wallet.migrate import MigrationError
+from merchant_wallet.settings import Settings
 
 
 def main(side: str, parent_fd: int) -> int:
     """Run one side until it is told to stop."""
     forbid_core_dumps()
     settings = load_settings(os.environ)
-    if side == "serve":
-        from merchant_wallet.server import CannotListen, run_serve
+    try:
+        return _serve(settings, parent_fd) if side == "serve" else _work(settings, parent_fd)
+    except (ConfigError, MigrationError) as error:
+        return _say_failed(error)
 
-        try:
-            return run_serve(settings, _say_ready, parent_fd)
-        except CannotListen as error:
-            print(f"failed: {error}", flush=True)
-            return 1
+
+def _serve(settings: Settings, parent_fd: int) -> int:
+    from merchant_wallet.server import CannotListen, run_serve
+
+    try:
+        return run_serve(settings, _say_ready, parent_fd)
+    except CannotListen as error:
+        return _say_failed(error)
+
+
+def _work(settings: Settings, parent_fd: int) -> int:
     from merchant_wallet.worker import run_work
 
     return run_work(settings, lambda: _say_ready("working"), parent_fd)
+
+
+def _say_failed(error: Exception) -> int:
+    print(f"failed: {str(error).rstrip('.')}", flush=True)
+    return 1
 
 
 def _say_ready(address: str) -> None:

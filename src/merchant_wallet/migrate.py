@@ -32,6 +32,10 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 )"""
 
 
+_HAS_TABLE = "SELECT to_regclass('schema_migration') IS NOT NULL"
+_READ_APPLIED = "SELECT version, checksum FROM schema_migration"
+
+
 class MigrationError(Exception):
     """The files or the database are not what a migration can start from; the text names the version."""
 
@@ -81,10 +85,26 @@ def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
     """The names of what `migrate` would apply; changes nothing. Raises `MigrationError` as `migrate` does."""
     migrations = read_migrations(folder)
     with connect_sync(url) as connection:
-        exists = connection.execute("SELECT to_regclass('schema_migration') IS NOT NULL").fetchone()
+        exists = connection.execute(_HAS_TABLE).fetchone()
         applied = _read_applied(connection) if exists == (True,) else {}
     _check(applied, migrations)
     return [migration.name for migration in migrations if migration.version not in applied]
+
+
+async def require_schema(connection: psycopg.AsyncConnection, folder: Path = MIGRATIONS) -> None:
+    """See that the database has exactly our schema. Raises MigrationError that says what to do."""
+    exists = await (await connection.execute(_HAS_TABLE)).fetchone()
+    if exists != (True,):
+        raise MigrationError("The database has no tables yet: run `merchant-wallet migrate`.")
+    rows = await (await connection.execute(_READ_APPLIED)).fetchall()
+    applied: dict[int, str] = dict(rows)
+    migrations = read_migrations(folder)
+    _check(applied, migrations)
+    if len(applied) < len(migrations):
+        raise MigrationError(
+            f"The database's schema is older than this program, {max(applied, default=0)} of "
+            f"{len(migrations)}: run `merchant-wallet migrate`."
+        )
 
 
 def _create_table(connection: psycopg.Connection) -> None:
@@ -99,14 +119,17 @@ def _create_table(connection: psycopg.Connection) -> None:
 
 
 def _read_applied(connection: psycopg.Connection) -> dict[int, str]:
-    return dict(connection.execute("SELECT version, checksum FROM schema_migration").fetchall())
+    return dict(connection.execute(_READ_APPLIED).fetchall())
 
 
 def _check(applied: dict[int, str], migrations: list[Migration]) -> None:
     known = {migration.version: migration for migration in migrations}
     for version, checksum in sorted(applied.items()):
         if version not in known:
-            raise MigrationError(f"the database is at version {version}, newer than this code ({len(known)})")
+            raise MigrationError(
+                f"The database's schema is newer than this program, {max(applied)} against {len(known)}: "
+                "upgrade the program."
+            )
         if known[version].checksum != checksum:
             raise MigrationError(f"{known[version].name} was changed after it was applied")
 

@@ -14,13 +14,16 @@ from typing import Final
 import structlog
 import uvloop
 
-from merchant_wallet import db, logs, parent, upkeep
-from merchant_wallet.app import Base, Web, make_base, open_web, settle_master_key
+from merchant_wallet import logs, parent
+from merchant_wallet.app import Base, Web, open_web
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
 from merchant_wallet.listener import Listener
 from merchant_wallet.settings import Settings
+from merchant_wallet.start_checks import prepare
+from merchant_wallet.upkeep import open_nonce_days
+from merchant_wallet.workers import log_failure
 
 log = structlog.get_logger("server")
 
@@ -34,7 +37,7 @@ GARBAGE_THRESHOLD: Final = 50_000
 def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: int | None = None) -> int:
     """Run the web side until SIGTERM, SIGINT or the parent's end; gives the exit status.
 
-    Raises ConfigError.
+    Raises ConfigError, MigrationError.
     """
     if settings.keystore_passphrase is not None:
         raise ConfigError(
@@ -53,8 +56,9 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
     stop = parent.stop_event(parent_fd)
-    await settle_master_key(settings, url)
-    await serve(make_base(settings, url), on_ready, stop)
+    base = await prepare(settings, url, stop)
+    if base is not None:
+        await serve(base, on_ready, stop)
 
 
 async def serve(
@@ -62,12 +66,12 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set. Calls `on_ready` with the address once it answers."""
     settings = base.settings
-    await _ensure_nonce_days(base)
+    await open_nonce_days(base.url, clock() // DAY_MS)
     host = await resolve_host(settings.host)
     port = await choose_port(host, settings.port)
     address = f"http://{_in_url(settings.host)}:{port}"
     async with open_web(base, settings.public_url or address, clock) as web:
-        keeping = asyncio.create_task(_keep_nonce_days(base))
+        keeping = asyncio.create_task(_keep_nonce_days(base, clock))
         try:
             drain = partial(_drain, web, settings.drain_timeout_s)
             await serve_web(web, host, port, lambda: on_ready(address), stop, drain)
@@ -145,19 +149,14 @@ async def _drain(web: Web, timeout_s: float) -> None:
     await asyncio.sleep(LINGER_S)
 
 
-async def _ensure_nonce_days(base: Base) -> None:
-    async with await db.connect(base.url) as connection:
-        await upkeep.ensure_nonce_partitions(connection, now_ms() // DAY_MS)
-
-
-async def _keep_nonce_days(base: Base) -> None:
+async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:
     """The web side makes its coming days' partitions itself, so that it depends on no worker being alive."""
     while True:
         await asyncio.sleep(NONCE_DAYS_INTERVAL_S)
         try:
-            await _ensure_nonce_days(base)
-        except Exception:
-            log.exception("the coming days' nonce partitions could not be made; trying again")
+            await open_nonce_days(base.url, clock() // DAY_MS)
+        except Exception as error:
+            log_failure(log, "the coming days' nonce partitions could not be made; trying again", error)
 
 
 def _settle_memory() -> None:

@@ -240,7 +240,7 @@ class Household:
         """What can't be had at the start is the operator's to mend; later it is tried again."""
         if self._ready != set(SIDES):
             raise ConfigError(f"{sentence}.")
-        log.error("the web side can't listen and is started again", reason=sentence)
+        log.error("a side can't begin and is started again", reason=sentence)
 
     def _look(self) -> None:
         if self._keeper is not None:

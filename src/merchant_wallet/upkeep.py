@@ -15,10 +15,11 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection, errors, sql
 
+from merchant_wallet import db
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
-from merchant_wallet.db import Queries
-from merchant_wallet.workers import Connect, Line, repeat
+from merchant_wallet.db import Queries, is_database_away
+from merchant_wallet.workers import Connect, Line, log_failure, repeat
 
 INTERVAL_S: Final = 60.0
 DAYS_AHEAD: Final = 1
@@ -60,14 +61,20 @@ class Upkeep:
         await self._line.close()
 
     async def do_all(self) -> None:
-        """Do every duty once. Raises DutiesFailed at the end, naming those that failed."""
+        """Do every duty once. Raises DutiesFailed at the end, naming those that failed.
+
+        Raises psycopg.Error at once when the database is away.
+        """
         failed = []
         for name, duty in self._duties.items():
+            connection = await self._line.get()
             try:
-                await duty(await self._line.get(), self._clock())
-            except Exception:
+                await duty(connection, self._clock())
+            except Exception as error:
+                if is_database_away(error):
+                    raise
                 # The other duties must be done all the same; the loop tries this one again.
-                log.exception("duty failed", duty=name)
+                log_failure(log, "duty failed", error, duty=name)
                 failed.append(name)
         if failed:
             raise DutiesFailed(", ".join(failed))
@@ -137,6 +144,12 @@ async def ensure_nonce_partitions(
             attach = sql.SQL("ALTER TABLE nonce ATTACH PARTITION {} FOR VALUES IN ({})")
             await connection.execute(attach.format(table, value))
     return missing
+
+
+async def open_nonce_days(url: str, day: int) -> None:
+    """As `ensure_nonce_partitions`, on a connection of its own."""
+    async with await db.connect(url) as connection:
+        await ensure_nonce_partitions(connection, day)
 
 
 async def drop_old_nonces(connection: AsyncConnection, today: int, keep_days: int) -> list[int]:

@@ -14,7 +14,7 @@ import uvloop
 from psycopg import AsyncConnection
 
 from merchant_wallet import db, logs, parent
-from merchant_wallet.app import Base, make_base, make_writer, settle_master_key
+from merchant_wallet.app import Base, make_writer
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
@@ -48,8 +48,9 @@ from merchant_wallet.paying import open_paying
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.settings import Settings
 from merchant_wallet.signers import keys_folder
+from merchant_wallet.start_checks import prepare
 from merchant_wallet.subusers.sessions import drop_expired
-from merchant_wallet.upkeep import Duty, Upkeep, ensure_nonce_partitions, nonce_duty, range_duty
+from merchant_wallet.upkeep import Duty, Upkeep, nonce_duty, open_nonce_days, range_duty
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.workers import Connect, Line, Worker, begin_after, run_workers
 
@@ -62,7 +63,10 @@ ID_MARGIN = 1 << 24
 
 
 def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | None = None) -> int:
-    """Run the workers until SIGTERM, SIGINT or the parent's end; gives the exit status."""
+    """Run the workers until SIGTERM, SIGINT or the parent's end; gives the exit status.
+
+    Raises ConfigError, MigrationError.
+    """
     logs.set_up(settings.log_level, settings.log_format)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"
@@ -72,8 +76,9 @@ def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | 
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None) -> None:
     stop = parent.stop_event(parent_fd)
-    await settle_master_key(settings, url)
-    await work(make_base(settings, url), on_ready, stop)
+    base = await prepare(settings, url, stop)
+    if base is not None:
+        await work(base, on_ready, stop)
 
 
 async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) -> None:
@@ -112,9 +117,8 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     try:
         if settings.metrics_port:
             await serve_page(page, settings)
-        async with await db.connect(base.url) as connection:
-            # Nothing can be written without today's; the other duties may fail and be tried again.
-            await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
+        # Nothing can be written without today's; the other duties may fail and be tried again.
+        await open_nonce_days(base.url, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
         # A database that was rolled back must be known as such before anything is paid from it.

@@ -2,21 +2,30 @@
 
 Rules: a worker polls, so a wake-up may be missed; a turn that fails is logged with its worker's name and
 tried again after a growing pause, never silently; a worker that was told to stop finishes its turn. A lost
-database connection is opened anew when it is next needed.
+database connection is opened anew when it is next needed. While the database is away every worker asks again
+each second, so that all work goes on soon after it is back; the log has a line of each every ten seconds.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import structlog
+from psycopg.pq import TransactionStatus
+
+from merchant_wallet import db
+from merchant_wallet.db import is_database_away, is_passing
 
 Connect = Callable[[], Awaitable[psycopg.AsyncConnection]]
 Worker = Callable[[asyncio.Event], Awaitable[None]]
 
 FIRST_RETRY_S: Final = 0.25
 LAST_RETRY_S: Final = 30.0
+AWAY_RETRY_S: Final = 1.0
+"""The longest pause while the database is away."""
+AWAY_LOG_INTERVAL_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +41,13 @@ class Line:
     async def get(self) -> psycopg.AsyncConnection:
         """The live connection. Raises `psycopg.OperationalError` when the database can't be reached."""
         async with self._opening:
-            if self._connection is None or self._connection.closed:
+            kept = self._connection
+            if kept is None or not _is_usable(kept):
+                self._connection = None
+                if kept is not None:
+                    await kept.close()
                 self._connection = await self._connect()
+            assert self._connection is not None
             return self._connection
 
     async def close(self) -> None:
@@ -42,6 +56,22 @@ class Line:
             if self._connection is not None:
                 await self._connection.close()
                 self._connection = None
+
+
+def _is_usable(connection: psycopg.AsyncConnection) -> bool:
+    if connection.closed:
+        return False
+    # A line may be shared: while another task is at work on the connection, it is that task's.
+    busy = connection.lock.locked() or connection.info.transaction_status != TransactionStatus.IDLE
+    return busy or db.is_open(connection)
+
+
+def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
+    """Log an error: with its trace, unless it passes by itself."""
+    if is_passing(error):
+        logger.warning(event, reason=" ".join(str(error).split()), **facts)
+    else:
+        logger.error(event, exc_info=error, **facts)
 
 
 def retry_pause_s(failures: int) -> float:
@@ -58,19 +88,45 @@ async def repeat(
     wake: asyncio.Event | None = None,
 ) -> None:
     """Do `turn` every `interval_s` seconds, sooner when `wake` is set, until `stop` is set."""
-    failures = 0
+    failures = Failures(name)
     while not stop.is_set():
         if wake is not None:
             wake.clear()
         try:
             await turn()
-            failures = 0
-        except Exception:
+        except Exception as error:
             # The loop must outlive whatever a turn meets; the log keeps the trace and the retry is bounded.
-            log.exception("worker's turn failed", worker=name, failures=failures + 1)
-            failures += 1
-        pause_s = retry_pause_s(failures - 1) if failures else interval_s
-        await _pause(pause_s, stop, None if failures else wake)
+            await _pause(failures.note(error), stop)
+        else:
+            failures.end()
+            await _pause(interval_s, stop, wake)
+
+
+class Failures:
+    """The failures in a row of one worker: how long to pause after each, and which to log."""
+
+    def __init__(self, name: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._monotonic = monotonic
+        self._count = 0
+        self._away_logged_s: float | None = None
+
+    def end(self) -> None:
+        """The worker's turn succeeded."""
+        if self._away_logged_s is not None:
+            log.info("worker's turn succeeded again", worker=self._name, failures=self._count)
+        self._count, self._away_logged_s = 0, None
+
+    def note(self, error: Exception) -> float:
+        """Log a failed turn, now and then while the database is away; gives the pause before the next."""
+        self._count += 1
+        away, now_s = is_database_away(error), self._monotonic()
+        logged_s = self._away_logged_s
+        if not away or logged_s is None or now_s - logged_s >= AWAY_LOG_INTERVAL_S:
+            log_failure(log, "worker's turn failed", error, worker=self._name, failures=self._count)
+            self._away_logged_s = now_s if away else None
+        pause_s = retry_pause_s(self._count - 1)
+        return min(AWAY_RETRY_S, pause_s) if away else pause_s
 
 
 async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:

@@ -15,12 +15,12 @@ from merchant_wallet.whereabouts import NOTE_FILE, write_note
 WAIT_S = 60
 
 
-def start(wallet: Wallet, side: str) -> "subprocess.Popen[str]":
+def start(wallet: Wallet, side: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [str(COMMAND), side],
         env={**clean_environment(), **wallet.variables, "WALLET_PORT": "0"},
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
     )
 
@@ -111,3 +111,41 @@ def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
         status = stop(running)
     assert status == 0
     assert not note.exists()
+
+
+@pytest.mark.parametrize("side", ["serve", "work"])
+def test_a_side_waits_for_its_database_until_it_is_told_to_stop(wallet: Wallet, side: str) -> None:
+    wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
+    waiting = start(wallet, side, stderr=subprocess.PIPE)
+    assert waiting.stderr is not None
+    assert "the database is not there yet" in waiting.stderr.readline()
+    assert waiting.poll() is None
+    waiting.stderr.close()
+    assert stop(waiting) == 0
+
+
+@pytest.mark.parametrize("side", ["serve", "work"])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("delete from schema_migration where version = (select max(version) from schema_migration)", "older"),
+        ("insert into schema_migration select max(version) + 1, 'n', 'c', 1 from schema_migration", "newer"),
+    ],
+)
+def test_a_side_refuses_another_schema_than_its_own(
+    wallet: Wallet, side: str, change: str, sentence: str
+) -> None:
+    wallet.tamper(change)
+    ended = wallet.start(side)
+    assert ended.returncode == 2
+    assert f"schema is {sentence} than this program" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "ready" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "loss", ["alter table rate rename column usdt_kfb_e8 to rate", "drop table rate cascade"]
+)
+def test_a_command_explains_a_schema_that_is_not_its_own(wallet: Wallet, loss: str) -> None:
+    wallet.tamper(loss)
+    assert "run `merchant-wallet migrate`" in wallet.refuse("rates", "list", status=2)

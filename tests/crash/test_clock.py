@@ -1,14 +1,21 @@
 """A clock that goes backwards or over midnight: moments never decrease, nonces are never new again."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+from psycopg.errors import LockNotAvailable
+from structlog.testing import capture_logs
 from tests.crash.shop import Shop, open_shop, run
 
 from merchant_wallet.book.commands import ReadBalances
 from merchant_wallet.book.outcomes import Balances, Transferred
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import Writer
+from merchant_wallet.book.writer import Unavailable, Writer
 from merchant_wallet.codes import Refusal
 from merchant_wallet.db import connect
-from merchant_wallet.upkeep import drop_old_nonces, ensure_nonce_partitions
+from merchant_wallet.upkeep import drop_old_nonces, ensure_nonce_partitions, open_nonce_days
 
 MIDNIGHT_MS = 20_000 * DAY_MS
 HOUR_MS = 3_600_000
@@ -115,5 +122,83 @@ def test_nonces_are_refused_until_their_day_is_dropped_and_that_takes_a_day(data
                 code = await _use(shop, writer, "last of its day")
                 assert code == (40103 if days_later == 1 else 200)
         await writer.close()
+
+    run(scenario())
+
+
+def _partition_maker(url: str) -> Callable[[int], Awaitable[None]]:
+    return partial(open_nonce_days, url)
+
+
+def test_a_day_without_a_place_for_nonces_gets_one_and_the_request_its_answer(database_url: str) -> None:
+    """The machine slept for days, or its clock jumped ahead."""
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url, at_ms=MIDNIGHT_MS)
+        clock = Clock(MIDNIGHT_MS)
+        writer = Writer(database_url, clock=clock, make_day=_partition_maker(database_url))
+        for days in (5, 9, 30):
+            clock.now_ms = MIDNIGHT_MS + days * DAY_MS
+            with capture_logs() as log:
+                answers = await shop.gather(writer, [shop.credit(f"c{days}-{n}") for n in range(20)])
+            assert all(isinstance(answer, Transferred) for answer in answers)
+            assert not [line for line in log if "exc_info" in line or line["event"] == "batch halved"]
+        await writer.close()
+        await shop.verify()
+
+    run(scenario())
+
+
+def test_many_books_that_find_no_day_make_it_once(database_url: str) -> None:
+    async def scenario() -> None:
+        shops = [await open_shop(database_url, f"Shop {n}", at_ms=MIDNIGHT_MS) for n in range(5)]
+        writer = Writer(
+            database_url,
+            clock=Clock(MIDNIGHT_MS + 9 * DAY_MS),
+            make_day=_partition_maker(database_url),
+        )
+        answers = await asyncio.gather(*(shop.ask(writer, shop.credit("c")) for shop in shops))
+        assert all(isinstance(answer, Transferred) for answer in answers)
+        await writer.close()
+
+    run(scenario())
+
+
+def test_a_day_that_cannot_be_made_is_not_now_and_no_fault(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url, at_ms=MIDNIGHT_MS)
+
+        async def fail(day: int) -> None:
+            raise LockNotAvailable("canceling statement due to lock timeout")
+
+        for make_day in (fail, None):
+            writer = Writer(database_url, clock=Clock(MIDNIGHT_MS + 9 * DAY_MS), make_day=make_day)
+            with pytest.raises(Unavailable):
+                await shop.ask(writer, shop.credit("c"))
+            await writer.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("start_ms", [MIDNIGHT_MS + 12 * HOUR_MS, MIDNIGHT_MS + DAY_MS - HOUR_MS // 2])
+def test_an_hour_ahead_and_back_costs_no_order_no_nonce_and_no_moment(
+    database_url: str, start_ms: int
+) -> None:
+    """At noon, and over midnight."""
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url, at_ms=start_ms)
+        clock = Clock(start_ms)
+        writer = Writer(database_url, clock=clock, make_day=_partition_maker(database_url))
+        for step, at_ms in enumerate((start_ms, start_ms + HOUR_MS, start_ms + 1000, start_ms + 2 * HOUR_MS)):
+            clock.now_ms = at_ms
+            assert isinstance(await shop.ask(writer, shop.credit(f"c{step}"), f"n{step}"), Transferred)
+            for earlier in range(step + 1):
+                assert await _use(shop, writer, f"n{earlier}") == 40103
+        await writer.close()
+        moments = [row[0] for row in await shop.rows("select at_ms from entry order by entry_id")]
+        assert moments == sorted(moments)
+        assert moments[-4:] == [start_ms, start_ms + HOUR_MS, start_ms + HOUR_MS, start_ms + 2 * HOUR_MS]
+        await shop.verify()
 
     run(scenario())

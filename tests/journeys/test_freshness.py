@@ -9,6 +9,7 @@ from tests.journeys.orders import OPERATIONS, all_fields, debit, withdrawal
 
 CLOCK_MS = 1763712000250
 TOLERANCE_MS = 300_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
 @pytest.mark.parametrize("skew_ms", [-TOLERANCE_MS, -1, 0, 1, TOLERANCE_MS])
@@ -151,3 +152,27 @@ def test_a_nonce_stays_used_when_the_day_ends_and_the_request_comes_with_a_new_t
     shop.client.do("getMerchantBalance", nonceStr="mine")
     clock.advance(23 * 3_600_000)
     shop.client.expect(40103, "getMerchantBalance", nonceStr="mine")
+
+
+def test_a_clock_that_is_an_hour_ahead_for_a_while_refuses_and_forgets_nothing(
+    shop: Shop, clock: Clock
+) -> None:
+    right_ms = clock()
+    shop.client.do("getMerchantBalance", nonceStr="before", timestamp=Number(right_ms))
+    clock.advance(HOUR_MS)
+    refused = shop.client.expect(40102, "getMerchantBalance", timestamp=Number(right_ms))
+    assert refused.data == {"serverTime": str(right_ms + HOUR_MS), "skewMs": str(-HOUR_MS)}
+    shop.client.do("getMerchantBalance", nonceStr="ahead", timestamp=Number(clock()))
+    clock.advance(-HOUR_MS)
+    shop.client.do("getMerchantBalance", timestamp=Number(right_ms))
+    for used in ("before", "ahead"):
+        shop.client.expect(40103, "getMerchantBalance", nonceStr=used, timestamp=Number(right_ms))
+
+
+def test_after_days_of_sleep_the_first_request_is_answered(shop: Shop, clock: Clock) -> None:
+    clock.advance(10 * DAY_MS)
+    try:
+        shop.client.do("getMerchantBalance", nonceStr="awake", timestamp=Number(clock()))
+        shop.client.expect(40103, "getMerchantBalance", nonceStr="awake", timestamp=Number(clock()))
+    finally:
+        clock.advance(-10 * DAY_MS)

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet.db import RELIABLY
+from merchant_wallet import db, sqlstates
 
 T = TypeVar("T")
 Call = tuple[bytes, Sequence[bytes | None]]
@@ -32,8 +32,11 @@ set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
 """
 
+APPLICATION_NAME: Final = "merchant-wallet writer"
+CONNECT_TIMEOUT_S: Final = 5
 USUAL: Final = 128
 """What a call usually takes follows this many calls."""
+CHECK_FAILED: Final = b"23514"
 NUL_REFUSED: Final = "22021"
 """What PostgreSQL says of a character that its encoding does not have."""
 
@@ -49,12 +52,16 @@ class StatementFailed(Exception):
     """The database refused a statement; `sqlstate` says why.
 
     `ends_session`: it ended the session too, and may say so of a statement that it had carried out.
+    `lacks_partition`: a row fits no partition of its table.
     """
 
-    def __init__(self, sqlstate: str, text: str, *, ends_session: bool = False) -> None:
+    def __init__(
+        self, sqlstate: str, text: str, *, ends_session: bool = False, lacks_partition: bool = False
+    ) -> None:
         super().__init__(text)
         self.sqlstate = sqlstate
         self.ends_session = ends_session
+        self.lacks_partition = lacks_partition
 
 
 class _Answer:
@@ -83,6 +90,7 @@ class Link:
         self._ended = False
         self._lost: BaseException | None = None
         self.broken = False
+        self._refusals = db.Refusals.count
         self._answered_s = 0.0
         self.takes_s = 0.0
         """How long a call usually takes, on the average of the latest."""
@@ -90,6 +98,11 @@ class Link:
     def __len__(self) -> int:
         """How many calls wait for their answer."""
         return len(self._answers)
+
+    @property
+    def spent(self) -> bool:
+        """Whether some server refused to write since this link was opened: it gets no new batches."""
+        return self._refusals != db.Refusals.count
 
     @classmethod
     async def open(
@@ -100,8 +113,8 @@ class Link:
         Raises LinkLost when that can't be done.
         """
         try:
-            reliably = {**RELIABLY, "application_name": "merchant-wallet writer", "connect_timeout": 5}
-            connection = await AsyncConnection.connect(url, autocommit=True, **reliably)
+            conninfo = db.complete(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
+            connection = await AsyncConnection.connect(conninfo, autocommit=True)
         except OperationalError as error:
             raise LinkLost(str(error)) from error
         link = cls(connection, timeout_s)
@@ -151,7 +164,12 @@ class Link:
         54.2.4 Pipelining). Raises StatementFailed for the first that failed (those after it were not run),
         LinkLost when the connection went away or the time ran out.
         """
-        return await self._guard(self._exchange(calls))
+        try:
+            return await self._guard(self._exchange(calls))
+        except StatementFailed as failure:
+            if failure.sqlstate in sqlstates.SPENT:
+                db.Refusals.note()
+            raise
 
     async def _guard(self, work: Coroutine[object, object, T]) -> T:
         alarm = self._loop.call_later(self._timeout_s, self._lose, TimeoutError("no answer in time"))
@@ -256,5 +274,8 @@ def _check(results: list[PGresult]) -> list[PGresult]:
             sqlstate = result.error_field(DiagnosticField.SQLSTATE) or b""
             text = result.error_message.decode(errors="replace").strip()
             ends = result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) != b"ERROR"
-            raise StatementFailed(sqlstate.decode(), text, ends_session=ends)
+            # Like a failed check, but no constraint has a name.
+            named = result.error_field(DiagnosticField.CONSTRAINT_NAME)
+            unrouted = sqlstate == CHECK_FAILED and not named
+            raise StatementFailed(sqlstate.decode(), text, ends_session=ends, lacks_partition=unrouted)
     return results

@@ -4,7 +4,8 @@ Rules: a batch that reads first has its connection to itself from beginning to e
 in the order in which they asked. A foreseen batch is one transaction in one flush, so any number of them,
 each of another book, follow each other on a shared connection; there a book whose lock is held elsewhere
 would make others wait, so it is waited for only shortly. A few shared connections are the least work where
-the disk is fast; where batches wait for its flushes, more are opened, which gather in one flush.
+the disk is fast; where batches wait for its flushes, more are opened, which gather in one flush. Once a
+server refused to write, no new batch goes to a connection that was open by then.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ class Links:
         self._idle: list[Link] = []
         self._most_shared = min(MOST_SHARED, connections)
         self._shared: list[Link] = []
+        self._retired: list[Link] = []
         self._is_opening = False
         self._grows_after_s = 0.0
         self._aside = asyncio.Semaphore(ASIDE)
@@ -50,10 +52,11 @@ class Links:
 
     async def close(self) -> None:
         """Close the connections; nobody uses them any more."""
-        for link in (*self._idle, *self._shared):
+        for link in (*self._idle, *self._shared, *self._retired):
             await link.close()
         self._idle.clear()
         self._shared.clear()
+        self._retired.clear()
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Link]:
@@ -63,7 +66,7 @@ class Links:
             try:
                 yield link
             finally:
-                if link.broken:
+                if link.broken or link.spent:
                     await link.close()
                 else:
                     self._idle.append(link)
@@ -71,7 +74,7 @@ class Links:
     async def _take(self) -> Link:
         while self._idle:
             link = self._idle.pop()
-            if not link.broken:
+            if not (link.broken or link.spent):
                 return link
             await link.close()
         return await self._open()
@@ -91,7 +94,7 @@ class Links:
 
         Raises LinkLost when there is none and none can be had.
         """
-        await self._close_broken()
+        await self._sort_out()
         link = self._least_busy()
         if self._is_opening or (link is not None and not self._may_grow(link)):
             return link
@@ -108,12 +111,15 @@ class Links:
         self._shared.append(opened)
         return opened
 
-    async def _close_broken(self) -> None:
-        broken = [link for link in self._shared if link.broken]
-        if broken:
-            self._shared = [link for link in self._shared if not link.broken]
-            for link in broken:
-                await link.close()
+    async def _sort_out(self) -> None:
+        """Give no more batches to broken or spent links; close each once its last batch is answered."""
+        good = [link for link in self._shared if not (link.broken or link.spent)]
+        if len(good) < len(self._shared):
+            self._retired += [link for link in self._shared if link not in good]
+            self._shared = good
+        for link in [link for link in self._retired if not len(link)]:
+            self._retired.remove(link)
+            await link.close()
 
     def _least_busy(self) -> Link | None:
         return min(self._shared, key=len, default=None)

@@ -6,6 +6,7 @@ are judged and committed together. Rules:
 - a lane is bounded: a full one refuses at once (`Unavailable`);
 - connections go round between lanes whose batch is read, in the order in which they asked (`links`);
 - a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
+- a day whose nonces have no partition gets one, then the batch runs again;
 - a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
 Correct with any number of processes, since the book's row is the lock; fast with one, since that one gathers.
 """
@@ -16,6 +17,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import psycopg
 import structlog
 
 from merchant_wallet.book import store
@@ -30,22 +32,19 @@ from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft
 from merchant_wallet.clock import now_ms
+from merchant_wallet.db import Passing
+from merchant_wallet.sqlstates import passes
 
 log = structlog.get_logger("writer")
-
-PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
-"""SQLSTATE classes of what passes: connection, serialization, resources, locks, operator, system."""
-
-
-SESSION_TIMED_OUT: Final = "25P03"
-"""The transaction stood idle for too long, because this process did."""
-
 
 LOCK_HELD: Final = "55P03"
 """A foreseen batch did not get the book's lock soon; one that is read waits for longer."""
 
 
-class Unavailable(Exception):
+MakeDay = Callable[[int], Awaitable[None]]
+
+
+class Unavailable(Passing):
     """Not now: queue full, database away or service stopping (code 50300).
 
     Nothing was done; only where a COMMIT got no answer and the database stayed away, nobody knows.
@@ -57,6 +56,14 @@ class Unknown(Unavailable):
 
     A request is safe to repeat under its mcOrderId; whoever has no such id must look before asking again.
     """
+
+
+class DayMissing(Exception):
+    """No partition takes the nonces of `day`: the machine slept, or its clock jumped ahead."""
+
+    def __init__(self, day: int) -> None:
+        super().__init__(f"there is no partition for the nonces of day {day}")
+        self.day = day
 
 
 class Fault(Exception):
@@ -74,7 +81,10 @@ class Writer:
         queue_limit: int = 4096,
         batch_limit: int = 512,
         clock: Callable[[], int] = now_ms,
+        make_day: MakeDay | None = None,
     ) -> None:
+        """`make_day` makes the partition for a day's nonces; raises psycopg.Error."""
+        self._make_day = make_day
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
         self._clock = clock
@@ -189,13 +199,24 @@ class Writer:
                 if last_try:
                     raise Unavailable(f"database: {lost}") from lost
             except StatementFailed as failure:
-                if not _passes(failure):
+                if not passes(failure.sqlstate):
                     raise
                 if last_try:
                     raise Unavailable(f"database: {failure}") from failure
+            except DayMissing as missing:
+                if last_try or self._make_day is None:
+                    raise Unavailable(str(missing)) from missing
+                await self._add_day(self._make_day, missing.day)
             except RangeExhausted as exhausted:
                 raise Unavailable(str(exhausted)) from exhausted
         raise AssertionError("unreachable")
+
+    async def _add_day(self, make_day: MakeDay, day: int) -> None:
+        log.warning("the nonces of this day have no partition, it is made now", day=day)
+        try:
+            await make_day(day)
+        except psycopg.Error as error:
+            raise Unavailable(f"no partition for today's nonces: {error}") from error
 
     async def _run_batch(
         self, merchant_id: int, submissions: Sequence[Submission], batch_id: str
@@ -249,7 +270,7 @@ class Writer:
             committing = store.commit_foreseen(link, draft, seen, needs, batch_id)
             await self._make_sure(link, draft, batch_id, committing)
         except StatementFailed as failure:
-            if failure.ends_session or (_passes(failure) and failure.sqlstate != LOCK_HELD):
+            if failure.ends_session or (passes(failure.sqlstate) and failure.sqlstate != LOCK_HELD):
                 raise
             self._foresight.note_surprise(merchant_id)
             return None
@@ -265,6 +286,8 @@ class Writer:
             # A session that is ended from outside may say so after its COMMIT was done: that too is no
             # answer.
             if isinstance(failure, StatementFailed) and not failure.ends_session:
+                if failure.lacks_partition:
+                    raise DayMissing(draft.day) from failure
                 raise
             # Closed first: a session that still waits for its COMMIT would hold the book's lock.
             await link.close()
@@ -293,10 +316,6 @@ class Writer:
                 # Neither is an answer: a retry of the batch now could find its own nonces used.
                 asked.warning("commit still unknown", reason=str(failure))
         raise Unknown("the database went away while it committed")
-
-
-def _passes(failure: StatementFailed) -> bool:
-    return failure.sqlstate[:2] in PASSING_CLASSES or failure.sqlstate == SESSION_TIMED_OUT
 
 
 async def _roll_back(link: Link) -> None:

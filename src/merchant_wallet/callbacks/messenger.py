@@ -32,7 +32,7 @@ from merchant_wallet.clock import now_ms
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.workers import Connect, Line, repeat
+from merchant_wallet.workers import Connect, Line, log_failure, repeat
 
 POLL_INTERVAL_S: Final = 0.2
 PARALLEL: Final = 128
@@ -166,9 +166,9 @@ class Messenger:
             if url is not None:
                 answer = await self._attempt(claim, told, url)
             await self._note(claim, answer, parks=url is None)
-        except Exception:
+        except Exception as error:
             # What was delivered but not noted is sent again when the claim has lapsed.
-            log.exception("callback could not be noted", **_name(claim))
+            log_failure(log, "callback could not be noted", error, **_name(claim))
         finally:
             # Where nothing was sent there is no latency, and nothing to learn about the host.
             self._turns.give_back(read_host(url or ""), answer.latency_ms or None)
@@ -182,9 +182,9 @@ class Messenger:
             fields, nonce = told.fields(), self._make_nonce()
             letter = write_letter(merchant, claim.event_id, fields, nonce, self._clock())
             return await self._post.send(url, letter)
-        except Exception:
+        except Exception as error:
             # Kept like any other failure, so that one broken callback is not tried without end.
-            log.exception("callback could not be sent", **_name(claim))
+            log_failure(log, "callback could not be sent", error, **_name(claim))
             return Answer(0, error=OUR_FAULT)
 
     async def _merchant(self, claim: Claim) -> Merchant:

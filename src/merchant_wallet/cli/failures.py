@@ -42,11 +42,18 @@ def _explain_database(error: Exception) -> Failure | None:
     import psycopg
 
     from merchant_wallet.book.writer import Fault, Unavailable, Unknown
+    from merchant_wallet.db import DatabaseReadOnly
 
-    if isinstance(error, psycopg.errors.UndefinedTable):
+    missing = psycopg.errors
+    unfit = missing.UndefinedTable | missing.UndefinedColumn | missing.UndefinedFunction
+    if isinstance(error, unfit | missing.UndefinedObject):
         return Failure(
-            "The database lacks tables that this version needs: run `merchant-wallet migrate`.", UNREACHABLE
+            "The database's schema is not this program's: run `merchant-wallet migrate`, or upgrade the "
+            f"program when the schema is newer ({error.diag.message_primary}).",
+            UNREACHABLE,
         )
+    if isinstance(error, DatabaseReadOnly):
+        return Failure(f"The database takes no writes now, nothing was done: {error}.", UNREACHABLE)
     if isinstance(error, psycopg.OperationalError):
         return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
     if isinstance(error, Unknown):

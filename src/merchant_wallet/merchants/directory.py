@@ -22,7 +22,7 @@ MAX_KEPT = 100_000
 READ_TIMEOUT_S = 10.0
 
 
-class DirectoryAway(Exception):
+class DirectoryAway(db.Passing):
     """The database can't be asked right now."""
 
 
@@ -102,7 +102,7 @@ class Directory:
         """A connection in turn, kept for the next only when nothing went wrong with it."""
         async with turns:
             try:
-                connection = self._idle.pop() if self._idle else await db.connect(self._url)
+                connection = await self._take()
                 try:
                     yield connection
                 except BaseException:
@@ -111,3 +111,11 @@ class Directory:
                 self._idle.append(connection)
             except psycopg.OperationalError as error:
                 raise DirectoryAway(str(error)) from error
+
+    async def _take(self) -> store.Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if db.is_open(connection):
+                return connection
+            await connection.close()
+        return await db.connect(self._url)

@@ -21,7 +21,7 @@ LOCK_TIMEOUT_MS: Final = 3_000
 TAKE_TIMEOUT_S: Final = 5.0
 
 
-class Away(Exception):
+class Away(db.Passing):
     """The database can't be asked right now."""
 
 
@@ -61,8 +61,9 @@ class Connections:
     async def _get(self) -> AsyncConnection:
         while self._idle:
             connection = self._idle.pop()
-            if not connection.closed:
+            if db.is_open(connection):
                 return connection
+            await connection.close()
         connection = await db.connect(self._url)
         try:
             await connection.execute(

@@ -19,13 +19,14 @@ import structlog
 
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.clock import now_ms
+from merchant_wallet.db import is_database_away
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
 from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, Fenced, OrderKey
 from merchant_wallet.withdrawals.purse import Purse
 from merchant_wallet.withdrawals.timely import TimelyChain
-from merchant_wallet.workers import Connect, Line, repeat, retry_pause_s
+from merchant_wallet.workers import Connect, Line, log_failure, repeat, retry_pause_s
 
 POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000
@@ -59,6 +60,7 @@ class Payer:
     ) -> None:
         self.wake = asyncio.Event()
         self._queue = Line(connect)
+        self._is_away = False
         # The last one used is used next, so that no more connections are opened than are needed.
         self._free = [Line(connect) for _ in range(parallel)]
         purses = {chain: Purse(chain, TimelyChain(chains[chain]), clock) for chain in chains}
@@ -85,6 +87,10 @@ class Payer:
         """Begin an attempt for each due order, as many as there is room for; gives how many began."""
         if not self._free:
             return 0
+        if self._is_away:
+            # Where orders can't be claimed they may still be read: a new connection finds who writes.
+            self._is_away = False
+            await self._queue.close()
         connection = await self._queue.get()
         busy = Counter(self._chain_of.values())
         due = await payouts.peek_due(
@@ -121,9 +127,11 @@ class Payer:
             await self._claim_and_try(key, line)
         except Fenced:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
-        except Exception:
+        except Exception as error:
             # The claim lapses by itself, then any payer may try again.
-            log.exception("payout could not be worked on", merchant_id=merchant_id, order_id=order_id)
+            name = {"merchant_id": merchant_id, "order_id": order_id}
+            log_failure(log, "payout could not be worked on", error, **name)
+            self._is_away = is_database_away(error)
         finally:
             if not self._free or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
                 self.wake.set()
@@ -154,7 +162,7 @@ class Payer:
             raise
         except Exception as error:
             failures, order = held.failures + 1, {"merchant_id": held.merchant_id, "order_id": held.order_id}
-            log.exception("payout attempt failed", **order, failures=failures)
+            log_failure(log, "payout attempt failed", error, **order, failures=failures)
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
             obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
             return Waits(int(1000 * retry_pause_s(failures - 1)), obstacle), failures

@@ -1,0 +1,125 @@
+"""Two real PostgreSQL clusters: a primary, and a standby that streams from it and can be promoted."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from merchant_wallet.postgres.folder import Folder
+from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
+
+PATIENCE_S = 60.0
+SETTINGS = ("fsync=off", "listen_addresses=", "shared_buffers=32MB", "max_connections=150")
+
+
+class Cluster:
+    """One server in a folder of its own, reached by its socket as the superuser."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.folder = Folder(root / name)
+        self.folder.root.mkdir()
+        # Whether the server's user can read this file tells the programs how to start it.
+        self.folder.lock.touch(mode=0o644)
+        self.programs: Programs = choose_programs(self.folder)
+        self.sockets = root / f"{name}.s"
+        self.sockets.mkdir(mode=0o700)
+        for path in (self.folder.root, self.sockets):
+            self._give(path)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _give(self, path: Path) -> None:
+        if self.programs.account:
+            os.chown(path, self.programs.account.uid, self.programs.account.gid)
+
+    def initialize(self) -> None:
+        """Make an empty cluster."""
+        choices = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"]
+        self.programs.run("initdb", [*choices, f"--pgdata={self.folder.cluster}"], self.folder)
+
+    def copy(self, primary: "Cluster") -> None:
+        """Make this a standby of another cluster."""
+        source = ["-h", str(primary.sockets), "-U", "postgres", "-R", "--checkpoint=fast", "--no-sync"]
+        self.programs.run("pg_basebackup", [*source, "-D", str(self.folder.cluster)], self.folder)
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        place = ["-D", str(self.folder.cluster), "-k", str(self.sockets)]
+        chosen = [part for setting in SETTINGS for part in ("-c", setting)]
+        with open_log(self.folder) as output:
+            self.process = self.programs.popen("postgres", [*place, *chosen], output, subprocess.DEVNULL)
+        self.until("select true")
+
+    def url(self, database: str = "postgres") -> str:
+        """Where this one is."""
+        return f"postgresql://postgres@/{database}?host={quote(str(self.sockets), safe='')}"
+
+    def execute(self, statement: str, database: str = "postgres") -> object:
+        """Run a statement; its first value, if it gives any."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            row = cursor.fetchone() if cursor.description else None
+            return row[0] if row else None
+
+    def until(self, question: str) -> None:
+        """Wait until a question is answered with true."""
+        ends = time.monotonic() + PATIENCE_S
+        while not self._says(question):
+            assert time.monotonic() < ends, f"never so: {question}\n{self.folder.said_since(0)}"
+            time.sleep(0.05)
+
+    def _says(self, question: str) -> bool:
+        try:
+            return self.execute(question) is True
+        except psycopg.OperationalError:
+            return False
+
+    def forbid_writes(self) -> None:
+        """Take no more writes, from sessions that are open either, and keep them open."""
+        self.execute("alter system set default_transaction_read_only = on")
+        self.execute("select pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make the standby the primary."""
+        assert self.execute("select pg_promote(wait_seconds => 60)") is True
+
+    def kill(self) -> None:
+        """End at once, as with the machine's power."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+
+
+@contextmanager
+def primary_and_standby(database: str) -> Iterator[tuple[Cluster, Cluster, str]]:
+    """A primary with an empty database, its standby, and the URL that names both."""
+    root = Path(tempfile.mkdtemp(prefix="wallet-two-"))
+    root.chmod(0o711)
+    primary, standby = Cluster(root, "a"), Cluster(root, "b")
+    try:
+        primary.initialize()
+        primary.start()
+        primary.execute(f"create database {database}")
+        standby.copy(primary)
+        standby.start()
+        hosts = ",".join(quote(str(cluster.sockets), safe="") for cluster in (primary, standby))
+        yield primary, standby, f"postgresql://postgres@/{database}?host={hosts}"
+    finally:
+        for cluster in (primary, standby):
+            if cluster.process is not None:
+                cluster.kill()
+        shutil.rmtree(root)
+
+
+def until_replayed(primary: Cluster, standby: Cluster) -> None:
+    """Wait until the standby has all that the primary wrote."""
+    position = primary.execute("select pg_current_wal_lsn()::text")
+    standby.until(f"select pg_last_wal_replay_lsn() >= '{position}'::pg_lsn")
