@@ -329,6 +329,21 @@ CREATE TABLE public.entry (
 );
 ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.failed_sign_in (
+    merchant_id bigint NOT NULL,
+    minute_ms bigint NOT NULL,
+    subject text NOT NULL,
+    factor text NOT NULL,
+    source text NOT NULL,
+    failures integer NOT NULL,
+    last_ms bigint NOT NULL,
+    audit_no bigint,
+    CONSTRAINT failed_sign_in_factor_check CHECK ((factor = ANY (ARRAY['password'::text, 'code'::text, 'recovery code'::text, 'pin'::text]))),
+    CONSTRAINT failed_sign_in_failures_check CHECK ((failures > 0)),
+    CONSTRAINT failed_sign_in_source_check CHECK (((length(source) >= 1) AND (length(source) <= 64))),
+    CONSTRAINT failed_sign_in_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 400)))
+);
+
 CREATE TABLE public.figure_cursor (
     merchant_id bigint NOT NULL,
     entry_id bigint DEFAULT 0 NOT NULL,
@@ -476,6 +491,7 @@ CREATE TABLE public.operator (
     language text,
     theme text,
     created_ms bigint NOT NULL,
+    signed_in_ms bigint,
     CONSTRAINT operator_confirmed CHECK (((totp_confirmed_ms IS NULL) OR ((totp_sealed IS NOT NULL) AND (totp_last_step IS NOT NULL)))),
     CONSTRAINT operator_language_check CHECK ((language = ANY (ARRAY['en'::text, 'zh-CN'::text]))),
     CONSTRAINT operator_name_check CHECK ((name ~ '^[A-Za-z0-9._@-]{1,64}$'::text)),
@@ -531,6 +547,16 @@ CREATE TABLE public.operator_session (
     CONSTRAINT operator_session_time CHECK (((created_ms <= seen_ms) AND (created_ms < expires_ms))),
     CONSTRAINT operator_session_token_hash_check CHECK ((length(token_hash) = 32)),
     CONSTRAINT operator_session_user_agent_check CHECK ((length(user_agent) <= 200))
+);
+
+CREATE TABLE public.operator_wait (
+    person text NOT NULL,
+    from_ms bigint NOT NULL,
+    until_ms bigint NOT NULL,
+    cause text NOT NULL,
+    CONSTRAINT operator_wait_cause_check CHECK ((cause = ANY (ARRAY['created'::text, 'reset'::text, 'enabled'::text, 'role'::text, 'enrolled'::text]))),
+    CONSTRAINT operator_wait_person_check CHECK (((person <> ''::text) AND (person = lower((person COLLATE "C"))))),
+    CONSTRAINT operator_wait_time CHECK ((until_ms > from_ms))
 );
 
 CREATE TABLE public.payout (
@@ -1027,12 +1053,18 @@ CREATE TABLE public.withdrawal (
     tx_hash text,
     second_limit_units bigint,
     first_approved_by text,
+    first_approved_ms bigint,
+    first_counts_ms bigint,
+    approved_counts_ms bigint,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
+    CONSTRAINT withdrawal_approved_counts CHECK (((approved_counts_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_counts_ms)))),
     CONSTRAINT withdrawal_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT withdrawal_check CHECK ((fee < amount)),
     CONSTRAINT withdrawal_fee_check CHECK ((fee >= 0)),
     CONSTRAINT withdrawal_first_approved_by_check CHECK ((first_approved_by <> ''::text)),
+    CONSTRAINT withdrawal_first_counts CHECK (((first_counts_ms IS NULL) OR ((first_approved_ms IS NOT NULL) AND (first_approved_ms >= first_counts_ms)))),
+    CONSTRAINT withdrawal_first_moment CHECK (((first_approved_ms IS NULL) OR (first_approved_by IS NOT NULL))),
     CONSTRAINT withdrawal_first_of_two CHECK (((first_approved_by IS NULL) OR ((second_limit_units IS NOT NULL) AND (amount > second_limit_units)))),
     CONSTRAINT withdrawal_mc_order_id_check CHECK (((length(mc_order_id) >= 1) AND (length(mc_order_id) <= 20))),
     CONSTRAINT withdrawal_notify_url_check CHECK (((length(notify_url) >= 1) AND (length(notify_url) <= 100))),
@@ -1136,6 +1168,9 @@ ALTER TABLE ONLY public.deposit
 ALTER TABLE ONLY public.entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (merchant_id, entry_id);
 
+ALTER TABLE ONLY public.failed_sign_in
+    ADD CONSTRAINT failed_sign_in_pkey PRIMARY KEY (merchant_id, minute_ms, subject, factor, source);
+
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_pkey PRIMARY KEY (merchant_id);
 
@@ -1186,6 +1221,9 @@ ALTER TABLE ONLY public.operator_recovery_code
 
 ALTER TABLE ONLY public.operator_session
     ADD CONSTRAINT operator_session_pkey PRIMARY KEY (token_hash);
+
+ALTER TABLE ONLY public.operator_wait
+    ADD CONSTRAINT operator_wait_pkey PRIMARY KEY (person, from_ms, cause);
 
 ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_pkey PRIMARY KEY (merchant_id, order_id);
@@ -1334,6 +1372,12 @@ CREATE UNIQUE INDEX deposit_transfer ON public.deposit USING btree (chain, tx_ha
 CREATE UNIQUE INDEX entry_order ON public.entry USING btree (merchant_id, mc_order_id, kind) WHERE (mc_order_id IS NOT NULL);
 
 CREATE INDEX entry_rare ON public.entry USING btree (merchant_id, kind, entry_id) WHERE ((kind)::text <> ALL (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text]));
+
+CREATE INDEX failed_sign_in_minute ON public.failed_sign_in USING btree (minute_ms);
+
+CREATE INDEX failed_sign_in_subject ON public.failed_sign_in USING btree (merchant_id, subject, last_ms);
+
+CREATE INDEX failed_sign_in_unlogged ON public.failed_sign_in USING btree (minute_ms) WHERE (audit_no IS NULL);
 
 CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", merchant_id);
 

@@ -52,6 +52,14 @@ HISTOGRAM: Final = Metric(
 
 GAUGES: Final = (
     Metric(
+        "wallet_failed_sign_ins",
+        ("factor",),
+        "Sign-ins that failed in the last hour, by factor: password, code, recovery code, pin",
+        "more than people mistype",
+        "The audit log says who was tried and from where: `operator.sign_in_failed`, `sub_user.pin_failed`. "
+        "Wrong codes come after a right password: somebody may know it, so disable that operator.",
+    ),
+    Metric(
         "wallet_sandbox",
         (),
         "1 in a sandbox, which moves no real money; 0 in a live service",

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from psycopg import AsyncConnection
 
 from merchant_wallet import metric_table
+from merchant_wallet.audit import failures
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.db import Queries
@@ -34,6 +35,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 MOST: Final = 100_000
 """No more of one kind of thing are counted."""
 TIMEOUT_S: Final = 8.0
+HOUR_MS: Final = 3_600_000
 KEPT_S: Final = 1.0
 COIN_SCALE: Final = {"ERC20": 10**18, "TRC20": 10**6}
 """Smallest units of each chain's own coin."""
@@ -238,6 +240,13 @@ async def _ask_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool)
 
 
 Ask = Callable[[AsyncConnection, int, bool], Awaitable[list[Sample]]]
+
+
+async def _ask_sign_ins(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    counts = await failures.count_recent(connection, now_ms - HOUR_MS)
+    return [("wallet_failed_sign_ins", (factor,), count) for factor, count in counts.items()]
+
+
 ASKS: Final[tuple[Ask, ...]] = (
     _ask_money,
     _ask_orders,
@@ -247,6 +256,7 @@ ASKS: Final[tuple[Ask, ...]] = (
     _ask_chains,
     _ask_supplies,
     _ask_rollback,
+    _ask_sign_ins,
 )
 """What the database is asked, given the present moment and whether this is the sandbox."""
 

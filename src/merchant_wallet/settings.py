@@ -155,6 +155,31 @@ class Settings:
         "a whole number of seconds from 1 to 31536000",
         "How many seconds a withdrawal order waits for an operator's approval before it expires.",
     )
+    sandbox_two_people: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Ask for two people in the sandbox as well. Outside the sandbox they are always asked for.",
+    )
+    operator_wait_s: int = _setting(
+        86400,
+        whole_number(0, 2_592_000),
+        "a whole number of seconds from 0 to 2592000",
+        "How many seconds a new or reset operator waits before its approvals and proposals count.",
+    )
+    proposal_deadline_s: int = _setting(
+        604_800,
+        whole_number(60, 31_536_000),
+        "a whole number of seconds from 60 to 31536000",
+        "How many seconds a proposal can be accepted.",
+    )
+    rate_band: int = _setting(
+        5_000_000,
+        read_share,
+        "a number from 0 to 1 with at most 8 decimals",
+        "How far one person may move a rate or fee in 24 hours: 0.05 is 5 % of a rate, 5 points of a fee.",
+        show=format_rate,
+    )
     exchange_position_limit: int | None = _setting(
         None,
         parse_units,
@@ -420,6 +445,16 @@ class Settings:
     def mode_line(self) -> str:
         """What a start says of the mode."""
         return f"mode: {self.mode}, {'no real money moves' if self.sandbox else 'real money moves'}"
+
+    @property
+    def needs_two_people(self) -> bool:
+        """Whether what guards money is changed by two people, and new operators' words wait."""
+        return self.sandbox_two_people or not self.sandbox
+
+    @property
+    def operator_wait_ms(self) -> int:
+        """For how long a new or reset operator's word does not count."""
+        return self.operator_wait_s * 1000 if self.needs_two_people else 0
 
     @property
     def checkpoint_folder(self) -> Path:

@@ -17,6 +17,7 @@ from merchant_wallet import db, logs, parent
 from merchant_wallet.app import Base, make_writer
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
@@ -224,4 +225,5 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,
         "failed sign-ins": drop_forgotten,
+        "failed sign-ins to log": write_failures,
     }

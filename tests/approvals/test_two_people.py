@@ -16,6 +16,7 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.outcomes import ORDER_UNKNOWN, Withdrawal
 from merchant_wallet.book.rules.approvals import (
     NO_PERSON,
+    NOT_YET,
     SAME_PERSON,
     TOO_LATE,
     approvals_given,
@@ -125,6 +126,21 @@ def test_the_same_person_is_refused_by_whichever_door_he_comes_in(again: str) ->
 def test_an_approval_names_a_person(nobody: str) -> None:
     ledger = given("merchant:USDT 1000")
     expect(ledger, Approve(opened(ledger).order_id, nobody), NO_PERSON)
+
+
+def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
+    ledger = given("merchant:USDT 1000")
+    order_id = opened(ledger).order_id
+    early = Approve(order_id, ANN, counts_ms=LAST_MS)
+    expect(ledger, early, NOT_YET, now_ms=LAST_MS - 1)
+    counted = {"first_approved_by": ANN, "first_approved_ms": LAST_MS, "first_counts_ms": LAST_MS}
+    expect(ledger, early, counted, now_ms=LAST_MS)
+    expect(ledger, Approve(order_id, BOB, counts_ms=LAST_MS + 1), NOT_YET, now_ms=LAST_MS)
+    order = order_of(ledger.ask(Approve(order_id, BOB, counts_ms=5), LAST_MS))
+    assert (order.approved_by, order.approved_counts_ms) == (BOB, 5)
+    assert find_approval_fault(order) is None
+    for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_counts_ms": LAST_MS + 1}):
+        assert "counted from" in str(find_approval_fault(msgspec.structs.replace(order, **change)))
 
 
 def test_a_third_yes_changes_nothing() -> None:

@@ -84,6 +84,18 @@ TAMPERINGS = [
     ("update withdrawal set first_approved_by = null where order_id = {}", "running", "approval"),
     ("update withdrawal set first_approved_by = 'cli:Bob' where order_id = {}", "running", "approval"),
     ("update withdrawal set approved_by = 'limit' where order_id = {}", "running", "approval"),
+    (
+        "insert into operator_wait select 'bob', approved_ms, approved_ms + 1, 'reset' from withdrawal"
+        " where order_id = {}",
+        "running",
+        "approval",
+    ),
+    (
+        "insert into operator_wait select 'ann', first_approved_ms, first_approved_ms + 1, 'created'"
+        " from withdrawal where order_id = {}",
+        "running",
+        "approval",
+    ),
     ("update withdrawal set second_limit_units = null where order_id = {}", "waiting", "order"),
     ("update withdrawal set second_limit_units = amount where order_id = {}", "running", "order"),
     ("delete from withdrawal_step where order_id = {} and step_no = 1", "failed", "step"),

@@ -5,7 +5,8 @@ from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Shop
 from tests.journeys.orders import withdrawal
 
-from merchant_wallet.approvals import proposals
+from merchant_wallet.approvals import changes, proposals
+from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.custody import records
 
 ALL = "owner operator auditor merchant"
@@ -56,6 +57,11 @@ ROWS = {
     "POST /console/adjustments/{proposal_no:int}/carry-out": HANDS,
     "POST /console/adjustments/{proposal_no:int}/refuse": HANDS,
     "POST /console/adjustments/{proposal_no:int}/withdraw": HANDS,
+    "GET /console/proposals": STAFF,
+    "GET /console/proposals/{change_no:int}": STAFF,
+    "POST /console/proposals/{change_no:int}/accept": HANDS,
+    "POST /console/proposals/{change_no:int}/refuse": HANDS,
+    "POST /console/proposals/{change_no:int}/withdraw": HANDS,
     "GET /console/search": ALL,
 }
 
@@ -70,6 +76,20 @@ def make_places(shop: Shop) -> dict[str, object]:
     proposal = shop.platform.operate(
         lambda conn: proposals.propose(
             conn, shop.merchant_id, "USDT", 5, "for the rights", proposed_by="cli:somebody-else", at_ms=1
+        )
+    )
+    change = shop.platform.operate(
+        lambda conn: changes.propose(
+            conn,
+            "merchant.set",
+            f"merchant {shop.merchant_id}",
+            {"daily-limit": "5"},
+            {"daily-limit": "6"},
+            "for the rights",
+            person=Person("cli:somebody-else", "terminal"),
+            at_ms=1,
+            lasts_ms=4 * 10**12,
+            merchant_id=shop.merchant_id,
         )
     )
     document = {"cause": "no node answers"}
@@ -89,4 +109,5 @@ def make_places(shop: Shop) -> dict[str, object]:
         "event": event,
         "result_no:int": found[0][0],
         "proposal_no:int": proposal.proposal_no,
+        "change_no:int": change.proposal_no,
     }

@@ -7,9 +7,9 @@ from tests.console.test_merchants import entries, fees_form, marks_of, settings_
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.cli.merchants import describe
-from merchant_wallet.console.merchant_settings import tell_settings
 from merchant_wallet.console.setting_fields import list_fields
 from merchant_wallet.merchants import records, store
+from merchant_wallet.merchants.facts import tell_settings
 
 
 def test_every_setting_has_a_field_of_its_own() -> None:

@@ -11,6 +11,7 @@ from argon2.exceptions import InvalidHashError
 from psycopg.errors import CheckViolation
 from tests.subusers.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, wait_until_blocked
 
+from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.db import connect
 from merchant_wallet.subusers import pins
@@ -345,3 +346,17 @@ async def test_setting_and_changing_a_pin_is_in_the_audit_log_and_the_pin_is_not
     assert (changed.before, changed.after, changed.source) == (None, None, HERE)
     told = await (await alice.execute("select e::text from audit_entry e")).fetchall()
     assert not any(pin in str(told) for pin in (PIN, OTHER_PIN))
+
+
+async def test_a_wrong_pin_is_in_the_audit_log_with_its_source_and_without_what_was_typed(
+    alice: Connection,
+) -> None:
+    for _ in range(2):
+        with pytest.raises(PinWrong):
+            await check(alice, SHOP, ALICE, WRONG, NOW_MS, source="192.0.2.44")
+    await check(alice, SHOP, ALICE, PIN, NOW_MS, source="192.0.2.44")
+    await write_failures(alice, NOW_MS + MINUTE_MS)
+    (entry,) = await list_entries(alice, action="sub_user.pin_failed")
+    assert (entry.subject, entry.merchant_id, entry.source) == ("sub-user alice", SHOP, "192.0.2.44")
+    assert entry.after == {"factor": "pin", "failures": 2, "lastMs": NOW_MS}
+    assert WRONG not in str(entry)

@@ -80,3 +80,22 @@ def test_an_order_that_differs_from_the_journal_is_frozen_and_nothing_is_signed(
         assert (chain.built, chain.broadcasts) == ([], [])
 
     in_shop(scenario)
+
+
+def test_an_approval_from_before_its_persons_word_counted_is_frozen_and_nothing_is_signed(
+    in_shop: "InShop",
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(200 * COIN), shop.told()
+        await shop.approve(order)
+        await shop.connection.execute(
+            "insert into operator_wait select 'operator', approved_ms, approved_ms + 1, 'reset'"
+            " from withdrawal"
+        )
+        await shop.turn(shop.payer(chain))
+        [frozen] = await payouts.list_frozen(shop.connection)
+        assert frozen.order_id == order.order_id
+        assert "did not count" in frozen.cause
+        assert (chain.built, chain.broadcasts) == ([], [])
+
+    in_shop(scenario)

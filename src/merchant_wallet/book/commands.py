@@ -105,10 +105,14 @@ class Register(Command, frozen=True, gc=False):
 
 
 class Approve(Command, frozen=True, gc=False):
-    """One person's yes to an order above a limit. `actor` names the person, such as `operator:ann`."""
+    """One person's yes to an order above a limit. `actor` names the person, such as `operator:ann`.
+
+    `counts_ms` is from when that person's word counts: a new or reset operator waits.
+    """
 
     order_id: int
     actor: str
+    counts_ms: int = 0
 
 
 class TakeUp(Command, frozen=True, gc=False):

@@ -38,7 +38,8 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False):
     """A withdrawal order as it stands.
 
     `second_limit_units` was fixed at its creation: above it two people must approve. None: one is enough.
-    `first_approved_by` is the first of those two, `approved_by` whose word let the order be paid.
+    `first_approved_by` is the first of those two, `approved_by` whose word let the order be paid. The two
+    `counts_ms` are the moments from which these people's words counted; None: they always did.
     """
 
     order_id: int
@@ -60,6 +61,9 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False):
     second_limit_units: int | None = None
     first_approved_by: str | None = None
     approved_by: str | None = None
+    first_approved_ms: int | None = None
+    first_counts_ms: int | None = None
+    approved_counts_ms: int | None = None
 
     @property
     def arrival_units(self) -> int:

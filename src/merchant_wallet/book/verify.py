@@ -188,6 +188,7 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
     replay.close()
     await _check_accounts(cursor, replay)
     await _check_addresses(cursor, where)
+    await _check_waits(cursor, where)
 
 
 async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
@@ -197,6 +198,12 @@ async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, in
     stray = await (await cursor.execute(QUERIES["find_stray_deposit"].text, where)).fetchone()
     if stray is not None:
         find("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
+
+
+async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
+    early = await (await cursor.execute(QUERIES["find_early_approval"].text, where)).fetchone()
+    if early is not None:
+        find("approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0])
 
 
 async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:

@@ -25,7 +25,8 @@ select entry_id, posting_no, source_id, target_id, currency, amount, source_bala
 -- name: page_orders
 -- The orders that a page of entries opened: an order has the id of its entry.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
-       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by
+       deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
+       first_approved_ms, first_counts_ms, approved_counts_ms
   from withdrawal where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id;
 
 -- name: page_steps
@@ -125,3 +126,13 @@ select merchant_id from book
 union select merchant_id from in_entries where merchant_id is not null
 union select merchant_id from in_postings where merchant_id is not null
 order by merchant_id;
+
+-- name: find_early_approval
+-- An order that somebody approved while that person's word did not count; waits are few, each has one operator's name.
+select w.order_id, case when x.person = person_of(w.approved_by) then w.approved_by else w.first_approved_by end
+  from operator_wait x
+  join withdrawal w on w.merchant_id = %(merchant_id)s and (
+       (person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
+       or (person_of(w.first_approved_by) = x.person and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms))
+ order by w.order_id
+ limit 1;

@@ -87,6 +87,7 @@ def _explain_setup(error: Exception) -> Failure | None:
 
 
 def _explain_refusal(error: Exception) -> Failure | None:
+    from merchant_wallet.approvals.decisions import ProposalRefused
     from merchant_wallet.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
     from merchant_wallet.merchants.pool import PoolEmpty
@@ -110,5 +111,6 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | OperatorRefused
         | PasswordRefused
         | PoolEmpty
+        | ProposalRefused
     )
     return Failure(str(error)) if isinstance(error, known) else None

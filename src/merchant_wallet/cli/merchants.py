@@ -13,9 +13,11 @@ from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
+from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.merchants.records import Merchant
     from merchant_wallet.merchants.store import Change
 
@@ -199,10 +201,14 @@ def set_(
     enable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch it on again; repeat it.")
     ] = None,
+    reason: WhyOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change settings, all or none, from the next request on.
+
+    Outside the sandbox a change that loosens a guard (a higher limit, another address, a fee far from the
+    present one) is proposed instead: give a --reason, and another person accepts it. The rest is changed.
 
     \b
     Examples:
@@ -210,6 +216,7 @@ def set_(
       merchant-wallet merchant set Shop --allow-network 192.0.2.0/24 --allow-network 198.51.100.7/32
       merchant-wallet merchant set Shop --allow-network none
       merchant-wallet merchant set Shop --disable exchange --enable getWithdrawFee
+      merchant-wallet merchant set Shop --approval-limit 5000 --reason "contract of 3 March"
     """
     texts = {
         "transfer-fee-rate": transfer_fee_rate,
@@ -234,19 +241,22 @@ def set_(
     if not (typed or off or on):
         raise Failure("Nothing to change: name at least one setting (see --help).", UNREACHABLE)
 
-    async def act(session: Session) -> "Change":
+    async def act(session: Session) -> "tuple[Change, ProposedChange | None]":
         if deposit_notify_url is not None:
             _require_scheme("deposit-notify-url", deposit_notify_url, sandbox=session.settings.sandbox)
         for origin in " ".join(frame_origin or ()).replace(",", " ").split():
             _require_scheme("frame-origins", origin, sandbox=session.settings.sandbox)
         found = await session.find(merchant)
-        return await _change(session, found.merchant_id, typed, off, on)
+        return await _change(session, found.merchant_id, typed, off, on, reason)
 
-    change = run(data, act)
+    change, proposed = run(data, act)
     if as_json:
-        terminal.print_document(describe(change.after))
-    else:
-        _print_change(change)
+        number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
+        terminal.print_document({**describe(change.after), **number})
+        return
+    _print_change(change, told=proposed is not None)
+    if proposed is not None:
+        print_proposed(proposed, as_json)
 
 
 def _require_scheme(name: str, url: str, *, sandbox: bool) -> None:
@@ -259,8 +269,13 @@ def _switch(on: bool | None) -> str | None:
 
 
 async def _change(
-    session: Session, merchant_id: int, typed: dict[str, str], off: set[str], on: set[str]
-) -> "Change":
+    session: Session,
+    merchant_id: int,
+    typed: dict[str, str],
+    off: set[str],
+    on: set[str],
+    reason: str | None,
+) -> "tuple[Change, ProposedChange | None]":
     from merchant_wallet.merchants import store
     from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
     from merchant_wallet.merchants.store import Change
@@ -274,19 +289,51 @@ async def _change(
         if off or on:
             disabled = (before.disabled_operations | off) - on
             typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
+        loosened = await _list_loosened(session, before, typed)
+        proposed = await _propose(session, before, typed, loosened, reason) if loosened else None
+        if proposed is not None:
+            typed = {name: text for name, text in typed.items() if name not in loosened}
         after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
-        await record_change(session, "set", merchant_id, *tell_changes(describe(before), describe(after)))
-    return Change(before, after)
+        was, became = tell_changes(describe(before), describe(after))
+        if became or not proposed:
+            alone = tell_alone(session, reason) if loosened and not proposed else {}
+            await record_change(session, "set", merchant_id, was, {**became, **alone})
+    return Change(before, after), proposed
 
 
-def _print_change(change: "Change") -> None:
+async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
+    """The settings whose change needs a second person; none in the sandbox."""
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.merchants import guards
+
+    if not session.settings.needs_two_people:
+        return []
+    anchors = await guards.read_anchors(session.conn, before.merchant_id, now_ms())
+    wanted = guards.imagine(before, typed)
+    return guards.list_loosened(before, wanted, anchors, session.settings.rate_band)
+
+
+async def _propose(
+    session: Session, before: "Merchant", typed: dict[str, str], loosened: list[str], reason: str | None
+) -> "ProposedChange | None":
+    from merchant_wallet.merchants import guards
+
+    facts = guards.describe(before, loosened), guards.describe(guards.imagine(before, typed), loosened)
+    number = before.merchant_id
+    subject = guards.name_subject(number)
+    return await propose(session, guards.SET, subject, facts, reason, merchant_id=number)
+
+
+def _print_change(change: "Change", *, told: bool = False) -> None:
+    """Print what was changed; `told`: when nothing was, something else is said anyway."""
     from merchant_wallet.merchants.records import show_settings
 
     before, after = show_settings(change.before), show_settings(change.after)
     changed = [name for name in after if after[name] != before[name]]
     for name in changed:
         typer.echo(f"{name}: {before[name]} -> {after[name]}")
-    terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
+    if changed or not told:
+        terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
 
 
 def describe(merchant: "Merchant") -> dict[str, Any]:

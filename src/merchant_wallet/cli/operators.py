@@ -6,29 +6,31 @@ audit log's entry of it are one transaction.
 """
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli import operator_sessions, terminal
+from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.operator_sessions import NameArgument
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.operators.records import Connection, NewOperator
     from merchant_wallet.operators.roles import Operator
 
 app = typer.Typer(help="Make operators of the console, reset, disable and list them.", no_args_is_help=True)
+app.add_typer(operator_sessions.app)
 
 LIST_COLUMNS = ("name", "role", "merchantId", "status", "enrolled", "createdMs")
-SESSION_COLUMNS = ("sessionId", "source", "userAgent", "createdMs", "seenMs", "expiresMs")
 KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
 MAX_INPUT_BYTES = 4096
 PAGE = 500
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The operator's name.")]
 RoleOption = Annotated[
     Literal["owner", "operator", "auditor", "merchant"],
     typer.Option(
@@ -46,10 +48,13 @@ def create(
     role: RoleOption,
     merchant: MerchantOption = None,
     password_stdin: PasswordOption = False,
+    reason: WhyOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make an operator, and print the password, this once; the first sign-in sets up the second factor.
+
+    Outside the sandbox it is proposed: give a --reason, and another person accepts it and gets the password.
 
     \b
     Examples:
@@ -59,22 +64,34 @@ def create(
     """
     password = _read_password() if password_stdin else None
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.clock import now_ms
-        from merchant_wallet.operators import records
+        from merchant_wallet.operators import access, records
 
-        merchant_id = await _find_merchant(session, merchant)
+        merchant_id, wait_ms = await _find_merchant(session, merchant), session.settings.operator_wait_ms
+        facts, subject = access.describe_creation(role, merchant_id), access.name_subject(name)
         async with session.conn.transaction():
-            made = await records.create(
-                session.conn, name, role, password=password, merchant_id=merchant_id, at_ms=now_ms()
+            if session.settings.needs_two_people:
+                # What could never be made is not proposed.
+                async with session.conn.transaction(force_rollback=True):
+                    await records.create(session.conn, name, role, merchant_id=merchant_id, at_ms=now_ms())
+            made = await propose(session, access.CREATE, subject, facts, reason, merchant_id=merchant_id)
+            if made is not None:
+                return _without_password(made, password)
+            new = await access.create(
+                session.conn,
+                name,
+                role,
+                password=password,
+                merchant_id=merchant_id,
+                at_ms=now_ms(),
+                wait_ms=wait_ms,
             )
-            after = {"role": role, "merchantId": merchant_id}
-            await session.record("operator.create", f"operator {name}", merchant_id=merchant_id, after=after)
-        return _describe_new(made, password)
+            after = {"role": role, "merchantId": merchant_id, **tell_alone(session, reason)}
+            await session.record(access.CREATE, subject, merchant_id=merchant_id, after=after)
+        return _describe_new(new, password)
 
-    terminal.print_answer(run(data, act), as_json)
-    if password is None:
-        terminal.note(KEPT_ONCE)
+    _print_new(run(data, act), password, as_json)
 
 
 @app.command("list")
@@ -122,10 +139,14 @@ def show(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fals
 def reset(
     name: NameArgument,
     password_stdin: PasswordOption = False,
+    reason: WhyOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Give an operator a new password, have the second factor set up anew, and end all sessions.
+
+    Outside the sandbox it is proposed: give a --reason, and another person accepts it and gets the password.
+    Against a stolen password, `operator disable` is one person's act and holds at once.
 
     \b
     Example:
@@ -133,22 +154,26 @@ def reset(
     """
     password = _read_password() if password_stdin else None
 
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.operators import records
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.operators import access, records
 
         found = await records.show(session.conn, name)
         async with session.conn.transaction():
             operator = await records.hold(session.conn, found.operator_id)
-            made = await records.reset(session.conn, operator.operator_id, password=password)
-            before = {"enrolled": operator.enrolled}
-            await session.record(
-                "operator.reset", f"operator {operator.name}", before=before, after={"enrolled": False}
+            made = await _propose(session, access.RESET, operator, access.describe_reset(operator), reason)
+            if made is not None:
+                return _without_password(made, password)
+            wait_ms = session.settings.operator_wait_ms
+            new = await access.reset(
+                session.conn, operator.operator_id, password=password, at_ms=now_ms(), wait_ms=wait_ms
             )
-        return _describe_new(made, password)
+            before, after = {"enrolled": operator.enrolled}, {"enrolled": False}
+            after |= tell_alone(session, reason)
+            await session.record(access.RESET, access.name_subject(operator.name), before=before, after=after)
+        return _describe_new(new, password)
 
-    terminal.print_answer(run(data, act), as_json)
-    if password is None:
-        terminal.note(KEPT_ONCE)
+    _print_new(run(data, act), password, as_json)
 
 
 @app.command()
@@ -161,20 +186,43 @@ def disable(name: NameArgument, data: DataOption = None, as_json: JsonOption = F
     """
     from merchant_wallet.operators import records
 
-    terminal.print_answer(_change(name, data, "disable", records.disable), as_json)
+    answer = run(data, lambda session: _change_within(session, name, "disable", records.disable))
+    terminal.print_answer(answer, as_json)
 
 
 @app.command()
-def enable(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def enable(
+    name: NameArgument, reason: WhyOption = None, data: DataOption = None, as_json: JsonOption = False
+) -> None:
     """Let a disabled operator in again, with the password and second factor there were.
+
+    Outside the sandbox it is proposed: give a --reason, and another person accepts it.
 
     \b
     Example:
       merchant-wallet operator enable bob
     """
-    from merchant_wallet.operators import records
 
-    terminal.print_answer(_change(name, data, "enable", records.enable), as_json)
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.operators import access, records
+
+        found = await records.show(session.conn, name)
+        alone: dict[str, Any] = {}
+        if found.status != records.ACTIVE:
+            facts = access.describe_enabling(found)
+            made = await _propose(session, access.ENABLE, found, facts, reason)
+            if made is not None:
+                return made
+            alone = tell_alone(session, reason)
+
+        async def change(conn: "Connection", operator_id: int) -> "Operator":
+            wait_ms = session.settings.operator_wait_ms
+            return await access.enable(conn, operator_id, at_ms=now_ms(), wait_ms=wait_ms)
+
+        return await _change_within(session, name, "enable", change, alone)
+
+    _print_changed(run(data, act), as_json)
 
 
 @app.command("set-role")
@@ -182,92 +230,64 @@ def set_role(
     name: NameArgument,
     role: RoleOption,
     merchant: MerchantOption = None,
+    reason: WhyOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Give an operator another role, from the next request on.
+
+    Outside the sandbox a role with more rights is proposed: give a --reason, and another person accepts it.
 
     \b
     Example:
       merchant-wallet operator set-role bob --role operator
     """
 
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.operators import records
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.operators import access, records
+        from merchant_wallet.operators.roles import gains_rights
 
         merchant_id = await _find_merchant(session, merchant)
+        found = await records.show(session.conn, name)
+        alone: dict[str, Any] = {}
+        if gains_rights(found.role, found.merchant_id, role, merchant_id):
+            facts = access.describe_role(found, role, merchant_id)
+            made = await _propose(session, access.SET_ROLE, found, facts, reason)
+            if made is not None:
+                return made
+            alone = tell_alone(session, reason)
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
-            return await records.set_role(conn, operator_id, role, merchant_id)
+            wait_ms = session.settings.operator_wait_ms
+            return await access.set_role(
+                conn, operator_id, role, merchant_id, at_ms=now_ms(), wait_ms=wait_ms
+            )
 
-        return await _change_within(session, name, "set_role", change)
+        return await _change_within(session, name, "set_role", change, alone)
 
-    terminal.print_answer(run(data, act), as_json)
-
-
-@app.command()
-def sessions(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List where an operator is signed in.
-
-    \b
-    Example:
-      merchant-wallet operator sessions ann
-    """
-
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.operators import records
-        from merchant_wallet.operators.sessions import list_sessions
-
-        operator = await records.show(session.conn, name)
-        return {
-            "sessions": [
-                {
-                    "sessionId": shown.session_id,
-                    "source": shown.source,
-                    "userAgent": shown.user_agent,
-                    "createdMs": shown.created_ms,
-                    "seenMs": shown.seen_ms,
-                    "expiresMs": shown.expires_ms,
-                }
-                for shown in await list_sessions(session.conn, operator.operator_id, now_ms())
-            ]
-        }
-
-    terminal.print_list(run(data, act), "sessions", SESSION_COLUMNS, as_json)
+    _print_changed(run(data, act), as_json)
 
 
-@app.command("end-sessions")
-def end_sessions(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Sign an operator out everywhere.
+async def _propose(
+    session: Session,
+    kind: str,
+    operator: "Operator",
+    facts: "tuple[Mapping[str, Any], Mapping[str, Any]]",
+    reason: str | None,
+) -> "ProposedChange | None":
+    from merchant_wallet.operators.access import name_subject
 
-    \b
-    Example:
-      merchant-wallet operator end-sessions ann
-    """
-
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.operators import records
-        from merchant_wallet.operators import sessions as kept
-
-        operator = await records.show(session.conn, name)
-        async with session.conn.transaction():
-            ended = await kept.end_sessions(session.conn, operator.operator_id)
-            subject = f"operator {operator.name}"
-            await session.record("operator.end_sessions", subject, after={"ended": ended})
-        return {"name": operator.name, "ended": ended}
-
-    terminal.print_answer(run(data, act), as_json)
-
-
-def _change(
-    name: str, data: DataOption, what: str, act: "Callable[[Connection, int], Awaitable[Operator]]"
-) -> dict[str, Any]:
-    return run(data, lambda session: _change_within(session, name, what, act))
+    subject, merchant_id = name_subject(operator.name), operator.merchant_id
+    return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id, about=operator.actor)
 
 
 async def _change_within(
-    session: Session, name: str, what: str, act: "Callable[[Connection, int], Awaitable[Operator]]"
+    session: Session,
+    name: str,
+    what: str,
+    act: "Callable[[Connection, int], Awaitable[Operator]]",
+    alone: "Mapping[str, Any] | None" = None,
 ) -> dict[str, Any]:
     from merchant_wallet.operators import records
 
@@ -281,9 +301,31 @@ async def _change_within(
             f"operator {before.name}",
             merchant_id=after["merchantId"],
             before=was,
-            after=became,
+            after={**became, **(alone or {})},
         )
     return after
+
+
+def _without_password(made: "ProposedChange", password: str | None) -> "ProposedChange":
+    if password is not None:
+        # Raised within the transaction, which makes no proposal then.
+        raise Failure(
+            "A password can't be chosen for a proposal: whoever accepts it gets a new one.", REFUSED
+        )
+    return made
+
+
+def _print_new(done: "dict[str, Any] | ProposedChange", password: str | None, as_json: bool) -> None:
+    _print_changed(done, as_json)
+    if isinstance(done, dict) and password is None:
+        terminal.note(KEPT_ONCE)
+
+
+def _print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
 
 
 async def _find_merchant(session: Session, merchant: str | None) -> int | None:

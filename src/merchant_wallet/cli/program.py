@@ -22,6 +22,7 @@ from merchant_wallet.cli import (
     lifecycle,
     merchants,
     operators,
+    proposals,
     rates,
     reconcile,
     rollbacks,
@@ -87,6 +88,7 @@ for name, group in (
     ("callbacks", callbacks.app),
     ("reconcile", reconcile.app),
     ("operator", operators.app),
+    ("proposals", proposals.app),
     ("audit", audit.app),
 ):
     app.add_typer(group, name=name)

@@ -7,12 +7,14 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, run
 from merchant_wallet.money import format_rate, parse_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.exchange.rates import RateLine
 
 app = typer.Typer(help="Set, pause and list exchange rates.", no_args_is_help=True)
@@ -37,24 +39,28 @@ def set_(
             metavar="SECONDS", min=1, max=MAX_AGE_S, help="Refuse exchanges when the rate is older."
         ),
     ] = None,
+    reason: WhyOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Set a rate from the next exchange on; this also ends a pause.
 
     Without --merchant it is the platform's. A rate that would let a loop of exchanges make money is refused.
+    Outside the sandbox a rate that moves further than WALLET_RATE_BAND in a day is proposed: give a --reason,
+    and another person accepts it.
 
     \b
     Examples:
       merchant-wallet rates set USDT:KFB 7.10
       merchant-wallet rates set KFB:USDT 0.14 --merchant Shop --max-age 3600
+      merchant-wallet rates set USDT:KFB 8 --reason "devaluation of 22 November"
     """
     try:
         rate_e8 = parse_rate(rate)
     except ValueError as error:
         raise Failure(f"RATE: {error}.") from None
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.clock import now_ms
         from merchant_wallet.exchange import rates
 
@@ -64,9 +70,19 @@ def set_(
         def set_rate() -> "Awaitable[RateLine]":
             return rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
 
-        return await _change(session, "set", scope, direction, set_rate)
+        alone: dict[str, Any] = {}
+        if await _needs_two(session, direction, rate_e8, scope):
+            made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
+            if made is not None:
+                return made
+            alone = tell_alone(session, reason)
+        return await _change(session, "set", scope, direction, set_rate, alone)
 
-    terminal.print_answer(run(data, act), as_json)
+    done = run(data, act)
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
 
 
 @app.command("list")
@@ -137,8 +153,45 @@ def _print_paused(
     terminal.print_answer(run(data, act), as_json)
 
 
+async def _needs_two(session: Session, direction: str, rate_e8: int, scope: int) -> bool:
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.exchange import guards
+
+    settings = session.settings
+    return settings.needs_two_people and await guards.needs_two(
+        session.conn, direction, rate_e8, scope, at_ms=now_ms(), band_e8=settings.rate_band
+    )
+
+
+async def _propose(
+    session: Session,
+    direction: str,
+    rate_e8: int,
+    max_age_ms: int | None,
+    scope: int,
+    reason: str | None,
+    act: "Callable[[], Awaitable[RateLine]]",
+) -> "ProposedChange | None":
+    """Propose a rate that its own rule would let through. Raises RateRefused, and what `propose` raises."""
+    from merchant_wallet.exchange import guards, rates
+
+    async with session.conn.transaction():
+        await rates.lock_rates(session.conn)
+        before = guards.describe(await guards.find_line(session.conn, direction, scope))
+        async with session.conn.transaction(force_rollback=True):
+            await act()
+        after = guards.describe_wanted(rate_e8, max_age_ms)
+        subject = guards.name_subject(direction)
+        return await propose(session, guards.SET, subject, (before, after), reason, merchant_id=scope or None)
+
+
 async def _change(
-    session: Session, what: str, scope: int, direction: str, act: "Callable[[], Awaitable[RateLine]]"
+    session: Session,
+    what: str,
+    scope: int,
+    direction: str,
+    act: "Callable[[], Awaitable[RateLine]]",
+    alone: "Mapping[str, Any] | None" = None,
 ) -> dict[str, Any]:
     from merchant_wallet.exchange import rates
 
@@ -152,7 +205,7 @@ async def _change(
             f"rate {direction}",
             merchant_id=scope or None,
             before=describe(before[0]) if before else None,
-            after=after,
+            after={**after, **(alone or {})},
         )
     return after
 

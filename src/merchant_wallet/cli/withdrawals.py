@@ -7,6 +7,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.second_person import name_person
 from merchant_wallet.cli.session import Session, name_actor, run
 from merchant_wallet.cli.wallets import read_payout
 from merchant_wallet.ids import MAX_ID
@@ -138,7 +139,12 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
     from merchant_wallet.book.commands import Approve
 
     named = _read_names(names)
-    document = _move(named, "approve", Approve(named.order_id, name_actor()), data)
+
+    async def act(session: Session) -> dict[str, Any]:
+        person = await name_person(session)
+        return await _ask(session, named, "approve", Approve(named.order_id, person.actor, person.counts_ms))
+
+    document = run(data, act)
     _print_order(document, as_json)
     approvals = document["approvals"]
     if approvals["given"] < approvals["needed"]:
@@ -237,12 +243,13 @@ async def _find_book(session: Session, named: Named) -> int:
 
 
 def _move(named: Named, what: str, command: "Command", data: DataOption) -> dict[str, Any]:
-    async def act(session: Session) -> dict[str, Any]:
-        merchant_id = await _find_book(session, named)
-        await session.ask(merchant_id, command, f"withdrawal.{what}", f"order {named.order_id}")
-        return await _read(session, merchant_id, named.order_id)
+    return run(data, lambda session: _ask(session, named, what, command))
 
-    return run(data, act)
+
+async def _ask(session: Session, named: Named, what: str, command: "Command") -> dict[str, Any]:
+    merchant_id = await _find_book(session, named)
+    await session.ask(merchant_id, command, f"withdrawal.{what}", f"order {named.order_id}")
+    return await _read(session, merchant_id, named.order_id)
 
 
 async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:

@@ -48,6 +48,7 @@ async def change_password(request: Request, seat: Seat, conn: Connection) -> Res
         await attempts.forgive(conn, attempt, seat.at_ms)
         return await _show(seat, conn, Filled(errors={"new": explain(seat, error)}))
     except OperatorRefused:
+        await signing_in.note_wrong_password(conn, operator, seat.source, seat.at_ms)
         return await _show(seat, conn, Filled(errors={"old": seat.say(_WRONG)}))
     await attempts.forgive(conn, attempt, seat.at_ms)
     return seat.go(ACCOUNT, N_("Your password is changed. All your other sessions were ended."))
@@ -91,7 +92,7 @@ async def renew_codes(request: Request, seat: Seat, conn: Connection) -> Respons
     except OperatorRefused:
         # An owner's reset was quicker, which has ended this session too.
         return seat.go(ACCOUNT)
-    return seat.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator)
+    return seat.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator, failed="")
 
 
 async def set_tastes(request: Request, seat: Seat, conn: Connection) -> Response:

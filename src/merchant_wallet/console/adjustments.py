@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.approvals import proposals
+from merchant_wallet.approvals import decisions, proposals
 from merchant_wallet.approvals.proposals import Proposal, ProposalRefused
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Command, Submission
@@ -21,6 +21,7 @@ from merchant_wallet.book.writer import Fault, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.proposing import REFUSALS, tell_refusal
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
@@ -46,6 +47,7 @@ NO_SUB_USER: Final = N_("This merchant has no such sub-user.")
 NO_CURRENCY: Final = N_("There is no such account: the merchant or the wallet holds another currency.")
 OWN: Final = N_("It is your own proposal: another person must accept it.")
 DECIDED: Final = N_("It was decided meanwhile.")
+EXPIRED: Final = N_("It has expired: propose it again.")
 UNKNOWN: Final = N_(
     "The book did not answer in time. Look again in a minute: it is carried out once at most."
 )
@@ -56,8 +58,10 @@ async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Re
     state = read_state(ADJUSTMENTS, request.query_params, filters=("merchant",))
     scope = await find_scope(seat, conn, state.get("merchant"))
     before_no = read_number(state.after) if state.after else None
-    decided = await proposals.list_decided(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
-    waiting = await proposals.list_open(conn, limit=proposals.MAX_PAGE)
+    decided = await proposals.list_decided(
+        conn, now_ms=seat.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
+    )
+    waiting = await proposals.list_open(conn, now_ms=seat.at_ms, limit=proposals.MAX_PAGE)
     unfinished = await proposals.list_unfinished(conn, now_ms=seat.at_ms)
     return seat.page(
         "console/adjustments.html",
@@ -96,10 +100,12 @@ async def propose(request: Request, seat: Seat, conn: Connection) -> Response:
                 proposed_by=seat.actor,
                 at_ms=seat.at_ms,
                 ext_user_id=ext_user_id,
+                counts_ms=seat.person.counts_ms,
+                lasts_ms=seat.ground.settings.proposal_deadline_s * 1000,
             )
             await _record(seat, conn, "propose", made, after=_describe(made))
     except ProposalRefused as refused:
-        return _show_form(seat, refill(form, FIELDS, problem=str(refused)))
+        return _show_form(seat, refill(form, FIELDS, problem=tell_refusal(seat, refused)))
     return seat.go(url_of(made), N_("Proposed. Another person must accept it."))
 
 
@@ -115,9 +121,11 @@ async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
         return seat.go(url_of(found), OWN, tone=flash.WARN)
     await _record(seat, conn, "accept.asked", found, after=_describe(found))
     try:
-        done = await proposals.accept(conn, _ask(seat), found.proposal_no, seat.actor, seat.at_ms)
-    except ProposalRefused:
-        return seat.go(url_of(found), DECIDED, tone=flash.WARN)
+        done = await proposals.accept(
+            conn, _ask(seat), found.proposal_no, seat.actor, seat.at_ms, seat.person.counts_ms
+        )
+    except ProposalRefused as refused:
+        return seat.go(url_of(found), _explain(found, refused, seat), tone=flash.WARN)
     except (Unavailable, Fault):
         return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
     return await _tell(seat, conn, done, "accept")
@@ -223,6 +231,13 @@ async def _show(seat: Seat, conn: Connection, proposal: Proposal, filled: Filled
         merchant_name=(await _name_merchants(conn, [proposal]))[proposal.merchant_id],
         is_own=_is_own(seat, proposal),
     )
+
+
+def _explain(found: Proposal, refused: ProposalRefused, seat: Seat) -> str:
+    """Why an acceptance was refused, as a text to translate."""
+    if decisions.is_expired(found, seat.at_ms):
+        return EXPIRED
+    return REFUSALS.get(str(refused), DECIDED)
 
 
 def _is_own(seat: Seat, proposal: Proposal) -> bool:

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import records
 from merchant_wallet.chains.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
@@ -66,6 +67,11 @@ class Seat:
     def actor(self) -> str:
         """How the journal and the audit log name whoever acts."""
         return self.operator.actor
+
+    @property
+    def person(self) -> Person:
+        """Who proposes or decides, where two people are asked for."""
+        return Person(self.actor, self.source, self.operator.counts_ms)
 
     @property
     def merchant_id(self) -> int | None:
@@ -139,6 +145,7 @@ class Seat:
             "csrf": self.csrf,
             "request_id": self.request_id,
             "here": self.url,
+            "two_people": self.ground.settings.needs_two_people,
         }
 
 

@@ -67,6 +67,7 @@ _LINES: Final = (
         _PLATFORM,
         own=False,
     ),
+    _Line("proposals", N_("Proposals"), "/console/proposals", "users", Right.READ, _PLATFORM, own=False),
     _Line("audit", N_("Audit log"), "/console/audit", "log", Right.READ_AUDIT, _PLATFORM, own=False),
 )
 

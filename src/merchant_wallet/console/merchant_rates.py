@@ -11,9 +11,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
-from merchant_wallet.console.merchant_settings import Overtaken, change, explain, find_errors, mark_texts
+from merchant_wallet.console.frame import POST, Connection, Page, Seat
+from merchant_wallet.console.merchant_settings import (
+    Overtaken,
+    change,
+    explain,
+    find_errors,
+    mark_texts,
+    tell,
+)
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.previews import (
     SAMPLE,
@@ -23,10 +31,20 @@ from merchant_wallet.console.previews import (
     read_rate,
     read_share,
 )
-from merchant_wallet.console.rates import describe_line, find_line, name_field
+from merchant_wallet.console.proposing import Unproposed
+from merchant_wallet.console.rates import (
+    Wanted,
+    find_line,
+    format_band,
+    list_proposed,
+    name_field,
+    refill_unproposed,
+)
+from merchant_wallet.console.rates import change as change_line
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
+from merchant_wallet.merchants import guards
 from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.money import format_rate
 from merchant_wallet.operators.roles import Right
@@ -35,6 +53,7 @@ from merchant_wallet.pages.languages import N_
 _NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
 _NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
 _PUMPS: Final = N_("With the rate back, a loop of exchanges would make money. It can be at most {largest}.")
+FEES_REASON: Final = "fees-reason"
 FEES: Final = ("transfer-fee-rate", "withdraw-fee-rate", "withdraw-fee-min")
 _MAX_AGE_S: Final = 3_153_600_000
 
@@ -64,21 +83,15 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
     number = merchant.merchant_id
     try:
-        async with conn.transaction():
-            await rates.lock_rates(conn)
-            before = find_line(await rates.list_rates(conn), number, direction)
-            if do == "set":
-                after = await rates.set_rate(conn, direction, rate_e8, number, max_age_ms, at_ms=seat.at_ms)
-            elif do == "remove":
-                after = await rates.remove_rate(conn, direction, number, at_ms=seat.at_ms)
-            else:
-                after = await rates.pause(conn, direction, number, do == "pause", at_ms=seat.at_ms)
-            subject = f"rate {direction}"
-            facts = (describe_line(before), describe_line(after))
-            await act(seat, conn, f"rate.{do}", subject, number, before=facts[0], after=facts[1])
+        wanted = Wanted(do, direction, rate_e8, number, max_age_ms)
+        proposed = await change_line(seat, conn, wanted)
+    except Unproposed as unproposed:
+        return await _show(seat, conn, merchant, refill_unproposed(seat, direction, unproposed))
     except RateRefused:
         errors = {name_field(direction): await _tell_pump(seat, conn, number, direction)}
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
+    if proposed is not None:
+        return proposing.go_to(seat, proposed)
     return seat.go(f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on."))
 
 
@@ -90,12 +103,16 @@ async def change_fees(request: Request, seat: Seat, conn: Connection) -> Respons
     if errors := find_errors(seat, texts):
         return await _show(seat, conn, merchant, Filled(typed, errors), seat.form.text("marks"))
     try:
-        after = await change(seat, conn, merchant.merchant_id, texts)
+        changed = await change(seat, conn, merchant.merchant_id, texts)
     except Overtaken as overtaken:
         refused = Filled(typed, explain(seat, overtaken))
         return await _show(seat, conn, merchant, refused, overtaken.marks)
-    told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
-    return seat.go(f"{url_of(merchant.merchant_id)}/rates", told)
+    except Unproposed as unproposed:
+        kept = {**typed, FEES_REASON: seat.form.text(proposing.REASON)}
+        errors = {FEES_REASON: text} if (text := unproposed.errors.get(proposing.REASON)) else {}
+        refused = Filled(kept, errors, unproposed.problem)
+        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
+    return tell(seat, f"{url_of(merchant.merchant_id)}/rates", changed)
 
 
 async def show_preview(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -136,6 +153,11 @@ async def _show(
         marks=marks or mark_texts(merchant),
         sample=SAMPLE,
         preview=preview(SAMPLE, conditions),
+        proposed=[
+            *await list_proposed(seat, conn, merchant.merchant_id),
+            *await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
+        ],
+        band=format_band(seat),
     )
 
 

@@ -1,24 +1,28 @@
 """A merchant's settings: one form over all of them.
 
-Rules: all or none is changed, under the book's lock, with before and after in the audit log. What is wrong is
-said beside its field, and what was typed stays. A form bears a mark of what stood in each field, so that only
+Rules: all or none is changed, under the book's lock, with before and after in the audit log. Where two people
+are asked for, what loosens a guard is proposed instead, and the rest is changed. What is wrong is said beside
+its field, and what was typed stays. A form bears a mark of what stood in each field, so that only
 what was typed differently is changed, and nothing is undone that somebody else has changed meanwhile.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console import setting_fields
+from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.console import proposing, setting_fields
 from merchant_wallet.console.filled import Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
 from merchant_wallet.console.merchants import ONE, load, url_of
-from merchant_wallet.merchants import store
-from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting, SettingRefused
+from merchant_wallet.console.proposing import Unproposed
+from merchant_wallet.merchants import guards, store
+from merchant_wallet.merchants.facts import tell_changes
+from merchant_wallet.merchants.records import Merchant, SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.pages.languages import N_, Language
 
@@ -32,11 +36,19 @@ _SOME_WRONG: Final = N_("Nothing was changed: {count} fields need another look."
 _MOVED: Final = N_(
     "Somebody else has changed this meanwhile; what stands here is not saved yet. Now it is: {now}"
 )
+_SAVED: Final = N_("Saved. It holds from the next request on.")
+_SAME: Final = N_("Nothing was changed.")
+_SAVED_AND_PROPOSED: Final = N_("The rest was saved. This holds once another person has accepted it.")
 _SECURE: Final = ("deposit-notify-url", "frame-origins")
 _MARK_LENGTH: Final = 12
 _match_named = re.compile(r"'([^']+)'").match
-_OTHER_NAMES: Final = {"networks": "allowedNetworks"}
-"""Settings whose facts are not named as the setting is."""
+
+
+class Changed(NamedTuple):
+    """What a form changed at once, as facts, and what it proposed."""
+
+    after: dict[str, Any]
+    proposed: ProposedChange | None
 
 
 class Overtaken(Exception):
@@ -54,7 +66,7 @@ class Overtaken(Exception):
 async def show_settings_form(request: Request, seat: Seat, conn: Connection) -> Response:
     """The form as things stand."""
     merchant = await load(request, seat, conn)
-    return _show(seat, merchant, Filled(setting_fields.show_fields(merchant)))
+    return await _show(seat, conn, merchant, Filled(setting_fields.show_fields(merchant)))
 
 
 async def change_settings(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -64,23 +76,35 @@ async def change_settings(request: Request, seat: Seat, conn: Connection) -> Res
     texts = setting_fields.to_texts(typed)
     if errors := find_errors(seat, texts):
         problem = seat.say(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
-        return _show(seat, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
+        return await _show(seat, conn, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
+    typed |= {proposing.REASON: seat.form.text(proposing.REASON)}
     try:
-        after = await change(seat, conn, merchant.merchant_id, texts)
+        changed = await change(seat, conn, merchant.merchant_id, texts)
     except Overtaken as overtaken:
-        return _show(seat, merchant, Filled(typed, explain(seat, overtaken)), overtaken.marks)
+        return await _show(seat, conn, merchant, Filled(typed, explain(seat, overtaken)), overtaken.marks)
+    except Unproposed as unproposed:
+        refused = Filled(typed, unproposed.errors, unproposed.problem)
+        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
     except SettingRefused:
         # Every text was judged above; what is left is the one rule that needs the book.
         refused = Filled(typed, {"currency-mode": seat.say(_MODE_STAYS)})
-        return _show(seat, merchant, refused, seat.form.text("marks"))
-    told = N_("Saved. It holds from the next request on.") if after else N_("Nothing was changed.")
-    return seat.go(f"{url_of(merchant.merchant_id)}/settings", told)
+        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
+    return tell(seat, f"{url_of(merchant.merchant_id)}/settings", changed)
 
 
-async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[str, str]) -> dict[str, Any]:
+def tell(seat: Seat, url: str, changed: Changed) -> Response:
+    """Go on at a page, which tells what was saved and what was proposed."""
+    if changed.proposed is not None:
+        told = _SAVED_AND_PROPOSED if changed.after else proposing.PROPOSED
+        return seat.go(proposing.url_of(changed.proposed), told)
+    return seat.go(url, _SAVED if changed.after else _SAME)
+
+
+async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[str, str]) -> Changed:
     """Change what was typed differently, with its entry in the audit log; gives what is different now.
 
-    Raises Overtaken, SettingRefused.
+    What loosens a guard is proposed instead where two people are asked for. Raises Overtaken, SettingRefused,
+    Unproposed.
     """
     marks = _read_marks(seat.form.text("marks"))
     typed = {name: text for name, text in texts.items() if marks.get(name) not in (None, _mark(text))}
@@ -90,12 +114,32 @@ async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[
         now = setting_fields.to_texts(setting_fields.show_fields(held.before))
         if moved := {name: now[name] for name in typed if _mark(now[name]) != marks[name]}:
             raise Overtaken(moved, _join(marks | {name: _mark(text) for name, text in moved.items()}))
+        proposed = await _propose_loosened(seat, conn, held.before, typed)
+        if proposed is not None:
+            typed = {name: text for name, text in typed.items() if name not in proposed.after}
         changed = await store.change_settings(conn, seat.ground.keyring, merchant_id, typed)
-        before, after = _tell_changes(changed.before, changed.after)
+        before, after = tell_changes(changed.before, changed.after)
         if after:
             subject = f"merchant {merchant_id}"
-            await act(seat, conn, "merchant.set", subject, merchant_id, before=before, after=after)
-    return after
+            await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=after)
+    return Changed(after, proposed)
+
+
+async def _propose_loosened(
+    seat: Seat, conn: Connection, before: Merchant, typed: Mapping[str, str]
+) -> ProposedChange | None:
+    """Propose what of the texts loosens a guard; None when nothing does. Raises Unproposed."""
+    settings = seat.ground.settings
+    if not settings.needs_two_people:
+        return None
+    wanted = guards.imagine(before, typed)
+    anchors = await guards.read_anchors(conn, before.merchant_id, seat.at_ms)
+    loosened = guards.list_loosened(before, wanted, anchors, settings.rate_band)
+    if not loosened:
+        return None
+    was, becomes = guards.describe(before, loosened), guards.describe(wanted, loosened)
+    subject = guards.name_subject(before.merchant_id)
+    return await proposing.propose(seat, conn, guards.SET, subject, was, becomes, before.merchant_id)
 
 
 def explain(seat: Seat, overtaken: Overtaken) -> dict[str, str]:
@@ -141,31 +185,9 @@ def _tell_why(seat: Seat, why: str) -> str:
     return seat.say(_REFUSED, why=named[1]) if named else seat.say(_NO_VALUE)
 
 
-def tell_settings(merchant: Merchant) -> dict[str, Any]:
-    """The settings as facts of the audit log, named and written as the terminal's are. Pure."""
-    return {_name(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
-
-
-def _name(setting: str) -> str:
-    first, *further = setting.split("-")
-    return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))
-
-
-def _tell(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
-    value = getattr(merchant, setting.column)
-    if isinstance(value, frozenset | tuple):
-        return sorted(map(str, value))
-    is_scaled = setting.column.endswith(("_e8", "_units"))
-    return setting.show(value) if is_scaled and value is not None else value
-
-
-def _tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
-    was, became = tell_settings(before), tell_settings(after)
-    changed = [name for name in became if became[name] != was[name]]
-    return {name: was[name] for name in changed}, {name: became[name] for name in changed}
-
-
-def _show(seat: Seat, merchant: Merchant, filled: Filled, marks: str = "") -> Response:
+async def _show(
+    seat: Seat, conn: Connection, merchant: Merchant, filled: Filled, marks: str = ""
+) -> Response:
     return seat.page(
         "console/merchant_settings.html",
         active="merchants",
@@ -175,6 +197,8 @@ def _show(seat: Seat, merchant: Merchant, filled: Filled, marks: str = "") -> Re
         filled=filled,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
+        guarded=guards.GUARDS,
+        proposed=await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
     )
 
 

@@ -1,7 +1,8 @@
 """Operators: who may come in, in which role; for owners also resetting, disabling, ending sessions.
 
 Rules: a password that was made here is shown on the answer to that very request and never again. The last
-active owner stays one.
+active owner stays one. Whatever lets somebody in, or gives more rights, is proposed where two people are
+asked for; disabling, ending sessions and taking rights away are one person's acts.
 """
 
 from typing import Final
@@ -10,20 +11,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console import flash
+from merchant_wallet.approvals.changes import Facts
+from merchant_wallet.console import flash, proposing
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
-from merchant_wallet.operators import records, sessions
+from merchant_wallet.operators import access, records, sessions
 from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
-from merchant_wallet.operators.roles import Operator, Right, Role
+from merchant_wallet.operators.roles import Operator, Right, Role, gains_rights
 from merchant_wallet.pages.languages import N_
 
 OPERATORS: Final = "/console/operators"
 PAGE_ROWS: Final = 50
-_FIELDS: Final = ("name", "role", "merchant")
+_FIELDS: Final = ("name", "role", "merchant", "reason")
+_ROLE_FIELDS: Final = ("role", "merchant", "reason")
 
 _NAME_RULE: Final = N_("1 to 64 letters, digits, dots, - _ or @.")
 _NAME_TAKEN: Final = N_("There is an operator of this name already.")
@@ -66,15 +70,24 @@ async def create(request: Request, seat: Seat, conn: Connection) -> Response:
         errors["role"] = seat.say(_NO_ROLE)
     if errors:
         return _show_form(seat, refill(seat.form, _FIELDS, errors))
+    if _needs_two(seat):
+        facts = access.describe_creation(role, merchant_id)
+        try:
+            return await _propose(seat, conn, access.CREATE, name, facts, merchant_id)
+        except Unproposed as unproposed:
+            refused = refill(seat.form, _FIELDS, unproposed.errors, unproposed.problem)
+            return _show_form(seat, refused)
     try:
         async with conn.transaction():
-            made = await records.create(conn, name, role, merchant_id=merchant_id, at_ms=seat.at_ms)
+            made = await access.create(
+                conn, name, role, merchant_id=merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
+            )
             after = _describe(made.operator)
             await act(seat, conn, "operator.create", _subject(made.operator), merchant_id, after=after)
     except OperatorRefused:
         # Everything but a name that somebody else takes at the same moment was looked at above.
         return _show_form(seat, refill(seat.form, _FIELDS, {"name": seat.say(_NAME_TAKEN)}))
-    return _show_password(seat, made, N_("{name} can sign in now"))
+    return show_password(seat, made, N_("{name} can sign in now"))
 
 
 async def show_operator(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -89,24 +102,22 @@ async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
     merchant_id = await _find_merchant(seat, conn, role, errors)
     if role not in set(Role):
         errors["role"] = seat.say(_NO_ROLE)
+    gains = not errors and gains_rights(found.role, found.merchant_id, role, merchant_id)
     if errors:
-        return await _show(seat, conn, found, refill(seat.form, ("role", "merchant"), errors))
+        return await _show(seat, conn, found, refill(seat.form, _ROLE_FIELDS, errors))
+    if _needs_two(seat) and gains:
+        facts = access.describe_role(found, role, merchant_id)
+        return await _propose_or_show(seat, conn, access.SET_ROLE, found, facts)
     try:
         async with conn.transaction():
             before = await records.hold(conn, found.operator_id)
-            after = await records.set_role(conn, found.operator_id, role, merchant_id)
-            facts = (_describe(before), _describe(after))
-            await act(
-                seat,
-                conn,
-                "operator.set_role",
-                _subject(found),
-                merchant_id,
-                before=facts[0],
-                after=facts[1],
+            after = await access.set_role(
+                conn, found.operator_id, role, merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
             )
+            was, became = _describe(before), _describe(after)
+            await act(seat, conn, access.SET_ROLE, _subject(found), merchant_id, before=was, after=became)
     except OperatorRefused:
-        refused = refill(seat.form, ("role", "merchant"), {"role": seat.say(_LAST_OWNER)})
+        refused = refill(seat.form, _ROLE_FIELDS, {"role": seat.say(_LAST_OWNER)})
         return await _show(seat, conn, found, refused)
     return seat.go(_url(found), N_("{name} has another role from the next request on."), name=found.name)
 
@@ -117,16 +128,18 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
     if status not in (records.ACTIVE, records.DISABLED):
         raise HTTPException(400)
     disables = status == records.DISABLED
-    change = records.disable if disables else records.enable
+    if not disables and found.status != records.ACTIVE and _needs_two(seat):
+        return await _propose_or_show(seat, conn, access.ENABLE, found, access.describe_enabling(found))
     try:
         async with conn.transaction():
             before = await records.hold(conn, found.operator_id)
-            after = await change(conn, found.operator_id)
-            action = "operator.disable" if disables else "operator.enable"
-            facts = ({"status": before.status}, {"status": after.status})
-            await act(
-                seat, conn, action, _subject(found), before.merchant_id, before=facts[0], after=facts[1]
-            )
+            if disables:
+                after = await records.disable(conn, found.operator_id)
+            else:
+                after = await access.enable(conn, found.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
+            action = "operator.disable" if disables else access.ENABLE
+            was, became = {"status": before.status}, {"status": after.status}
+            await act(seat, conn, action, _subject(found), before.merchant_id, before=was, after=became)
     except OperatorRefused:
         return await _show(seat, conn, found, Filled(problem=seat.say(_LAST_OWNER)))
     told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
@@ -136,10 +149,12 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
 async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
     """Give an operator a new password, shown this once; the second factor is set up anew."""
     before = await _find(request, conn)
+    if _needs_two(seat):
+        return await _propose_or_show(seat, conn, access.RESET, before, access.describe_reset(before))
     async with conn.transaction():
-        made = await records.reset(conn, before.operator_id)
+        made = await access.reset(conn, before.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
         await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
-    return _show_password(seat, made, N_("{name} has a new password"))
+    return show_password(seat, made, N_("{name} has a new password"))
 
 
 async def end_sessions(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -157,6 +172,39 @@ async def end_sessions(request: Request, seat: Seat, conn: Connection) -> Respon
             after={"ended": ended},
         )
     return seat.go(_url(found), N_("{count} sessions were ended."), tone=flash.GOOD, count=ended)
+
+
+def _needs_two(seat: Seat) -> bool:
+    return seat.ground.settings.needs_two_people
+
+
+def _wait_ms(seat: Seat) -> int:
+    return seat.ground.settings.operator_wait_ms
+
+
+async def _propose(
+    seat: Seat,
+    conn: Connection,
+    kind: str,
+    name: str,
+    facts: tuple[Facts, Facts],
+    merchant_id: int | None,
+) -> Response:
+    """Propose a change of an operator instead of making it. Raises Unproposed."""
+    subject = access.name_subject(name)
+    made = await proposing.propose(seat, conn, kind, subject, *facts, merchant_id)
+    return proposing.go_to(seat, made)
+
+
+async def _propose_or_show(
+    seat: Seat, conn: Connection, kind: str, found: Operator, facts: tuple[Facts, Facts]
+) -> Response:
+    """The same from an operator's own page, which says what is wrong."""
+    try:
+        return await _propose(seat, conn, kind, found.name, facts, found.merchant_id)
+    except Unproposed as unproposed:
+        refused = refill(seat.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
+        return await _show(seat, conn, found, refused)
 
 
 async def _find(request: Request, conn: Connection) -> Operator:
@@ -190,10 +238,12 @@ async def _show(seat: Seat, conn: Connection, found: Operator, filled: Filled = 
         found=found,
         filled=filled,
         sessions=await sessions.list_sessions(conn, found.operator_id, seat.at_ms),
+        proposed=await proposing.list_about(seat, conn, access.name_subject(found.name)),
     )
 
 
-def _show_password(seat: Seat, made: NewOperator, title: str) -> Response:
+def show_password(seat: Seat, made: NewOperator, title: str) -> Response:
+    """The answer that shows a password just made, this once."""
     return seat.page(
         "console/operator_made.html",
         active="operators",

@@ -11,12 +11,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
 from merchant_wallet.console.previews import read_rate
+from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.exchange import rates
+from merchant_wallet.exchange import guards, rates
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.money import format_rate
 from merchant_wallet.operators.roles import Right
@@ -26,7 +29,9 @@ from merchant_wallet.pages.languages import N_
 
 RATES: Final = "/console/rates"
 PAGE_ROWS: Final = 30
-DOES: Final = ("set", "remove", "pause", "resume")
+SET: Final = "set"
+REMOVE: Final = "remove"
+DOES: Final = (SET, REMOVE, "pause", "resume")
 MAX_AGE_S: Final = 3_153_600_000
 NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
 NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
@@ -43,6 +48,16 @@ class RateForm(msgspec.Struct, frozen=True):
     field: str
     line: RateLine
     is_old: bool
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a form asks for: `do` is one of DOES."""
+
+    do: str
+    direction: str
+    rate_e8: int
+    merchant_id: int
+    max_age_ms: int | None
 
 
 class Own(msgspec.Struct, frozen=True):
@@ -72,27 +87,76 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     rate_e8, max_age_ms, errors = _read(seat, direction) if do == "set" else (0, None, {})
     if rate_e8 is None or errors:
         return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
+    wanted = Wanted(do, direction, rate_e8, PLATFORM, max_age_ms)
     try:
-        async with conn.transaction():
-            await rates.lock_rates(conn)
-            before = find_line(await rates.list_rates(conn), PLATFORM, direction)
-            after = await _change(seat, conn, do, direction, rate_e8, max_age_ms)
-            facts = (describe_line(before), describe_line(after))
-            await act(seat, conn, f"rate.{do}", f"rate {direction}", before=facts[0], after=facts[1])
+        proposed = await change(seat, conn, wanted)
     except RateRefused:
         told = await _explain(seat, conn, RateLine(PLATFORM, direction, rate_e8))
         return await _show(request, seat, conn, Filled(seat.form.kept(), {name_field(direction): told}))
+    except Unproposed as unproposed:
+        return await _show(request, seat, conn, refill_unproposed(seat, direction, unproposed))
+    if proposed is not None:
+        return proposing.go_to(seat, proposed)
     return seat.go(RATES, N_("Saved. It holds from the next exchange on."))
 
 
-async def _change(
-    seat: Seat, conn: Connection, do: str, direction: str, rate_e8: int, max_age_ms: int | None
-) -> RateLine:
-    if do == "set":
-        return await rates.set_rate(conn, direction, rate_e8, PLATFORM, max_age_ms, at_ms=seat.at_ms)
-    if do == "remove":
-        return await rates.remove_rate(conn, direction, at_ms=seat.at_ms)
-    return await rates.pause(conn, direction, PLATFORM, do == "pause", at_ms=seat.at_ms)
+async def change(seat: Seat, conn: Connection, wanted: Wanted) -> ProposedChange | None:
+    """Change a rate, with its entry in the audit log; gives the proposal where a second person is needed.
+
+    Raises RateRefused, Unproposed.
+    """
+    direction, scope = wanted.direction, wanted.merchant_id
+    async with conn.transaction():
+        await rates.lock_rates(conn)
+        before = guards.describe(find_line(await rates.list_rates(conn), scope, direction))
+        if await _needs_two(seat, conn, wanted):
+            await _try_out(seat, conn, wanted)
+            after = guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
+            if wanted.do == REMOVE:
+                after = {**before, "rate": None, "maxAgeMs": None}
+            subject = guards.name_subject(direction)
+            return await proposing.propose(seat, conn, guards.SET, subject, before, after, scope or None)
+        done = guards.describe(await _apply(seat, conn, wanted))
+        subject = guards.name_subject(direction)
+        await act(seat, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done)
+    return None
+
+
+def refill_unproposed(seat: Seat, direction: str, unproposed: Unproposed) -> Filled:
+    """The form again, when what it asks for could not be proposed."""
+    errors = {f"{name_field(direction)}-reason": text for text in unproposed.errors.values()}
+    return Filled(seat.form.kept(), errors, unproposed.problem)
+
+
+async def _needs_two(seat: Seat, conn: Connection, wanted: Wanted) -> bool:
+    settings = seat.ground.settings
+    if not settings.needs_two_people or wanted.do not in (SET, REMOVE):
+        return False
+    rate_e8 = wanted.rate_e8 if wanted.do == SET else None
+    return await guards.needs_two(
+        conn,
+        wanted.direction,
+        rate_e8,
+        wanted.merchant_id,
+        at_ms=seat.at_ms,
+        band_e8=settings.rate_band,
+    )
+
+
+async def _try_out(seat: Seat, conn: Connection, wanted: Wanted) -> None:
+    """Judge a change by the rule that will carry it out, and undo it. Raises RateRefused."""
+    async with conn.transaction(force_rollback=True):
+        await _apply(seat, conn, wanted)
+
+
+async def _apply(seat: Seat, conn: Connection, wanted: Wanted) -> RateLine:
+    direction, scope = wanted.direction, wanted.merchant_id
+    if wanted.do == SET:
+        age_ms = wanted.max_age_ms
+        return await rates.set_rate(conn, direction, wanted.rate_e8, scope, age_ms, at_ms=seat.at_ms)
+    if wanted.do == REMOVE:
+        return await rates.remove_rate(conn, direction, scope, at_ms=seat.at_ms)
+    return await rates.pause(conn, direction, scope, wanted.do == "pause", at_ms=seat.at_ms)
 
 
 async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled = EMPTY) -> Response:
@@ -109,7 +173,24 @@ async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled =
         state=state,
         history=history[:PAGE_ROWS],
         next=str(history[PAGE_ROWS - 1].change.change_no) if len(history) > PAGE_ROWS else None,
+        proposed=await list_proposed(seat, conn, PLATFORM),
+        band=format_band(seat),
     )
+
+
+async def list_proposed(seat: Seat, conn: Connection, scope: int) -> list[ProposedChange]:
+    """The open proposals about a scope's rates."""
+    found = [one for each in DIRECTIONS for one in await proposing.list_about(seat, conn, _subject(each))]
+    return [one for one in found if (one.merchant_id or PLATFORM) == scope]
+
+
+def format_band(seat: Seat) -> str:
+    """How far one person may move a rate within a day, in percent."""
+    return format_rate(seat.ground.settings.rate_band * 100)
+
+
+def _subject(direction: str) -> str:
+    return guards.name_subject(direction)
 
 
 async def _read_history(seat: Seat, conn: Connection, state: TableState) -> list[Change]:
@@ -169,12 +250,6 @@ def find_line(lines: list[RateLine], merchant_id: int, direction: str) -> RateLi
     """The rate set for a merchant, or for the platform, in a direction; an empty one where none was."""
     found = (one for one in lines if (one.merchant_id, one.direction) == (merchant_id, direction))
     return next(found, RateLine(merchant_id, direction))
-
-
-def describe_line(line: RateLine) -> dict[str, str | int | bool | None]:
-    """A rate as the audit log keeps it."""
-    rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
-    return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
 
 
 def name_field(direction: str) -> str:

@@ -24,6 +24,7 @@ from merchant_wallet.console import (
     operators,
     overview,
     payouts,
+    proposals,
     rates,
     reconciliation,
     search,
@@ -65,6 +66,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     reconciliation,
     rates,
     adjustments,
+    proposals,
     search,
 )
 """What has pages: each has its `ROUTES`."""

@@ -6,6 +6,7 @@ bound to this browser, signed in or not. Nobody is sent anywhere but to the cons
 """
 
 import secrets
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.failures import Failures
 from merchant_wallet.console import flash
 from merchant_wallet.console.back import HOME, SIGN_IN, read_back
 from merchant_wallet.console.frame import (
@@ -51,6 +53,20 @@ _WRONG: Final = N_("That name and password do not belong together.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
 _WAIT: Final = N_("Too many tries. Try again in {seconds} seconds.")
 _TOO_LATE: Final = N_("That took too long. Please begin again.")
+_ARRIVALS: Final = {
+    (False, False): "",
+    (True, False): N_(
+        "You signed in with a recovery code. {left} are left; make new ones on your account page."
+    ),
+    (False, True): N_(
+        "{count} failed attempts to sign in as you since your last sign-in, the last on {when} from {source}."
+    ),
+    (True, True): N_(
+        "You signed in with a recovery code; {left} are left. {count} failed attempts since your last "
+        "sign-in, the last on {when} from {source}."
+    ),
+}
+"""By whether a recovery code was used, and whether attempts failed."""
 
 
 async def show_sign_in(request: Request, ground: Ground) -> Response:
@@ -133,14 +149,13 @@ async def take_code(request: Request, ground: Ground) -> Response:
             return _refuse(request, ground, outcome, _WRONG_CODE, template, back=back, who=who)
         try:
             by = "recovery code" if is_recovery else "code"
-            token = await _let_in(request, ground, conn, pending, by=by)
+            token, failed = await _let_in(request, ground, conn, pending, by=by)
         except sessions.SessionOver:
             return _begin_again(request, ground)
         left = await signing_in.count_recovery_codes(conn, who.operator_id)
     response = ground.answers.redirect(back)
-    if is_recovery:
-        text = N_("You signed in with a recovery code. {left} are left; make new ones on your account page.")
-        said = flash.Said(flash.WARN, text, {"left": left})
+    said = _tell_arrival(left if is_recovery else None, failed)
+    if said is not None:
         flash.leave(response, said, ground.keyring.derive(flash.KEY), token, ground.answers.secure)
     _seat(response, token, ground)
     return response
@@ -175,7 +190,13 @@ async def take_enrolment(request: Request, ground: Ground) -> Response:
         try:
             enrolment = await _open_enrolment(ground, conn, who)
             outcome = await signing_in.confirm_totp(
-                conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
+                conn,
+                ground.keyring,
+                who.operator_id,
+                form.text("code"),
+                source=source,
+                at_ms=at_ms,
+                wait_ms=ground.settings.operator_wait_ms,
             )
         except OperatorRefused:
             # Another browser was quicker, or an owner's reset.
@@ -186,11 +207,17 @@ async def take_enrolment(request: Request, ground: Ground) -> Response:
             response.headers.update(headers)
             return response
         try:
-            token = await _let_in(request, ground, conn, pending, by="first code")
+            token, failed = await _let_in(request, ground, conn, pending, by="first code")
         except sessions.SessionOver:
             return _begin_again(request, ground)
     codes = outcome.recovery_codes
-    response = _show(request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who)
+    told = _tell_arrival(None, failed)
+    failed_text = (
+        "" if told is None else translate(ground.visitor(request).language, told.text, **told.values)
+    )
+    response = _show(
+        request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=failed_text
+    )
     _seat(response, token, ground)
     return response
 
@@ -231,11 +258,15 @@ async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> si
 
 async def _let_in(
     request: Request, ground: Ground, conn: Connection, pending: sessions.Session, by: str
-) -> str:
-    """Open the session that is through, in place of the one that was not; gives its token."""
+) -> tuple[str, Failures | None]:
+    """Open the session that is through, in place of the one that was not.
+
+    Gives its token, and what failed since the last sign-in.
+    """
     who, at_ms = pending.operator, ground.clock()
     source = ground.visitor(request).source
     async with conn.transaction():
+        failed = await signing_in.mark_signed_in(conn, who, at_ms)
         token = await sessions.open_session(
             conn,
             who.operator_id,
@@ -255,7 +286,19 @@ async def _let_in(
             source=source[:64] or "unknown",
             at_ms=at_ms,
         )
-    return token
+    return token, failed
+
+
+def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.Said | None:
+    """What somebody who is in is told: how many recovery codes are left, and what failed meanwhile."""
+    values: dict[str, object] = {}
+    if codes_left is not None:
+        values["left"] = codes_left
+    if failed is not None:
+        at = datetime.fromtimestamp(failed.last_ms // 1000, UTC)
+        values |= {"count": failed.count, "when": f"{at:%Y-%m-%d %H:%M:%S} UTC", "source": failed.last_source}
+    text = _ARRIVALS[codes_left is not None, failed is not None]
+    return flash.Said(flash.WARN, text, values) if text else None
 
 
 def _show(

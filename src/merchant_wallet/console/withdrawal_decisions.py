@@ -15,7 +15,7 @@ from starlette.responses import Response
 from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import SAME_PERSON, TOO_LATE
+from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
 from merchant_wallet.book.writer import Fault, Unavailable, Unknown
 from merchant_wallet.codes import Refusal, Refused
 from merchant_wallet.console import flash
@@ -46,6 +46,7 @@ DONE: Final = {
 }
 TOLD: Final[Mapping[str, str]] = {
     SAME_PERSON.msg: N_("You have approved it already. Another person must approve it too."),
+    NOT_YET.msg: N_("Your word does not count yet: new and reset operators wait before it does."),
     TOO_LATE.msg: N_("Its time for approval has passed; it expires by itself."),
 }
 MOVED_ON: Final = N_("Nothing was done: the order has moved on meanwhile.")
@@ -170,7 +171,9 @@ async def _tell_approved(seat: Seat, conn: Connection, order: OrderLine) -> Deci
 def _command(seat: Seat, order: OrderLine, what: str) -> Command:
     if what == REFUND:
         return Refund(order.order_id)
-    return (Approve if what == APPROVE else Cancel)(order.order_id, seat.actor)
+    if what == APPROVE:
+        return Approve(order.order_id, seat.actor, seat.person.counts_ms)
+    return Cancel(order.order_id, seat.actor)
 
 
 def _explain(seat: Seat, order: OrderLine, refusal: Refusal) -> Decided:

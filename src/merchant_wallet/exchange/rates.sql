@@ -47,3 +47,17 @@ select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set
  where rate_history_id < %(before_no)s::bigint
    and (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
  order by rate_history_id desc limit %(limit)s::int;
+
+-- name: read_anchor
+-- The rate of a scope that stood at a moment, or else the first one after it.
+select rate_e8
+  from ((select rate_e8, 1 as place from rate_history
+          where merchant_id = %(merchant_id)s::bigint and direction = %(direction)s::text and rate_e8 is not null
+            and set_ms <= %(since_ms)s::bigint
+          order by rate_history_id desc limit 1)
+        union all
+        (select rate_e8, 2 from rate_history
+          where merchant_id = %(merchant_id)s::bigint and direction = %(direction)s::text and rate_e8 is not null
+            and set_ms > %(since_ms)s::bigint
+          order by rate_history_id limit 1)) standing
+ order by place limit 1;

@@ -133,3 +133,12 @@ select merchant_id from book where next_range is null and id_counter >= %(counte
 -- name: find_outermost
 -- The first and the last merchant made, whose secrets tell whether the master key is the right one.
 select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;
+
+-- name: read_day_facts
+-- What some settings were before each change of a merchant's since a moment, oldest first, by the audit log.
+select f.key, f.value
+  from audit_entry e
+ cross join lateral jsonb_each_text(e.before) f
+ where e.merchant_id = %(merchant_id)s::bigint and e.action = 'merchant.set' and e.at_ms > %(since_ms)s::bigint
+   and f.key = any(%(names)s::text[])
+ order by e.audit_no;

@@ -12,7 +12,8 @@ select name from merchant where merchant_id = %(merchant_id)s::bigint;
 
 -- name: list_operators
 -- The next operators by name.
-select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms
+select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
+       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
   from operator
  where lower(name collate "C") > %(after_name)s::text collate "C"
  order by lower(name collate "C")
@@ -20,22 +21,58 @@ select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not nu
 
 -- name: read_by_name
 -- One operator by name, however it was typed.
-select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms
+select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
+       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
   from operator
  where lower(name collate "C") = %(name)s::text collate "C";
 
 -- name: read_by_id
 -- One operator.
-select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms
+select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
+       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
   from operator
  where operator_id = %(operator_id)s::bigint;
 
 -- name: lock_by_id
 -- One operator that nobody else changes until the transaction ends.
-select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms
+select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
+       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
   from operator
  where operator_id = %(operator_id)s::bigint
    for update;
+
+-- name: begin_wait
+-- An operator's word does not count for a while. A platform's first operator does not wait: there is nobody whose check
+-- a second account could evade.
+insert into operator_wait (person, from_ms, until_ms, cause)
+select lower(o.name collate "C"), %(at_ms)s::bigint, %(at_ms)s::bigint + %(wait_ms)s::bigint, %(cause)s::text
+  from operator o
+ where o.operator_id = %(operator_id)s::bigint and %(wait_ms)s::bigint > 0
+   and (%(cause)s::text not in ('created', 'enrolled') or exists (
+        select 1 from operator other
+         where other.operator_id <> o.operator_id and other.status = 'active' and other.role in ('owner', 'operator')
+           and (%(cause)s::text = 'created' or other.totp_confirmed_ms is not null)))
+    on conflict do nothing;
+
+-- name: read_wait_end
+-- From when a person's word counts, whichever way that person comes in; 0 when it always did.
+select coalesce(max(until_ms), 0) from operator_wait where person = person_of(%(actor)s::text);
+
+-- name: count_deciders
+-- How many active operators of these roles, other than two persons, have a word that counts.
+select count(*) from operator o
+ where o.status = 'active' and o.role = any(%(roles)s::text[]) and o.totp_confirmed_ms is not null
+   and lower(o.name collate "C") <> all(%(others)s::text[])
+   and not exists (select 1 from operator_wait x
+                    where x.person = lower(o.name collate "C") and x.until_ms > %(at_ms)s::bigint);
+
+-- name: mark_signed_in
+-- An operator is through with both factors; gives when that was the last time, or when the account was made.
+with was as (select operator_id, coalesce(signed_in_ms, created_ms) as at_ms from operator
+              where operator_id = %(operator_id)s::bigint for update)
+update operator o set signed_in_ms = greatest(was.at_ms, %(at_ms)s::bigint) from was
+ where o.operator_id = was.operator_id
+returning was.at_ms;
 
 -- name: find_any
 -- Whether there is an operator at all.
@@ -129,7 +166,7 @@ values (%(token_hash)s::bytea, %(operator_id)s::bigint, %(totp_passed)s::boolean
 -- A live session by its token, with its operator as that is now.
 select s.token_hash, s.created_ms, s.seen_ms, s.expires_ms, s.source, s.user_agent,
        o.operator_id, o.name, o.role, o.merchant_id, o.status, o.totp_confirmed_ms is not null, o.language, o.theme,
-       o.created_ms
+       o.created_ms, (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(o.name collate "C"))
   from operator_session s
   join operator o on o.operator_id = s.operator_id
  where s.token_hash = %(token_hash)s::bytea and s.totp_passed = %(totp_passed)s::boolean and s.expires_ms > %(at_ms)s::bigint

@@ -37,6 +37,7 @@ class Right(StrEnum):
     STOP_PAYOUTS = "stop payouts"
     PROPOSE_ADJUSTMENT = "propose adjustment"
     DECIDE_ADJUSTMENT = "decide adjustment"
+    DECIDE_PROPOSAL = "decide proposal"
     WITHDRAW_FEES = "withdraw fees"
     RESEND_CALLBACK = "resend callback"
     PAUSE_CALLBACKS = "pause callbacks"
@@ -63,7 +64,10 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """One operator. `merchant_id` is set exactly for the role merchant; `enrolled`: has a second factor."""
+    """One operator. `merchant_id` is set exactly for the role merchant; `enrolled`: has a second factor.
+
+    `counts_ms` is from when the operator's word counts where two people are asked for; see `waits`.
+    """
 
     operator_id: int
     name: str
@@ -74,6 +78,7 @@ class Operator(msgspec.Struct, frozen=True):
     language: str | None
     theme: str | None
     created_ms: int
+    counts_ms: int = 0
 
     @property
     def actor(self) -> str:
@@ -88,3 +93,10 @@ def may(operator: Operator, right: Right, merchant_id: int | None = None) -> boo
     if operator.merchant_id is None:
         return operator.role != Role.MERCHANT
     return operator.role == Role.MERCHANT and operator.merchant_id == merchant_id
+
+
+def gains_rights(role: str, merchant_id: int | None, new_role: str, new_merchant_id: int | None) -> bool:
+    """Whether another role lets an operator do anything that the present one does not."""
+    if new_role == Role.MERCHANT and merchant_id != new_merchant_id:
+        return True
+    return not RIGHTS.get(new_role, frozenset()) <= RIGHTS.get(role, frozenset())

@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.audit import failures
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import attempts, totp
 from merchant_wallet.operators.passwords import MAX_LENGTH, verify_aside
 from merchant_wallet.operators.records import ACTIVE, QUERIES, Connection, OperatorRefused, find, show_by_id
 from merchant_wallet.operators.roles import Operator
+from merchant_wallet.operators.waits import ENROLLED, begin_wait
 
 NO_STEP: Final = -1
 NOBODY: Final = 0
@@ -89,10 +91,10 @@ async def sign_in(conn: Connection, name: str, password: str, *, source: str, at
     # A longer one can't be right, and hashing it would be work for whoever likes to make some.
     is_right = await verify_aside(kept, password[: MAX_LENGTH + 1])
     if operator is None or kept is None or not is_right or operator.status != ACTIVE:
-        return Wrong()
+        return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
     if await _read_password(conn, operator.operator_id) != kept:
         # Replaced while this one waited to be hashed: whoever reset it means the old one to end now.
-        return Wrong()
+        return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
     await attempts.forgive(conn, attempt, at_ms)
     return NeedsTotp(operator, kept) if operator.enrolled else MustEnrol(operator, kept)
 
@@ -135,29 +137,27 @@ async def show_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *
 
 
 async def confirm_totp(
-    conn: Connection, keyring: Keyring, operator_id: int, code: str, *, source: str, at_ms: int
+    conn: Connection,
+    keyring: Keyring,
+    operator_id: int,
+    code: str,
+    *,
+    source: str,
+    at_ms: int,
+    wait_ms: int = 0,
 ) -> Second:
     """Judge a code of the second factor; the first right one after an enrolment makes it count.
 
-    Raises OperatorRefused when no factor was begun, WrongMasterKey.
+    From then on the operator's word waits for `wait_ms`, see `waits`. Raises OperatorRefused when no factor
+    was begun, WrongMasterKey.
     """
     operator = await show_by_id(conn, operator_id)
     attempt = attempts.name_attempt(operator.name, source)
     if wait_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(wait_ms)
-    async with conn.transaction():
-        row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
-        if row is None or row[0] is None:
-            raise OperatorRefused("No second factor was set up yet.")
-        sealed, confirmed_ms, last_step = row
-        secret = keyring.open_at(bytes(sealed), _place(operator_id))
-        step = totp.find_step(secret, code, at_ms, NO_STEP if last_step is None else last_step)
-        if step is None or operator.status != ACTIVE:
-            return Wrong()
-        await conn.execute(
-            QUERIES["take_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
-        )
-        codes = await _give_codes(conn, operator_id) if confirmed_ms is None else ()
+    codes = await _take_code(conn, keyring, operator, code, at_ms, wait_ms)
+    if codes is None:
+        return await _refuse(conn, operator, failures.CODE, source, at_ms)
     await attempts.forget(conn, attempt, operator_id, at_ms)
     return Passed(await show_by_id(conn, operator_id), codes)
 
@@ -175,10 +175,9 @@ async def use_recovery_code(
         "code_hash": totp.hash_recovery_code(operator_id, code),
         "at_ms": at_ms,
     }
-    if operator.status != ACTIVE or not operator.enrolled:
-        return Wrong()
-    if await (await conn.execute(QUERIES["use_code"].text, values)).fetchone() is None:
-        return Wrong()
+    is_open = operator.status == ACTIVE and operator.enrolled
+    if not is_open or await (await conn.execute(QUERIES["use_code"].text, values)).fetchone() is None:
+        return await _refuse(conn, operator, failures.RECOVERY_CODE, source, at_ms)
     await attempts.forget(conn, attempt, operator_id, at_ms)
     return Passed(operator)
 
@@ -197,6 +196,56 @@ async def count_recovery_codes(conn: Connection, operator_id: int) -> int:
     """How many recovery codes are left."""
     row = await (await conn.execute(QUERIES["count_codes"].text, {"operator_id": operator_id})).fetchone()
     return 0 if row is None else int(row[0])
+
+
+async def mark_signed_in(conn: Connection, operator: Operator, at_ms: int) -> failures.Failures | None:
+    """Note that an operator is in; gives what failed since the last time, None when nothing did."""
+    values = {"operator_id": operator.operator_id, "at_ms": at_ms}
+    row = await (await conn.execute(QUERIES["mark_signed_in"].text, values)).fetchone()
+    since_ms = at_ms if row is None else int(row[0])
+    return await failures.read_since(conn, name_subject(operator.name), since_ms, operator.merchant_id)
+
+
+def name_subject(name: str) -> str:
+    """How failed sign-ins and the audit log name an operator."""
+    return f"operator {name}"
+
+
+async def note_wrong_password(conn: Connection, operator: Operator, source: str, at_ms: int) -> None:
+    """Count a wrong present password of somebody who is signed in."""
+    await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
+
+
+async def _refuse(conn: Connection, operator: Operator | None, factor: str, source: str, at_ms: int) -> Wrong:
+    """Count a failed sign-in. What was typed as a name that nobody has is not kept: it may be a password."""
+    subject = failures.NOBODY if operator is None else name_subject(operator.name)
+    merchant_id = None if operator is None else operator.merchant_id
+    await failures.count_failure(conn, subject, factor, source=source, at_ms=at_ms, merchant_id=merchant_id)
+    return Wrong()
+
+
+async def _take_code(
+    conn: Connection, keyring: Keyring, operator: Operator, code: str, at_ms: int, wait_ms: int
+) -> tuple[str, ...] | None:
+    """Use a code up; gives the recovery codes of a factor just set up, None for a wrong code."""
+    operator_id = operator.operator_id
+    async with conn.transaction():
+        row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
+        if row is None or row[0] is None:
+            raise OperatorRefused("No second factor was set up yet.")
+        sealed, confirmed_ms, last_step = row
+        secret = keyring.open_at(bytes(sealed), _place(operator_id))
+        step = totp.find_step(secret, code, at_ms, NO_STEP if last_step is None else last_step)
+        if step is None or operator.status != ACTIVE:
+            return None
+        await conn.execute(
+            QUERIES["take_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
+        )
+        if confirmed_ms is not None:
+            return ()
+        codes = await _give_codes(conn, operator_id)
+        await begin_wait(conn, operator_id, ENROLLED, at_ms=at_ms, wait_ms=wait_ms)
+    return codes
 
 
 async def _give_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:

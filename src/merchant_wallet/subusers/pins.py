@@ -18,6 +18,8 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 
+from merchant_wallet.audit import failures
+from merchant_wallet.audit.records import UNKNOWN
 from merchant_wallet.db import Queries
 from merchant_wallet.subusers import own_acts, sessions
 from merchant_wallet.subusers.controls import PinMissing, SubUserUnknown, lock_book, show, show_user
@@ -110,7 +112,7 @@ async def change(
     _require_good(new)
     if new == old:
         raise PinRefused(IS_THE_OLD_ONE)
-    old_hash = await _check(conn, merchant_id, user_id, old, at_ms)
+    old_hash = await _check(conn, merchant_id, user_id, old, at_ms, source)
     values = {
         "merchant_id": merchant_id,
         "user_id": user_id,
@@ -125,13 +127,15 @@ async def change(
         await own_acts.note(conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms)
 
 
-async def check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int) -> None:
+async def check(
+    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str = UNKNOWN
+) -> None:
     """Return when this is the sub-user's PIN, and forget the wrong ones before it.
 
     Must not be called in a transaction: what it counts has to stay, whatever follows. Raises PinWrong,
     PinLocked, PinMissing where none is set, PinRefused for a text that can't be one, SubUserUnknown.
     """
-    await _check(conn, merchant_id, user_id, pin, at_ms)
+    await _check(conn, merchant_id, user_id, pin, at_ms, source)
 
 
 async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
@@ -155,7 +159,7 @@ def lock_of(failures: int) -> int:
     return 0 if failures < FREE_TRIES else LOCKS_MS[min(failures - FREE_TRIES, len(LOCKS_MS) - 1)]
 
 
-async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int) -> str:
+async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, source: str) -> str:
     """The hash that this PIN fits."""
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise AssertionError("a PIN is asked for inside a transaction, which could undo the count")
@@ -164,6 +168,7 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
     kept = await _count(conn, merchant_id, user_id, at_ms)
     assert kept.pin_hash is not None
     if not await _on_thread(_fits, kept.pin_hash, pin):
+        await _note_failure(conn, merchant_id, user_id, source, at_ms)
         if kept.pin_locked_until_ms > at_ms:
             raise PinLocked(kept.pin_locked_until_ms)
         raise PinWrong(FREE_TRIES - kept.pin_failures)
@@ -172,6 +177,13 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
         # It fits a PIN that was replaced or taken away while it was compared.
         raise PinRefused(WAS_CHANGED)
     return kept.pin_hash
+
+
+async def _note_failure(conn: Connection, merchant_id: int, user_id: int, source: str, at_ms: int) -> None:
+    subject = f"sub-user {(await show_user(conn, merchant_id, user_id)).ext_user_id}"
+    await failures.count_failure(
+        conn, subject, failures.PIN, source=source, at_ms=at_ms, merchant_id=merchant_id
+    )
 
 
 async def _count(conn: Connection, merchant_id: int, user_id: int, at_ms: int) -> _Kept:

@@ -98,7 +98,7 @@ async def _change(
 ) -> dict[str, str]:
     """Ask for the PIN, then change what is given; gives what is wrong."""
     whose = (conn, holder.merchant_id, holder.user_id)
-    asked = pins.check(*whose, holder.form.raw("pin"), holder.at_ms)
+    asked = pins.check(*whose, holder.form.raw("pin"), holder.at_ms, source=holder.visitor.source)
     if errors := await _attempt(holder, asked, "pin", "pin"):
         return errors
     changed = controls.set_controls_by_user(

@@ -86,10 +86,17 @@ class Attempt:
         found = await payouts.read_entry(await self._line.get(), self._held)
         entry, previous_hash = found or (None, None)
         fault = find_journal_fault(self._held.merchant_id, withdrawal, entry, previous_hash)
+        if fault is None and withdrawal.status == PROCESSING:
+            fault = await self._find_early_approval()
         if fault is None:
             return False
         await self._freeze(fault)
         return True
+
+    async def _find_early_approval(self) -> str | None:
+        who = await payouts.find_early_approval(await self._line.get(), self._held)
+        early = "the order may not be paid: {} approved it while that person's word did not count"
+        return None if who is None else early.format(who)
 
     async def _pay(self, order: PayableOrder, payout: Payout) -> Waits:
         chain = payout.transfer.chain

@@ -174,6 +174,13 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
     return PayableOrder(withdrawal, active, version, given_up_cause, reservation, hindrance)
 
 
+async def find_early_approval(connection: AsyncConnection, held: Claim) -> str | None:
+    """Who approved the claimed order while that person's word did not count; None when nobody did."""
+    cursor = await connection.execute(_TEXTS["find_early_approval"], _name(held))
+    row = await cursor.fetchone()
+    return None if row is None else str(row[0])
+
+
 async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: int) -> list[StoredTransfer]:
     """Everything that was ever signed for an order, the oldest first."""
     parameters = {"merchant_id": merchant_id, "order_id": order_id}

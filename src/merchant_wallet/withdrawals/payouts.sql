@@ -41,7 +41,8 @@ returning fence, failures;
 -- has of its hot wallet, and what hinders it since when.
 select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.notify_url, w.status, w.step_no,
        w.approved_ms, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash,
-       w.second_limit_units, w.first_approved_by, w.approved_by,
+       w.second_limit_units, w.first_approved_by, w.approved_by, w.first_approved_ms, w.first_counts_ms,
+       w.approved_counts_ms,
        m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.sequence, p.obstacle_kind, p.obstacle_ms
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
@@ -49,6 +50,16 @@ select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
   left join payout_reservation r on r.merchant_id = w.merchant_id and r.order_id = w.order_id
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
+
+-- name: find_early_approval
+-- Who approved the order while that person's word did not count. The payer asks before it signs.
+select case when x.person = person_of(w.approved_by) then w.approved_by else w.first_approved_by end
+  from withdrawal w
+  join operator_wait x on x.person in (person_of(w.approved_by), person_of(w.first_approved_by))
+ where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint and (
+       (person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
+       or (person_of(w.first_approved_by) = x.person and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms))
+ limit 1;
 
 -- name: read_signed
 -- Everything that was signed for the order, the oldest first.

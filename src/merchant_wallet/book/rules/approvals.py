@@ -3,7 +3,7 @@ Pure.
 
 Rules: `cli:ann` and `operator:Ann` are one person's two doors and never two people. The first of two
 approvals changes nothing but the order's `first_approved_by`: only the second lets the order be taken up, and
-both must come before the deadline.
+both must come before the deadline. A person whose word does not count yet approves nothing.
 """
 
 from typing import Final
@@ -20,6 +20,9 @@ from merchant_wallet.codes import Refusal
 TOO_LATE: Final = Refusal(42202, "orderId: the approval deadline of this order has passed")
 SAME_PERSON: Final = Refusal(
     42202, "orderId: you have approved this order already; above the second limit another person must, too"
+)
+NOT_YET: Final = Refusal(
+    42202, "actor: your word does not count yet; an operator who is new or was reset waits before it does"
 )
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")
 
@@ -45,6 +48,12 @@ def needs_two(order: Withdrawal) -> bool:
 def find_approval_fault(order: Withdrawal) -> str | None:
     """How an order's approvals contradict its limits, as a sentence; None when they don't."""
     first, last = order.first_approved_by, order.approved_by
+    for name, at_ms, counts_ms in (
+        (first, order.first_approved_ms, order.first_counts_ms),
+        (last, order.approved_ms, order.approved_counts_ms),
+    ):
+        if counts_ms is not None and (at_ms is None or at_ms < counts_ms):
+            return f"approved by {name} at {at_ms or 'no moment'}, whose word counted from {counts_ms} on"
     if (last is None) != (order.approved_ms is None):
         return f"approved by {last or 'nobody'} at {order.approved_ms or 'no moment'}"
     if not needs_two(order):
@@ -61,8 +70,9 @@ def find_approval_fault(order: Withdrawal) -> str | None:
 def approve(draft: Draft, command: Approve) -> Outcome:
     """Count one person's yes to an order; the last one needed lets it be paid.
 
-    Refuses, in this order: 40001, 40401, 42202 for one no longer pending, past its deadline, or approved by
-    the same person before. An order that is approved already is answered as it stands.
+    Refuses, in this order: 40001, 40401, 42202 for one no longer pending, past its deadline, by a person
+    whose word does not count yet, or approved by the same person before. An order that is approved already
+    is answered as it stands.
     """
     if not person_of(command.actor).strip() or command.actor == BY_LIMIT:
         return NO_PERSON
@@ -75,13 +85,28 @@ def approve(draft: Draft, command: Approve) -> Outcome:
         return withdrawal
     if draft.now_ms > withdrawal.deadline_ms:
         return TOO_LATE
+    if draft.now_ms < command.counts_ms:
+        return NOT_YET
+    counts_ms = command.counts_ms or None
     first = withdrawal.first_approved_by
     if needs_two(withdrawal) and first is None:
-        return _write(draft, msgspec.structs.replace(withdrawal, first_approved_by=command.actor))
+        return _write(
+            draft,
+            msgspec.structs.replace(
+                withdrawal,
+                first_approved_by=command.actor,
+                first_approved_ms=draft.now_ms,
+                first_counts_ms=counts_ms,
+            ),
+        )
     if first is not None and person_of(first) == person_of(command.actor):
         return SAME_PERSON
-    approved = msgspec.structs.replace(withdrawal, approved_ms=draft.now_ms, approved_by=command.actor)
-    return _write(draft, approved)
+    return _write(
+        draft,
+        msgspec.structs.replace(
+            withdrawal, approved_ms=draft.now_ms, approved_by=command.actor, approved_counts_ms=counts_ms
+        ),
+    )
 
 
 def _write(draft: Draft, order: Withdrawal) -> Withdrawal:

@@ -1,0 +1,106 @@
+"""Failed sign-ins: counted at once, written into the audit log when their minute is over.
+
+Rules:
+- What was typed as a name is never kept: people type passwords there. The subject is an operator or sub-user
+  that exists, or NOBODY.
+- One row for each subject, factor and source in a minute, at most MOST rows a minute. Further sources share a
+  row for each subject and factor, so strangers can't flood the audit log.
+- A row becomes one entry of the audit log. Rows stay for 90 days, for who signs in the next time.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from merchant_wallet.audit.records import MAX_SOURCE, UNKNOWN, Connection, append
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("failures.sql"))
+PASSWORD: Final = "password"
+CODE: Final = "code"
+RECOVERY_CODE: Final = "recovery code"
+PIN: Final = "pin"
+FACTORS: Final = (PASSWORD, CODE, RECOVERY_CODE, PIN)
+NOBODY: Final = "a name that nobody has"
+MINUTE_MS: Final = 60_000
+KEPT_MS: Final = 90 * 86_400_000
+MOST: Final = 100
+"""So many rows a minute name their source address."""
+PAGE_ROWS: Final = 200
+PLATFORM: Final = 0
+ACTOR: Final = "sign-in"
+
+log = structlog.get_logger(__name__)
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """How often signing in failed since some moment, and when, where and with what it failed last."""
+
+    count: int
+    last_ms: int
+    last_source: str
+    last_factor: str
+
+
+async def count_failure(
+    conn: Connection,
+    subject: str,
+    factor: str,
+    *,
+    source: str,
+    at_ms: int,
+    merchant_id: int | None = None,
+) -> None:
+    """Count a failed sign-in. Not to be called in a transaction that may be undone."""
+    values = {
+        "minute_ms": at_ms - at_ms % MINUTE_MS,
+        "subject": subject,
+        "factor": factor,
+        "source": source[:MAX_SOURCE] or UNKNOWN,
+        "merchant_id": merchant_id or PLATFORM,
+        "at_ms": at_ms,
+        "most": MOST,
+    }
+    row = await (await conn.execute(QUERIES["count_failure"].text, values)).fetchone()
+    if row is not None and row[0] == 1:
+        # The first of its minute; how many followed stands in the audit log.
+        log.warning("sign-in failed", subject=subject, factor=factor, source=values["source"])
+
+
+async def write_failures(conn: Connection, at_ms: int) -> None:
+    """Write the failures of minutes that are over into the audit log, and drop what is old."""
+    values = {"before_ms": at_ms - at_ms % MINUTE_MS, "limit": PAGE_ROWS}
+    async with conn.transaction():
+        rows = await (await conn.execute(QUERIES["take_unlogged"].text, values)).fetchall()
+        for merchant_id, minute_ms, subject, factor, source, failures, last_ms in rows:
+            audit_no = await append(
+                conn,
+                actor=ACTOR,
+                action="sub_user.pin_failed" if factor == PIN else "operator.sign_in_failed",
+                subject=subject,
+                merchant_id=merchant_id or None,
+                after={"factor": factor, "failures": failures, "lastMs": last_ms},
+                source=source,
+                at_ms=at_ms,
+            )
+            key = {"merchant_id": merchant_id, "minute_ms": minute_ms, "subject": subject}
+            key |= {"factor": factor, "source": source}
+            await conn.execute(QUERIES["note_logged"].text, {**key, "audit_no": audit_no})
+    await conn.execute(QUERIES["drop_old"].text, {"before_ms": at_ms - KEPT_MS})
+
+
+async def read_since(
+    conn: Connection, subject: str, since_ms: int, merchant_id: int | None = None
+) -> Failures | None:
+    """The failures since a moment; None when there was none."""
+    values = {"merchant_id": merchant_id or PLATFORM, "subject": subject, "since_ms": since_ms}
+    row = await (await conn.execute(QUERIES["read_since"].text, values)).fetchone()
+    return None if row is None else Failures(int(row[0]), row[1], row[2], row[3])
+
+
+async def count_recent(conn: Connection, since_ms: int) -> dict[str, int]:
+    """How many sign-ins failed since a moment, by factor."""
+    rows = await (await conn.execute(QUERIES["count_recent"].text, {"since_ms": since_ms})).fetchall()
+    return {factor: 0 for factor in FACTORS} | {factor: int(count) for factor, count in rows}

@@ -1,0 +1,43 @@
+-- Failed sign-ins. `failures.py` runs these.
+
+-- name: count_failure
+-- Counts one failure in its minute. When the minute has many rows already, further sources share one row.
+insert into failed_sign_in as f (merchant_id, minute_ms, subject, factor, source, failures, last_ms)
+select %(merchant_id)s::bigint, %(minute_ms)s::bigint, %(subject)s::text, %(factor)s::text,
+       case when exists (select 1 from failed_sign_in x
+                          where x.merchant_id = %(merchant_id)s::bigint and x.minute_ms = %(minute_ms)s::bigint
+                            and x.subject = %(subject)s::text and x.factor = %(factor)s::text and x.source = %(source)s::text)
+              or (select count(*) from failed_sign_in x where x.minute_ms = %(minute_ms)s::bigint) < %(most)s::int
+            then %(source)s::text else 'many' end,
+       1, %(at_ms)s::bigint
+on conflict (merchant_id, minute_ms, subject, factor, source) do update
+   set failures = least(f.failures + 1, 2000000000), last_ms = greatest(f.last_ms, excluded.last_ms)
+returning failures;
+
+-- name: take_unlogged
+-- Failures of minutes that are over and that the audit log does not have yet; two who take them at once share them.
+select merchant_id, minute_ms, subject, factor, source, failures, last_ms from failed_sign_in
+ where audit_no is null and minute_ms < %(before_ms)s::bigint
+ order by minute_ms, merchant_id, subject, factor, source limit %(limit)s::int for update skip locked;
+
+-- name: note_logged
+-- The audit log has it.
+update failed_sign_in set audit_no = %(audit_no)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and minute_ms = %(minute_ms)s::bigint and subject = %(subject)s::text
+   and factor = %(factor)s::text and source = %(source)s::text;
+
+-- name: read_since
+-- How often signing in as somebody failed since a moment, and the last one.
+select sum(failures) over (), last_ms, source, factor from failed_sign_in
+ where merchant_id = %(merchant_id)s::bigint and subject = %(subject)s::text and last_ms > %(since_ms)s::bigint
+ order by last_ms desc, minute_ms desc limit 1;
+
+-- name: count_recent
+-- Failures by factor since a moment, for the metrics.
+select factor, sum(failures) from failed_sign_in where minute_ms >= %(since_ms)s::bigint group by factor;
+
+-- name: drop_old
+-- What is in the audit log and nobody is shown any more.
+delete from failed_sign_in where (merchant_id, minute_ms, subject, factor, source) in (
+    select merchant_id, minute_ms, subject, factor, source from failed_sign_in
+     where audit_no is not null and minute_ms < %(before_ms)s::bigint limit 500 for update skip locked);

@@ -1,0 +1,156 @@
+"""`proposals`: what one person proposed to change, for another to accept or refuse."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.second_person import describe, name_person
+from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
+
+app = typer.Typer(help="List, accept and refuse what one person proposed to change.", no_args_is_help=True)
+
+LIST_COLUMNS = ("proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs", "state")
+KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
+
+NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The proposal's number.")]
+
+
+@app.command("list")
+def list_all(
+    decided: Annotated[bool, typer.Option("--decided", help="Those that were decided or expired.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 50,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the proposals that wait for a second person, oldest first; decided ones newest first.
+
+    \b
+    Examples:
+      merchant-wallet proposals list
+      merchant-wallet proposals list --decided
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.approvals import changes
+        from merchant_wallet.clock import now_ms
+
+        read = changes.list_decided if decided else changes.list_open
+        found = await read(session.conn, at_ms=now_ms(), limit=limit)
+        return {"proposals": [describe(change) for change in found]}
+
+    terminal.print_list(run(data, act), "proposals", LIST_COLUMNS, as_json)
+
+
+@app.command()
+def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show one proposal, with the value before and after.
+
+    \b
+    Example:
+      merchant-wallet proposals show 12
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.approvals import changes
+
+        found = await changes.show(session.conn, number)
+        if found is None:
+            raise Failure(f"There is no proposal {number}.")
+        return describe(found)
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Accept another person's proposal and carry it out; prints a password that it makes, this once.
+
+    \b
+    Example:
+      merchant-wallet proposals accept 12
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.approvals import changes
+        from merchant_wallet.clock import now_ms
+        from merchant_wallet.guards import list_guards
+        from merchant_wallet.operators.records import NewOperator
+
+        found = await changes.show(session.conn, number)
+        if found is None:
+            raise Failure(f"There is no proposal {number}.")
+        guards = list_guards(session.settings, (await session.open_base()).keyring)
+        if found.kind not in guards:
+            raise Failure(f"Proposal {number} is of a kind that this version can't carry out: {found.kind}.")
+        person = await name_person(session)
+        done = await changes.accept(
+            session.conn, guards[found.kind].kind, number, person=person, at_ms=now_ms()
+        )
+        shown = {"password": done.shown.password} if isinstance(done.shown, NewOperator) else {}
+        return {**describe(done.change), **shown}
+
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+    if "password" in document:
+        terminal.note(KEPT_ONCE)
+    if document["state"] == "failed":
+        raise typer.Exit(1)
+
+
+@app.command()
+def refuse(
+    number: NumberArgument,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; whoever proposed it reads that.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say no to a proposal; nothing is changed.
+
+    \b
+    Example:
+      merchant-wallet proposals refuse 12 --reason "no such contract"
+    """
+
+    async def decide(session: Session, at_ms: int) -> "ProposedChange":
+        from merchant_wallet.approvals import changes
+
+        person = await name_person(session)
+        return await changes.refuse(session.conn, number, reason, person=person, at_ms=at_ms)
+
+    _decide(decide, data, as_json)
+
+
+@app.command()
+def withdraw(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Take your own proposal back; nothing is changed.
+
+    \b
+    Example:
+      merchant-wallet proposals withdraw 12
+    """
+
+    async def decide(session: Session, at_ms: int) -> "ProposedChange":
+        from merchant_wallet.approvals import changes
+
+        person = await name_person(session)
+        return await changes.withdraw(session.conn, number, person=person, at_ms=at_ms)
+
+    _decide(decide, data, as_json)
+
+
+def _decide(
+    decide: "Callable[[Session, int], Awaitable[ProposedChange]]", data: DataOption, as_json: bool
+) -> None:
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.clock import now_ms
+
+        return describe(await decide(session, now_ms()))
+
+    terminal.print_answer(run(data, act), as_json)

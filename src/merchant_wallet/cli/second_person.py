@@ -1,0 +1,123 @@
+"""What a command does where two people are asked for: it proposes, and another person accepts.
+
+Rules:
+- You count as the name you are logged in with. The console and the command line decide the same proposals.
+- While nobody else could accept, the shell is the second person: the command does it alone, with a reason.
+  The audit log's entry then says `alone`. A platform without any operator asks for no reason.
+- In the sandbox one person is enough, unless WALLET_SANDBOX_TWO_PEOPLE says otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import REFUSED, Failure
+from merchant_wallet.cli.session import SOURCE, Session, name_actor
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.approvals.decisions import Person
+
+WhyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Why; needed where a second person must agree.", show_default=False
+    ),
+]
+
+
+async def name_person(session: Session) -> "Person":
+    """Who is at the terminal, and from when that person's word counts."""
+    from merchant_wallet.approvals.decisions import Person
+    from merchant_wallet.operators.waits import read_wait_end
+
+    actor = name_actor()
+    return Person(actor, SOURCE, await read_wait_end(session.conn, actor))
+
+
+async def propose(
+    session: Session,
+    kind: str,
+    subject: str,
+    facts: tuple[Mapping[str, Any], Mapping[str, Any]],
+    reason: str | None,
+    *,
+    merchant_id: int | None = None,
+    about: str = "",
+) -> "ProposedChange | None":
+    """Propose a change that needs a second person; None when this person does it now.
+
+    `about` is an operator whom it concerns, and who is not counted as able to decide it. Raises Failure
+    without a reason, ProposalRefused.
+    """
+    from merchant_wallet.approvals import changes
+    from merchant_wallet.clock import now_ms
+    from merchant_wallet.guards import RIGHTS
+    from merchant_wallet.operators.records import list_operators
+    from merchant_wallet.operators.waits import count_deciders
+
+    if not session.settings.needs_two_people:
+        return None
+    if not await list_operators(session.conn, limit=1):
+        # The first operator of a platform: there is nobody to ask, and no guard to loosen yet.
+        return None
+    if not reason:
+        raise Failure(
+            "This needs a second person: say why with --reason, and another person accepts it.", REFUSED
+        )
+    person, at_ms = await name_person(session), now_ms()
+    if not await count_deciders(session.conn, RIGHTS[kind], [person.actor, about], at_ms=at_ms):
+        terminal.note("Nobody else could accept it now, so it is done at once; the audit log says that.")
+        return None
+    return await changes.propose(
+        session.conn,
+        kind,
+        subject,
+        *facts,
+        reason,
+        person=person,
+        at_ms=at_ms,
+        lasts_ms=session.settings.proposal_deadline_s * 1000,
+        merchant_id=merchant_id,
+    )
+
+
+def tell_alone(session: Session, reason: str | None) -> dict[str, Any]:
+    """What the audit log keeps beside a change that needed a second person and had none."""
+    return {"alone": True, "reason": reason} if session.settings.needs_two_people else {}
+
+
+def describe(change: "ProposedChange") -> dict[str, Any]:
+    """A proposal as it is printed."""
+    return {
+        "proposalNo": change.proposal_no,
+        "kind": change.kind,
+        "subject": change.subject,
+        "merchantId": change.merchant_id,
+        "state": change.state,
+        "before": tell_facts(change.before),
+        "after": tell_facts(change.after),
+        "reason": change.reason,
+        "proposedBy": change.proposed_by,
+        "proposedMs": change.proposed_ms,
+        "expiresMs": change.expires_ms,
+        "decidedBy": change.decided_by,
+        "decidedMs": change.decided_ms,
+        "outcome": change.outcome,
+    }
+
+
+def tell_facts(facts: Mapping[str, Any]) -> str:
+    """Facts in one line."""
+    return ", ".join(f"{name}: {terminal.show_value(name, value)}" for name, value in facts.items())
+
+
+def print_proposed(change: "ProposedChange", as_json: bool) -> None:
+    """Print a proposal that was made instead of the change, and how it goes on."""
+    terminal.print_answer(describe(change), as_json)
+    terminal.note(
+        f"Nothing was changed yet. Another person accepts it in the console, or with "
+        f"`merchant-wallet proposals accept {change.proposal_no}`."
+    )

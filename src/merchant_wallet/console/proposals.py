@@ -1,0 +1,183 @@
+"""Proposals: what one person proposed to change, for another to accept or refuse.
+
+Rules:
+- Deciding takes the right that proposing takes. The page says who has it.
+- Whoever accepts sees the value before and after. A password that acceptance makes is shown there alone.
+"""
+
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.approvals import changes, decisions
+from merchant_wallet.approvals import proposals as adjustments
+from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.console import flash
+from merchant_wallet.console.filled import EMPTY, Filled, refill
+from merchant_wallet.console.frame import POST, Connection, Page, Seat, read_id
+from merchant_wallet.console.operators import show_password
+from merchant_wallet.console.proposing import (
+    PROPOSALS,
+    REASON,
+    find_reason_error,
+    tell_outcome,
+    tell_refusal,
+    url_of,
+)
+from merchant_wallet.console.tables import read_state
+from merchant_wallet.guards import RIGHTS, list_guards
+from merchant_wallet.operators import access, records
+from merchant_wallet.operators.records import NewOperator
+from merchant_wallet.operators.roles import Operator, Right, may
+from merchant_wallet.oversight import merchants
+from merchant_wallet.oversight.paging import read_number
+from merchant_wallet.pages.languages import N_
+
+ONE: Final = f"{PROPOSALS}/{{change_no:int}}"
+PAGE_ROWS: Final = 50
+MADE: Final = {
+    access.CREATE: N_("{name} can sign in now"),
+    access.RESET: N_("{name} has a new password"),
+}
+
+
+class Decider(msgspec.Struct, frozen=True):
+    """Somebody who may decide a proposal; `waits`: that person's word does not count yet."""
+
+    name: str
+    counts_ms: int
+    waits: bool
+
+
+async def show_proposals(request: Request, seat: Seat, conn: Connection) -> Response:
+    """What waits for a second person, and what was decided."""
+    state = read_state(PROPOSALS, request.query_params)
+    before_no = read_number(state.after) if state.after else None
+    decided = await changes.list_decided(conn, at_ms=seat.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
+    waiting = await changes.list_open(conn, at_ms=seat.at_ms, limit=decisions.MAX_PAGE)
+    return seat.page(
+        "console/proposals.html",
+        active="proposals",
+        state=state,
+        waiting=waiting,
+        adjustments=len(await adjustments.list_open(conn, now_ms=seat.at_ms, limit=decisions.MAX_PAGE)),
+        decided=decided[:PAGE_ROWS],
+        next=str(decided[PAGE_ROWS - 1].proposal_no) if len(decided) > PAGE_ROWS else None,
+        names=await name_merchants(conn, [*waiting, *decided]),
+        needs_owner=[kind for kind, right in RIGHTS.items() if right == Right.MANAGE_OPERATORS],
+    )
+
+
+async def show_proposal(request: Request, seat: Seat, conn: Connection) -> Response:
+    """One proposal, who may decide it, and what became of it."""
+    return await _show(seat, conn, await _find(request, conn))
+
+
+async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Accept one and carry it out."""
+    found = await _find(request, conn)
+    guard = list_guards(seat.ground.settings, seat.ground.keyring).get(found.kind)
+    if guard is None:
+        raise HTTPException(403)
+    seat.require(guard.right)
+    try:
+        done = await changes.accept(conn, guard.kind, found.proposal_no, person=seat.person, at_ms=seat.at_ms)
+    except ProposalRefused as refused:
+        return await _show(
+            seat, conn, await _find(request, conn), Filled(problem=tell_refusal(seat, refused))
+        )
+    if isinstance(done.shown, NewOperator):
+        return show_password(seat, done.shown, MADE[found.kind])
+    if done.change.state == decisions.FAILED:
+        return seat.go(url_of(found), N_("It could not be carried out; nothing was changed."), tone=flash.BAD)
+    return seat.go(url_of(found), N_("Accepted and carried out."))
+
+
+async def refuse(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Say no to one, with a reason."""
+    found = await _find(request, conn)
+    _require(seat, found)
+    if errors := find_reason_error(seat):
+        return await _show(seat, conn, found, refill(seat.form, (REASON,), errors))
+    try:
+        await changes.refuse(
+            conn, found.proposal_no, seat.form.text(REASON), person=seat.person, at_ms=seat.at_ms
+        )
+    except ProposalRefused as refused:
+        return seat.go(url_of(found), tell_refusal(seat, refused), tone=flash.WARN)
+    return seat.go(url_of(found), N_("Refused: nothing is changed."))
+
+
+async def withdraw(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Take one's own back."""
+    found = await _find(request, conn)
+    _require(seat, found)
+    try:
+        await changes.withdraw(conn, found.proposal_no, person=seat.person, at_ms=seat.at_ms)
+    except ProposalRefused as refused:
+        return seat.go(url_of(found), tell_refusal(seat, refused), tone=flash.WARN)
+    return seat.go(url_of(found), N_("Withdrawn: nothing is changed."))
+
+
+def _require(seat: Seat, found: ProposedChange) -> None:
+    """Raises HTTPException 403 for somebody who may not decide this kind."""
+    right = RIGHTS.get(found.kind)
+    if right is None:
+        raise HTTPException(403)
+    seat.require(right)
+
+
+async def _show(seat: Seat, conn: Connection, found: ProposedChange, filled: Filled = EMPTY) -> Response:
+    right = RIGHTS.get(found.kind)
+    people = await records.list_operators(conn, limit=records.MAX_PAGE)
+    return seat.page(
+        "console/proposal.html",
+        active="proposals",
+        status=200 if filled.ok else 422,
+        filled=filled,
+        change=found,
+        is_open=found.is_open(seat.at_ms),
+        is_own=decisions.is_own(found, seat.actor),
+        decides=right is not None and seat.may(right),
+        waits=seat.at_ms < seat.person.counts_ms,
+        deciders=[] if right is None else _list_deciders(people, right, found, seat.at_ms),
+        names=await name_merchants(conn, [found]),
+        outcome=tell_outcome(seat, found),
+    )
+
+
+def _list_deciders(people: list[Operator], right: Right, change: ProposedChange, at_ms: int) -> list[Decider]:
+    return [
+        Decider(one.name, one.counts_ms, at_ms < one.counts_ms)
+        for one in people
+        if may(one, right) and not decisions.is_own(change, one.actor)
+    ]
+
+
+async def name_merchants(conn: Connection, rows: list[ProposedChange]) -> dict[int, str]:
+    """The names of the merchants that proposals are about."""
+    names = {}
+    for number in {row.merchant_id for row in rows if row.merchant_id is not None}:
+        found = await merchants.show_merchant(conn, number)
+        names[number] = str(number) if found is None else found.name
+    return names
+
+
+async def _find(request: Request, conn: Connection) -> ProposedChange:
+    found = await changes.show(conn, read_id(request, "change_no"))
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+ROUTES: Final = (
+    Page(PROPOSALS, show_proposals, Right.READ),
+    Page(ONE, show_proposal, Right.READ),
+    Page(f"{ONE}/accept", accept, Right.DECIDE_PROPOSAL, POST),
+    Page(f"{ONE}/refuse", refuse, Right.DECIDE_PROPOSAL, POST),
+    Page(f"{ONE}/withdraw", withdraw, Right.DECIDE_PROPOSAL, POST),
+)

@@ -1,0 +1,106 @@
+"""Making a proposal out of a form, and what a page tells beforehand about the second person.
+
+Rules:
+- A form that may need a second person has a field for the reason. Without it nothing is proposed or changed.
+- Where one person is enough (the sandbox), the page says that outside the sandbox two are needed.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.responses import Response
+
+from merchant_wallet.approvals import changes, decisions
+from merchant_wallet.approvals.changes import Facts, ProposedChange
+from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.console.frame import Connection, Seat
+from merchant_wallet.pages.languages import N_, Language
+
+PROPOSALS: Final = "/console/proposals"
+REASON: Final = "reason"
+NO_REASON: Final = N_("Say why, in 1 to 500 characters: a second person decides by it.")
+NEEDS_REASON: Final = N_("Nothing was changed: another person must agree, and needs your reason.")
+PROPOSED: Final = N_("Proposed. It holds once another person has accepted it.")
+OVER: Final = N_("It can't be decided so any more: look at it again.")
+STALE: Final = N_("Something else changed the value after this was proposed: propose it again.")
+REFUSALS: Final[Mapping[str, str]] = {
+    decisions.NOT_YET: N_("Your word does not count yet: new and reset operators wait before it does."),
+    decisions.OWN: N_("It is your own proposal: another person must accept it."),
+}
+
+
+class Unproposed(Exception):
+    """Something needs a second person and can't be proposed so; nothing was changed."""
+
+    def __init__(self, errors: Mapping[str, str], problem: str) -> None:
+        super().__init__(problem)
+        self.errors = errors
+        self.problem = problem
+
+
+def url_of(change: ProposedChange) -> str:
+    """A proposal's page."""
+    return f"{PROPOSALS}/{change.proposal_no}"
+
+
+def find_reason_error(seat: Seat) -> dict[str, str]:
+    """What is wrong with the reason of a form that proposes something."""
+    try:
+        decisions.check_reason(seat.form.text(REASON))
+    except ProposalRefused:
+        return {REASON: seat.say(NO_REASON)}
+    return {}
+
+
+async def propose(
+    seat: Seat,
+    conn: Connection,
+    kind: str,
+    subject: str,
+    before: Facts,
+    after: Facts,
+    merchant_id: int | None = None,
+) -> ProposedChange:
+    """Propose what a form asks for, with its reason. Raises Unproposed."""
+    if errors := find_reason_error(seat):
+        raise Unproposed(errors, seat.say(NEEDS_REASON))
+    try:
+        return await changes.propose(
+            conn,
+            kind,
+            subject,
+            before,
+            after,
+            seat.form.text(REASON),
+            person=seat.person,
+            at_ms=seat.at_ms,
+            lasts_ms=seat.ground.settings.proposal_deadline_s * 1000,
+            merchant_id=merchant_id,
+        )
+    except ProposalRefused as refused:
+        raise Unproposed({}, tell_refusal(seat, refused)) from None
+
+
+def tell_refusal(seat: Seat, refused: ProposalRefused) -> str:
+    """Why a proposal or a decision was refused, in the reader's language."""
+    known = REFUSALS.get(str(refused))
+    if known is None and seat.visitor.language is Language.EN:
+        return str(refused)
+    return seat.say(known or OVER)
+
+
+def tell_outcome(seat: Seat, change: ProposedChange) -> str:
+    """Why a proposal failed, or the reason it was refused with; empty for others."""
+    if change.outcome is None or change.state != decisions.FAILED:
+        return change.outcome or ""
+    return seat.say(STALE) if change.outcome == changes.STALE else change.outcome
+
+
+def go_to(seat: Seat, change: ProposedChange) -> Response:
+    """Go on to the page of a proposal that was just made."""
+    return seat.go(url_of(change), PROPOSED)
+
+
+async def list_about(seat: Seat, conn: Connection, subject: str) -> list[ProposedChange]:
+    """The open proposals about one subject, for the page about it."""
+    return await changes.list_open(conn, at_ms=seat.at_ms, subject=subject)

@@ -1,0 +1,37 @@
+"""A merchant's settings as facts of the audit log. Pure.
+
+Rule: a fact is named and written as the command line prints it: `approvalLimit`, `"1000"`.
+"""
+
+from typing import Any, Final
+
+from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting
+
+_OTHER_NAMES: Final = {"networks": "allowedNetworks"}
+"""Settings whose facts are not named as the setting is."""
+
+
+def tell_settings(merchant: Merchant) -> dict[str, Any]:
+    """Every setting by the name of its fact."""
+    return {name_fact(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
+
+
+def tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings that differ, as they were and as they are."""
+    was, became = tell_settings(before), tell_settings(after)
+    changed = [name for name in became if became[name] != was[name]]
+    return {name: was[name] for name in changed}, {name: became[name] for name in changed}
+
+
+def name_fact(setting: str) -> str:
+    """The name of a setting's fact."""
+    first, *further = setting.split("-")
+    return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))
+
+
+def _tell(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
+    value = getattr(merchant, setting.column)
+    if isinstance(value, frozenset | tuple):
+        return sorted(map(str, value))
+    is_scaled = setting.column.endswith(("_e8", "_units"))
+    return setting.show(value) if is_scaled and value is not None else value

@@ -1,0 +1,123 @@
+"""Which changes of a merchant's settings loosen a guard, and the proposal that makes two people of one.
+
+Rules:
+- Loosened: a higher approval limit or daily limit, a daily limit taken away, a new address on the
+  allow-list, an allow-list taken away, a fee that moves further than the band within a day.
+- Tightened, and so one person's act: everything the other way round.
+- The day of a fee is the last 24 hours of the audit log: small steps do not add up to a large one.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.facts import name_fact, tell_changes
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import (
+    SETTINGS,
+    Merchant,
+    SettingRefused,
+    parse_setting,
+    show_settings,
+)
+from merchant_wallet.merchants.store import Connection, MerchantUnknown
+from merchant_wallet.money import RATE_SCALE
+
+SET: Final = "merchant.set"
+DAY_MS: Final = 86_400_000
+FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
+FEE_MINIMUM: Final = "withdraw-fee-min"
+GUARDS: Final = (
+    "approval-limit",
+    "second-approval-limit",
+    "daily-limit",
+    "allowed-addresses",
+    *FEE_RATES,
+    FEE_MINIMUM,
+)
+"""The settings of which a change may need two people."""
+SAMPLE_UNITS: Final = 100_000_000
+"""The least fee may move by the band's share of this amount: a fee on 100 USDT moves no further than that."""
+
+Anchors = Mapping[str, int]
+"""By a fee's setting, the column's value of a day ago where it was another one."""
+
+
+def list_loosened(before: Merchant, after: Merchant, anchors: Anchors, band_e8: int) -> list[str]:
+    """The settings, by name, whose change needs two people. Pure."""
+    return [name for name in GUARDS if _loosens(name, before, after, anchors, band_e8)]
+
+
+def _loosens(name: str, before: Merchant, after: Merchant, anchors: Anchors, band_e8: int) -> bool:
+    column = SETTINGS[name].column
+    was, becomes = getattr(before, column), getattr(after, column)
+    if was == becomes:
+        return False
+    if name == "allowed-addresses":
+        return bool(was) and (not becomes or bool(becomes - was))
+    if name in FEE_RATES:
+        return bool(abs(becomes - anchors.get(name, was)) > band_e8)
+    if name == FEE_MINIMUM:
+        return bool(abs(becomes - anchors.get(name, was)) * RATE_SCALE > band_e8 * SAMPLE_UNITS)
+    return was is not None and (becomes is None or bool(becomes > was))
+
+
+async def read_anchors(conn: Connection, merchant_id: int, at_ms: int) -> Anchors:
+    """The fees of 24 hours ago, as far as they were others than now."""
+    names = {name_fact(name): name for name in (*FEE_RATES, FEE_MINIMUM)}
+    values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
+    cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
+    anchors: dict[str, int] = {}
+    for fact, text in await cursor.fetchall():
+        value = parse_setting(names[fact], text)[1]
+        assert isinstance(value, int)
+        anchors.setdefault(names[fact], value)
+    return anchors
+
+
+def describe(merchant: Merchant, names: list[str]) -> dict[str, str]:
+    """Some settings as a proposal holds them: by their names, as texts that can be typed again. Pure."""
+    shown = show_settings(merchant)
+    return {name: shown[name] for name in names}
+
+
+def imagine(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
+    """The merchant as it would be with these texts for its guards; other settings stay. Pure.
+
+    Raises SettingRefused.
+    """
+    values = dict(parse_setting(name, text) for name, text in texts.items() if name in GUARDS)
+    typed = {name: frozenset(value) if isinstance(value, list) else value for name, value in values.items()}
+    return msgspec.structs.replace(merchant, **typed)
+
+
+def name_subject(merchant_id: int) -> str:
+    """How proposals and the audit log name a merchant."""
+    return f"merchant {merchant_id}"
+
+
+def make_kind(keyring: Keyring) -> Kind:
+    """The kind of proposals about merchants' settings."""
+
+    async def read(conn: Connection, change: ProposedChange) -> Facts:
+        assert change.merchant_id is not None
+        try:
+            # Changes nothing, but takes the book's lock.
+            held = await store.change_settings(conn, keyring, change.merchant_id, {})
+        except MerchantUnknown as unknown:
+            raise ChangeRefused(str(unknown)) from None
+        return describe(held.before, list(change.before))
+
+    async def apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+        assert change.merchant_id is not None
+        try:
+            changed = await store.change_settings(conn, keyring, change.merchant_id, change.after)
+        except SettingRefused as refused:
+            raise ChangeRefused(str(refused)) from None
+        before, after = tell_changes(changed.before, changed.after)
+        return Applied(before=before, after=after)
+
+    return Kind(SET, read, apply)

@@ -1,0 +1,41 @@
+"""When an operator's word does not count.
+
+Rules:
+- An account that was made, reset, enabled, given more rights, or just got its second factor waits for a time.
+- Meanwhile its approvals and proposals are refused. So a second account of one's own does not help at once.
+- Waits are only inserted. Verification and the payer compare every approval with them.
+- The first operator of a platform does not wait.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from merchant_wallet.book.actors import person_of
+from merchant_wallet.operators.records import QUERIES, Connection
+from merchant_wallet.operators.roles import RIGHTS, Right, Role
+
+CREATED: Final = "created"
+RESET: Final = "reset"
+ENABLED: Final = "enabled"
+ROLE: Final = "role"
+ENROLLED: Final = "enrolled"
+
+
+async def begin_wait(conn: Connection, operator_id: int, cause: str, *, at_ms: int, wait_ms: int) -> None:
+    """Have an operator's word wait from now on; part of the transaction that causes it."""
+    values = {"operator_id": operator_id, "cause": cause, "at_ms": at_ms, "wait_ms": wait_ms}
+    await conn.execute(QUERIES["begin_wait"].text, values)
+
+
+async def read_wait_end(conn: Connection, actor: str) -> int:
+    """From when the word of the person behind an actor counts; 0 when it always did."""
+    row = await (await conn.execute(QUERIES["read_wait_end"].text, {"actor": actor})).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def count_deciders(conn: Connection, right: Right, actors: Sequence[str], *, at_ms: int) -> int:
+    """How many operators could decide with this right now, not counting the persons behind `actors`."""
+    roles = [role.value for role in Role if role != Role.MERCHANT and right in RIGHTS[role]]
+    values = {"roles": roles, "others": [person_of(actor) for actor in actors], "at_ms": at_ms}
+    row = await (await conn.execute(QUERIES["count_deciders"].text, values)).fetchone()
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,135 @@
+"""The command line where two people are asked for: it proposes, and another person accepts."""
+
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Wallet
+
+from merchant_wallet.cli import second_person, session
+
+WHY = ("--reason", "contract of 3 March")
+
+
+class Terminal:
+    """People at the terminal of one wallet, each under the name they are logged in with."""
+
+    def __init__(self, wallet: Wallet, patch: pytest.MonkeyPatch) -> None:
+        self.wallet = wallet
+        self._patch = patch
+
+    def of(self, name: str) -> Wallet:
+        """The wallet with this person before it."""
+        for module in (session, second_person):
+            self._patch.setattr(module, "name_actor", lambda: f"cli:{name}")
+        return self.wallet
+
+
+@pytest.fixture
+def terminal(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A wallet that asks for two people, with an owner whose word counts."""
+    wallet.variables["WALLET_SANDBOX_TWO_PEOPLE"] = "true"
+    made = Terminal(wallet, monkeypatch)
+    made.of("root").run("operator", "create", "ann", "--role", "owner", *WHY)
+    wallet.tamper(
+        "update operator set totp_sealed = 'x', totp_confirmed_ms = 1, totp_last_step = 1 where name = 'ann'"
+    )
+    return made
+
+
+def last_entry(wallet: Wallet) -> dict[str, Any]:
+    """The newest entry of the audit log."""
+    entry = wallet.ask("audit", "show", "--limit", "1")["entries"][0]
+    assert isinstance(entry, dict)
+    return entry
+
+
+def test_while_nobody_else_can_decide_the_shell_is_the_second_person(wallet: Wallet) -> None:
+    wallet.variables["WALLET_SANDBOX_TWO_PEOPLE"] = "true"
+    wallet.run("operator", "create", "ann", "--role", "owner")
+    assert wallet.read("select count(*) from operator_wait") == [(0,)], "the first operator does not wait"
+    create = ("operator", "create", "bob", "--role", "owner")
+    assert "--reason" in wallet.refuse(*create)
+    made = wallet.run(*create, *WHY)
+    assert "Nobody else could accept it" in made.stderr
+    assert wallet.read("select person, cause from operator_wait") == [("bob", "created")]
+    entry = last_entry(wallet)
+    assert (entry["action"], entry["after"]["alone"]) == ("operator.create", True)
+    assert entry["after"]["reason"] == "contract of 3 March"
+
+
+def test_a_looser_limit_is_proposed_and_another_person_accepts_it(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    assert wallet.ask("merchant", "set", "Shop", "--approval-limit", "500")["approvalLimit"] == "500"
+    loosen = ("merchant", "set", "Shop", "--approval-limit", "5000", "--daily-limit", "9000")
+    assert "--reason" in wallet.refuse(*loosen)
+    made = wallet.ask(*loosen, *WHY)
+    assert (made["approvalLimit"], made["dailyLimit"]) == ("500", "9000"), "what tightens holds at once"
+    number = made["proposalNo"]
+    (listed,) = wallet.ask("proposals", "list")["proposals"]
+    assert (listed["before"], listed["after"]) == ("approval-limit: 500", "approval-limit: 5000")
+    assert "your own" in wallet.refuse("proposals", "accept", number)
+    done = terminal.of("bob").ask("proposals", "accept", number)
+    assert (done["state"], done["proposedBy"], done["decidedBy"]) == ("accepted", "cli:root", "cli:bob")
+    assert wallet.ask("merchant", "show", "Shop")["approvalLimit"] == "5000"
+    assert last_entry(wallet)["action"] == "merchant.set"
+    again = wallet.refuse("proposals", "accept", number)
+    assert "decided already" in again
+
+
+def test_a_rate_and_operators_are_proposed_too(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    first = wallet.ask("rates", "set", "USDT:KFB", "7.1", *WHY)
+    assert first["kind"] == "rate.set"
+    terminal.of("bob").run("proposals", "accept", first["proposalNo"])
+    terminal.of("root")
+    assert wallet.ask("rates", "set", "USDT:KFB", "7.2")["rate"] == "7.2"
+    beyond = wallet.run("rates", "set", "USDT:KFB", "8", *WHY)
+    assert "Another person accepts it" in beyond.stderr
+    made = wallet.ask("operator", "create", "eve", "--role", "operator", *WHY)
+    assert made["kind"] == "operator.create"
+    taken = terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert len(taken["password"]) == 20
+    assert "already" in wallet.refuse("operator", "create", "eve", "--role", "operator", *WHY)
+    wallet.run("operator", "disable", "eve")
+    for command in (("reset", "eve"), ("enable", "eve"), ("set-role", "eve", "--role", "owner")):
+        assert wallet.ask("operator", *command, *WHY)["kind"].startswith("operator.")
+    assert wallet.ask("operator", "set-role", "eve", "--role", "auditor")["role"] == "auditor"
+    stdin = wallet.run(
+        "operator", "reset", "eve", "--password-stdin", *WHY, stdin="seven grey herons wade", status=1
+    )
+    assert "can't be chosen" in stdin.stderr
+
+
+def test_the_only_owner_who_is_locked_out_is_reset_from_the_shell(terminal: Terminal) -> None:
+    made = terminal.of("root").ask("operator", "reset", "ann", *WHY)
+    assert len(made["password"]) == 20
+    assert last_entry(terminal.wallet)["after"]["alone"] is True
+
+
+def test_a_proposal_is_refused_or_withdrawn_at_the_terminal(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    numbers = [
+        wallet.ask("merchant", "set", "Shop", "--approval-limit", amount, *WHY)["proposalNo"]
+        for amount in ("2000", "3000")
+    ]
+    refused = terminal.of("bob").ask("proposals", "refuse", numbers[0], "--reason", "no such contract")
+    assert (refused["state"], refused["outcome"]) == ("refused", "no such contract")
+    assert "Only cli:root" in wallet.refuse("proposals", "withdraw", numbers[1])
+    assert terminal.of("root").ask("proposals", "withdraw", numbers[1])["state"] == "withdrawn"
+    assert wallet.ask("proposals", "list")["proposals"] == []
+    assert len(wallet.ask("proposals", "list", "--decided")["proposals"]) == 2
+    assert wallet.ask("proposals", "show", numbers[0])["state"] == "refused"
+    assert "no proposal 99" in wallet.refuse("proposals", "show", 99)
+
+
+def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.credit(wallet.open_merchant(), "USDT", "100")
+    order = wallet.order(1001, "40")
+    wallet.tamper(
+        "insert into operator_wait values ('bob', 1, 4000000000000, 'reset')",
+    )
+    assert "does not count yet" in terminal.of("bob").refuse("withdrawals", "approve", order)
+    assert terminal.of("root").ask("withdrawals", "approve", order)["approvals"]["given"] == 1

@@ -1,0 +1,280 @@
+"""The console where two people are asked for: one proposes what guards money, another accepts it."""
+
+from typing import Any
+
+import pytest
+from tests.console.conftest import People, Visitor, tell
+from tests.console.test_merchants import settings_form
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.orders import withdrawal
+
+from merchant_wallet.operators import records
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+SETTINGS = {"sandbox_two_people": True}
+CLOCK_MS = 1_790_000_000_000
+HOUR_MS = 3_600_000
+PROPOSALS = "/console/proposals"
+OPERATORS = "/console/operators"
+WHY = "contract of 3 March"
+
+
+@pytest.fixture(autouse=True)
+def _time_passes(platform: Platform, clock: Clock) -> None:
+    """Each test has a day of its own, so that no rate of another one is compared."""
+    clock.advance(3 * DAY_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
+
+
+def set_(visitor: Visitor, shop: Shop, **changed: str) -> Any:
+    """Save the settings form."""
+    form = settings_form(visitor, shop) | {name.replace("_", "-"): text for name, text in changed.items()}
+    return visitor.post(f"/console/merchants/{shop.merchant_id}/settings", form)
+
+
+def limits(platform: Platform, shop: Shop) -> tuple[Any, ...]:
+    """Both approval limits in USDT."""
+    found = platform.rows(
+        "select approval_limit_units / 1000000, second_approval_limit_units / 1000000 from merchant"
+        " where merchant_id = %s",
+        shop.merchant_id,
+    )
+    return tuple(int(value) for value in found[0])
+
+
+def accept(visitor: Visitor, url: str) -> Any:
+    """Accept a proposal on its page."""
+    return visitor.post(f"{url}/accept")
+
+
+def proposal_of(answer: Any) -> str:
+    """Where the answer of a form that proposed something leads."""
+    assert answer.status_code == 303, tell(answer.text)
+    location: str = answer.headers["location"]
+    assert location.startswith(f"{PROPOSALS}/")
+    return location
+
+
+def last_entry(platform: Platform) -> tuple[Any, ...]:
+    """Who did what last, and what was so before and after."""
+    return platform.rows(
+        "select actor, action, before, after from audit_entry order by audit_no desc limit 1"
+    )[0]
+
+
+def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: Shop, people: People) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+    answer = set_(ann, shop, approval_limit="500000", second_approval_limit="1000000", reason=WHY)
+    url = proposal_of(answer)
+    assert limits(platform, shop) == (1000, 100000)
+    again = accept(ann, url)
+    assert again.status_code == 422
+    assert "your own proposal" in tell(again.text)
+    assert limits(platform, shop) == (1000, 100000)
+    assert WHY in tell(bob.page(f"/console/merchants/{shop.merchant_id}/settings"))
+    page = tell(bob.page(url))
+    for text in ("1000", "500000", WHY, f"operator:{ann.name}"):
+        assert text in page
+    assert bob.follow(accept(bob, url)).status_code == 200
+    assert limits(platform, shop) == (500000, 1000000)
+    actor, action, before, after = last_entry(platform)
+    assert (actor, action) == (f"operator:{bob.name}", "merchant.set")
+    assert before == {"approvalLimit": "1000", "secondApprovalLimit": "100000"}
+    assert after["approvalLimit"] == "500000"
+    assert after["proposedBy"] == f"operator:{ann.name}"
+
+
+def test_what_tightens_a_guard_holds_at_once_and_needs_no_reason(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann = people.seat("operator")
+    answer = set_(ann, shop, approval_limit="500", daily_limit="7000", name="Shop by the sea")
+    assert answer.headers["location"] == f"/console/merchants/{shop.merchant_id}/settings"
+    assert limits(platform, shop)[0] == 500
+
+
+def test_what_needs_a_second_person_is_proposed_and_the_rest_is_saved(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann = people.seat("operator")
+    blank = set_(ann, shop, approval_limit="2000", second_approval_limit="50000")
+    assert blank.status_code == 422
+    assert "needs your reason" in tell(blank.text)
+    assert limits(platform, shop) == (1000, 100000)
+    url = proposal_of(set_(ann, shop, approval_limit="2000", second_approval_limit="50000", reason=WHY))
+    assert limits(platform, shop) == (1000, 50000)
+    assert "The rest was saved" in tell(ann.page(url))
+
+
+def test_an_allow_list_is_widened_or_taken_away_by_two(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+    first, second = "0x" + "1" * 40, "0x" + "2" * 40
+    saved = set_(ann, shop, allowed_addresses=f"{first}\n{second}")
+    assert saved.headers["location"].endswith("/settings"), "a first list narrows"
+    assert set_(ann, shop, allowed_addresses=first).headers["location"].endswith("/settings")
+    widened = proposal_of(set_(ann, shop, allowed_addresses=f"{first}\n{second}", reason=WHY))
+    emptied = proposal_of(set_(ann, shop, allowed_addresses="", reason=WHY))
+    read = "select cardinality(allowed_addresses) from merchant where merchant_id = %s"
+    assert platform.rows(read, shop.merchant_id) == [(1,)]
+    bob.follow(accept(bob, widened))
+    assert platform.rows(read, shop.merchant_id) == [(2,)]
+    stale = bob.follow(accept(bob, emptied))
+    assert "Something else changed the value" in tell(stale.text)
+    assert platform.rows(read, shop.merchant_id) == [(2,)]
+
+
+def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up(
+    platform: Platform, shop: Shop, people: People, clock: Clock
+) -> None:
+    ann = people.seat("operator")
+    url = f"/console/merchants/{shop.merchant_id}/fees"
+
+    def set_fee(rate: str) -> Any:
+        form = settings_form(ann, shop)
+        page = {
+            name: form[name]
+            for name in ("marks", "transfer-fee-rate", "withdraw-fee-rate", "withdraw-fee-min")
+        }
+        return ann.post(url, {**page, "transfer-fee-rate": rate, "reason": WHY})
+
+    for rate in ("0.03", "0.05"):
+        assert set_fee(rate).headers["location"].endswith("/rates")
+    assert proposal_of(set_fee("0.06"))
+    clock.advance(DAY_MS + HOUR_MS)
+    again = people.again(ann)
+    ann.http.cookies.update(again.http.cookies)
+    assert set_fee("0.06").headers["location"].endswith("/rates")
+
+
+def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: People) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+
+    def set_rate(rate: str, do: str = "set") -> Any:
+        form = {"direction": "USDT:KFB", "do": do, "rate-usdt-kfb": rate, "rate-usdt-kfb-age": ""}
+        return ann.post("/console/rates", {**form, "reason": WHY})
+
+    def rate() -> Any:
+        return platform.rows("select usdt_kfb_e8 from rate where merchant_id = 0")[0][0]
+
+    assert set_rate("6.9").headers["location"] == "/console/rates"
+    assert set_rate("6.75").headers["location"] == "/console/rates"
+    url = proposal_of(set_rate("6.7"))
+    assert rate() == 675_000_000
+    pumping = set_rate("8")
+    assert pumping.status_code == 422
+    assert "loop of exchanges" in tell(pumping.text)
+    assert set_rate("6.75", "pause").headers["location"] == "/console/rates", "a pause is one person's"
+    assert set_rate("6.75", "resume").headers["location"] == "/console/rates"
+    bob.follow(accept(bob, url))
+    assert rate() == 670_000_000
+    assert set_rate("6.7", "remove").headers["location"] == "/console/rates"
+    proposal_of(set_rate("3"))
+    assert rate() is None, "removing a rate opens no way around the band"
+    assert set_rate("7").headers["location"] == "/console/rates"
+    platform.set_rate("USDT:KFB", "7.1")
+
+
+def test_operators_are_made_reset_enabled_and_promoted_by_two_owners(
+    platform: Platform, people: People, clock: Clock
+) -> None:
+    ann, bob, eve = people.seat("owner"), people.seat("owner"), people.seat("operator")
+    form = {"name": "second.ann", "role": "owner", "merchant": "", "reason": WHY}
+    url = proposal_of(ann.post(f"{OPERATORS}/new", form))
+    count = "select count(*) from operator where name = 'second.ann'"
+    assert platform.rows(count) == [(0,)]
+    assert accept(eve, url).status_code == 403, "an operator decides nothing about operators"
+    made = accept(bob, url)
+    assert made.status_code == 200
+    assert "Shown this once" in tell(made.text)
+    assert platform.rows(count) == [(1,)]
+    number = platform.rows("select operator_id from operator where name = 'second.ann'")[0][0]
+    one = f"{OPERATORS}/{number}"
+    reset = proposal_of(ann.post(f"{one}/reset", {"reason": WHY}))
+    assert "Shown this once" in tell(accept(bob, reset).text)
+    lowered = ann.post(f"{one}/role", {"role": "auditor", "merchant": ""})
+    assert lowered.headers["location"] == one, "taking rights away is one person's"
+    raised = proposal_of(ann.post(f"{one}/role", {"role": "owner", "merchant": "", "reason": WHY}))
+    bob.follow(accept(bob, raised))
+    disabled = ann.post(f"{one}/status", {"status": "disabled"})
+    assert disabled.headers["location"] == one, "disabling is one person's"
+    enabled = proposal_of(ann.post(f"{one}/status", {"status": "active", "reason": WHY}))
+    bob.follow(accept(bob, enabled))
+    found = platform.rows("select role, status from operator where operator_id = %s", number)
+    assert found == [("owner", "active")]
+    causes = platform.rows("select cause from operator_wait where person = 'second.ann' order by 1")
+    assert [cause for (cause,) in causes] == ["created", "enabled", "reset", "role"]
+
+
+def test_a_second_account_of_ones_own_does_not_help_at_once(
+    platform: Platform, shop: Shop, people: People, clock: Clock
+) -> None:
+    ann, bob = people.seat("owner"), people.seat("owner")
+    form = {"name": f"ann2-{shop.merchant_id}", "role": "owner", "merchant": "", "reason": WHY}
+    accept(bob, proposal_of(ann.post(f"{OPERATORS}/new", form)))
+    made = platform.operate(lambda conn: records.show(conn, form["name"]))
+    double = people.give_session(Visitor(platform, made))
+    url = proposal_of(set_(ann, shop, approval_limit="500000", reason=WHY))
+    early = accept(double, url)
+    assert early.status_code == 422
+    assert "does not count yet" in tell(early.text)
+    refused = set_(double, shop, approval_limit="500000", reason=WHY)
+    assert refused.status_code == 422, "nor does proposing with the new account and accepting with the old"
+    shop.fund("USDT", "500")
+    shop.change(approval_limit="0")
+    fields = withdrawal(shop.next_order(), "60", "ERC20")
+    order = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
+    told = double.post(
+        "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
+    )
+    assert "does not count yet" in tell(double.follow(told).text)
+    adjusted = double.post(
+        "/console/adjustments/new",
+        {
+            "merchant": str(shop.merchant_id),
+            "direction": "credit",
+            "currency": "USDT",
+            "amount": "5",
+            "sub-user": "",
+            "reason": WHY,
+        },
+    )
+    assert adjusted.status_code == 422
+    clock.advance(DAY_MS)
+    later = people.give_session(Visitor(platform, made))
+    told = later.post(
+        "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
+    )
+    assert "paid next" in tell(later.follow(told).text)
+
+
+def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
+    platform: Platform, shop: Shop, people: People, clock: Clock
+) -> None:
+    ann, bob, auditor = people.seat("operator"), people.seat("operator"), people.seat("auditor")
+    url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
+    assert f"{url}" in auditor.page(PROPOSALS)
+    assert bob.name in tell(auditor.page(url)), "the page says who may decide"
+    assert bob.post(f"{url}/refuse", {"reason": ""}).status_code == 422
+    bob.follow(bob.post(f"{url}/refuse", {"reason": "no such contract"}))
+    assert "no such contract" in tell(ann.page(url))
+    second = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
+    ann.follow(ann.post(f"{second}/withdraw"))
+    assert "Withdrawn" in tell(ann.page(second))
+    third = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
+    clock.advance(8 * DAY_MS)
+    late = people.again(bob)
+    assert accept(late, third).status_code == 422
+    assert "Expired" in tell(late.page(third))
+    assert limits(platform, shop) == (1000, 100000)
+
+
+def test_in_chinese_the_pages_say_the_same(platform: Platform, shop: Shop, people: People) -> None:
+    ann = people.seat("operator")
+    url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
+    ann.http.headers["accept-language"] = "zh-CN"
+    assert "等待第二人" in tell(ann.page(PROPOSALS))
+    assert "谁可决定" in tell(ann.page(url))
+    own = accept(ann, url)
+    assert "须由另一人接受" in tell(own.text) or "另一人" in tell(own.text)
