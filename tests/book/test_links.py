@@ -10,6 +10,7 @@ from merchant_wallet.book import links as module
 from merchant_wallet.book import store
 from merchant_wallet.book.link import Link, LinkLost
 from merchant_wallet.book.links import DEEP, MOST_SHARED, SHARED, SLOW_S, Links
+from merchant_wallet.capacity import WRITER_ASIDE
 
 NAP_S = "60"
 
@@ -183,4 +184,4 @@ def test_what_was_lost_at_once_is_looked_up_a_few_at_a_time(database_url: str) -
         await links.close()
         return most
 
-    assert run(scenario()) == module.ASIDE
+    assert run(scenario()) == WRITER_ASIDE

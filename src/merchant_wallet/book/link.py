@@ -91,7 +91,7 @@ class Link:
         self._lost: BaseException | None = None
         self.broken = False
         self._refusals = db.Refusals.count
-        self._answered_s = 0.0
+        self.answered_s = 0.0
         self.takes_s = 0.0
         """How long a call usually takes, on the average of the latest."""
 
@@ -257,8 +257,8 @@ class Link:
     def _count(self, sent_s: float) -> None:
         """Note how long a call took, apart from its waiting for those before it."""
         now_s = time.monotonic()
-        took_s = now_s - max(sent_s, self._answered_s)
-        self._answered_s = now_s
+        took_s = now_s - max(sent_s, self.answered_s)
+        self.answered_s = now_s
         self.takes_s += (took_s - self.takes_s) / USUAL
 
 

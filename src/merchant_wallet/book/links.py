@@ -16,6 +16,8 @@ from typing import Final
 
 from merchant_wallet.book import store
 from merchant_wallet.book.link import Link, LinkLost
+from merchant_wallet.capacity import WRITER_ASIDE
+from merchant_wallet.idle import IDLE_S, Idle
 
 SHARED: Final = 4
 MOST_SHARED: Final = 12
@@ -24,7 +26,6 @@ DEEP: Final = 4
 """Where so many batches wait on each connection, and usually take so long, a further one is worth it."""
 RETRY_S: Final = 5.0
 """So long no further connection is tried after one could not be had."""
-ASIDE: Final = 4
 SHARED_SESSION: Final = "set lock_timeout = '250ms'"
 
 
@@ -35,26 +36,29 @@ class Links:
         """At most `connections` for batches that read, as many, but at most 12, that are shared."""
         self._url = url
         self._turns = asyncio.Semaphore(connections)
-        self._idle: list[Link] = []
+        self._idle: Idle[Link] = Idle(Link.close, least=1)
         self._most_shared = min(MOST_SHARED, connections)
         self._shared: list[Link] = []
         self._retired: list[Link] = []
+        self._shrinking: asyncio.Task[None] | None = None
         self._is_opening = False
         self._grows_after_s = 0.0
-        self._aside = asyncio.Semaphore(ASIDE)
+        self._aside = asyncio.Semaphore(WRITER_ASIDE)
 
     async def connect(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises LinkLost."""
-        self._idle.append(await self._open())
+        self._idle.put(await self._open())
 
     async def _open(self, session: str = "") -> Link:
         return await Link.open(self._url, store.STATEMENTS, session=session)
 
     async def close(self) -> None:
         """Close the connections; nobody uses them any more."""
-        for link in (*self._idle, *self._shared, *self._retired):
+        if self._shrinking is not None:
+            self._shrinking.cancel()
+        await self._idle.close()
+        for link in (*self._shared, *self._retired):
             await link.close()
-        self._idle.clear()
         self._shared.clear()
         self._retired.clear()
 
@@ -69,11 +73,10 @@ class Links:
                 if link.broken or link.spent:
                     await link.close()
                 else:
-                    self._idle.append(link)
+                    self._idle.put(link)
 
     async def _take(self) -> Link:
-        while self._idle:
-            link = self._idle.pop()
+        while (link := self._idle.take()) is not None:
             if not (link.broken or link.spent):
                 return link
             await link.close()
@@ -109,7 +112,19 @@ class Links:
         finally:
             self._is_opening = False
         self._shared.append(opened)
+        if self._shrinking is None:
+            self._shrinking = asyncio.create_task(self._shrink())
         return opened
+
+    async def _shrink(self) -> None:
+        """Close shared connections that no batch used for a while, all but one."""
+        while True:
+            await asyncio.sleep(IDLE_S)
+            before_s = time.monotonic() - IDLE_S
+            unused = [link for link in self._shared if not len(link) and link.answered_s < before_s]
+            for link in unused[: max(0, len(self._shared) - 1)]:
+                self._shared.remove(link)
+                await link.close()
 
     async def _sort_out(self) -> None:
         """Give no more batches to broken or spent links; close each once its last batch is answered."""

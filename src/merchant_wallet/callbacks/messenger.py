@@ -226,6 +226,7 @@ class Messenger:
         try:
             yield await line.get()
         finally:
+            line.rest()
             self._free_lines.put_nowait(line)
 
 

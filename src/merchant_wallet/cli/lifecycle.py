@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from merchant_wallet.capacity import MOST_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
@@ -72,9 +73,20 @@ def serve(data: DataOption = None) -> None:
     raise typer.Exit(run_serve(settings, lambda address: _say_ready(address, settings)))
 
 
-@app.command()
+@app.command(
+    help=f"""Run the workers alone: payouts, expiry, upkeep, checkpoints. Any number may run.
+
+    Each opens up to {WORK_CONNECTIONS} database connections under load, and closes what it does not use.
+    The PostgreSQL that `up` brings along takes {OWN_CONNECTIONS}: enough for {MOST_WORKERS} `work`,
+    the one of `up` among them.
+
+    \b
+    Example:
+      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
+    """
+)
 def work(data: DataOption = None) -> None:
-    """Run the workers alone: payouts, expiry, upkeep, checkpoints. Any number may run.
+    """Run the workers alone.
 
     \b
     Example:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import psycopg
 
 from merchant_wallet import db
+from merchant_wallet.idle import Idle
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
@@ -35,7 +36,7 @@ class Directory:
         self._kept: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
         self._following: dict[str, Reading] = {}
-        self._idle: list[store.Connection] = []
+        self._idle: Idle[store.Connection] = Idle(store.Connection.close)
         self._turns = asyncio.Semaphore(connections)
         self._strangers = asyncio.Semaphore(1)
 
@@ -80,8 +81,7 @@ class Directory:
 
     async def close(self) -> None:
         """Close the connections."""
-        while self._idle:
-            await self._idle.pop().close()
+        await self._idle.close()
 
     def _keep(self, app_key: str, merchant: Merchant | None) -> Merchant | None:
         if merchant is None:
@@ -108,13 +108,12 @@ class Directory:
                 except BaseException:
                     await connection.close()
                     raise
-                self._idle.append(connection)
+                self._idle.put(connection)
             except psycopg.OperationalError as error:
                 raise DirectoryAway(str(error)) from error
 
     async def _take(self) -> store.Connection:
-        while self._idle:
-            connection = self._idle.pop()
+        while (connection := self._idle.take()) is not None:
             if db.is_open(connection):
                 return connection
             await connection.close()

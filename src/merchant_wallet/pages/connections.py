@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
 from merchant_wallet import db
+from merchant_wallet.idle import Idle
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
 LOCK_TIMEOUT_MS: Final = 3_000
@@ -31,7 +32,7 @@ class Connections:
     def __init__(self, url: str, limit: int = 4) -> None:
         self._url = url
         self._turns = asyncio.Semaphore(limit)
-        self._idle: list[AsyncConnection] = []
+        self._idle: Idle[AsyncConnection] = Idle(AsyncConnection.close)
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[AsyncConnection]:
@@ -48,9 +49,9 @@ class Connections:
                 if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
                     await connection.close()
                 else:
-                    self._idle.append(connection)
+                    self._idle.put(connection)
                 raise
-            self._idle.append(connection)
+            self._idle.put(connection)
         except psycopg.OperationalError as error:
             # What broke one connection has most likely broken those that wait, and they would fail in turn.
             await self.close()
@@ -59,8 +60,7 @@ class Connections:
             self._turns.release()
 
     async def _get(self) -> AsyncConnection:
-        while self._idle:
-            connection = self._idle.pop()
+        while (connection := self._idle.take()) is not None:
             if db.is_open(connection):
                 return connection
             await connection.close()
@@ -76,5 +76,4 @@ class Connections:
 
     async def close(self) -> None:
         """Close what is open."""
-        while self._idle:
-            await self._idle.pop().close()
+        await self._idle.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
+from merchant_wallet.capacity import OWN_CONNECTIONS
 from merchant_wallet.config import DATA_DIR_MODE
 from merchant_wallet.postgres.cluster import create_cluster
 from merchant_wallet.postgres.folder import (
@@ -274,7 +275,7 @@ def server_settings(socket_dir: Path) -> dict[str, str]:
         "fsync": "on",
         "synchronous_commit": "on",
         "full_page_writes": "on",
-        "max_connections": "100",
+        "max_connections": str(OWN_CONNECTIONS),
         "shared_buffers": f"{_shared_buffers_mb()}MB",
         "huge_pages": "try",
         "wal_buffers": "16MB",

@@ -135,6 +135,7 @@ class Payer:
         finally:
             if not self._free or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
                 self.wake.set()
+            line.rest()
             self._free.append(line)
             del self._running[key], self._chain_of[key]
 
