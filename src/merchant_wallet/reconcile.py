@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.chains.addresses import format_address
 from merchant_wallet.chains.jsonrpc import CallReverted
-from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.clock import now_ms
 from merchant_wallet.custody import records
@@ -156,15 +156,15 @@ class Reconciler:
         failures = {}
         for name, custodian in custodians.items():
             try:
-                await self._search(connection, name, custodian)
-                while not await self._survey(connection, name, custodian) and surveys_all:
+                final = await self._search(connection, name, custodian)
+                while not await self._survey(connection, name, custodian, final) and surveys_all:
                     pass
             except FAILURES as error:
                 failures[name] = str(error) or type(error).__name__
         return failures
 
-    async def _search(self, connection: AsyncConnection, name: str, custodian: Custodian) -> None:
-        """Find what moved at our addresses since the last search, up to the newest final block."""
+    async def _search(self, connection: AsyncConnection, name: str, custodian: Custodian) -> Block:
+        """Find what moved at our addresses since the last search; gives the newest final block, its end."""
         now = self._clock()
         wallets = (custodian.wallet, await records.read_hot_wallet(connection, name))
         await records.add_addresses(connection, name, records.HOT, {each for each in wallets if each}, now)
@@ -184,8 +184,11 @@ class Reconciler:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
             await self._keep(connection, name, [], final.number)
+        return final
 
-    async def _survey(self, connection: AsyncConnection, name: str, custodian: Custodian) -> bool:
+    async def _survey(
+        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block
+    ) -> bool:
         """Look at the next addresses that are not known to hold anything; gives whether a round ended.
 
         What a transfer brought that no node showed is seen by its balance alone.
@@ -194,11 +197,11 @@ class Reconciler:
         addresses = await records.page_unsurveyed(connection, name, limit)
         is_end = len(addresses) < limit
         if addresses:
-            held = await read_balances(custodian, addresses, await custodian.reader.final())
+            held = await read_balances(custodian, addresses, final)
             found = {address for address, units in held.items() if units > 0}
             for address in sorted(found):
-                log.warning(
-                    "an address holds what nobody has seen arrive",
+                log.info(
+                    "found an address by its balance",
                     chain=name,
                     address=format_address(name, address),
                     units=held[address],

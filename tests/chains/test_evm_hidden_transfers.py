@@ -180,6 +180,18 @@ def test_a_place_counts_the_transactions_own_logs_and_another_one_the_blocks(evm
     play(evm, 1, story)
 
 
+def test_a_node_without_receipts_is_told_of_before_anything_is_read(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        evm.token.give(ALICE, 5)
+        time_ms = (await chain.head()).time_ms
+        assert await chain.check_setup(lambda: time_ms) == []
+        proxies[0].fail(Refusal(-32601, "the method does not exist"), RECEIPTS, RECEIPT)
+        (wrong,) = await chain.check_setup(lambda: time_ms)
+        assert "deposits can't be read from its receipts" in wrong
+
+    play(evm, 1, story)
+
+
 def test_blocks_without_the_token_cost_no_receipts(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         first = evm.node.height() + 1

@@ -228,6 +228,30 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
     in_town(scenario)
 
 
+def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(in_town: InTown) -> None:
+    """It went to an address that nobody had when the first one was credited."""
+
+    async def scenario(town: Town) -> None:
+        chain = ToldChain()
+        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
+        arrival = await break_finality(chain)
+        await move(chain, arrival)
+        await move(chain, arrival, log_index=1, block_log_index=8, recipient=address("late"))
+        chain.mine(blocks=FINAL_DEPTH)
+        await rescan(town, chain)
+        await town.register("late", "USDT")
+        await rescan(town, chain)
+        assert await rows_of(town, sent) == [(0, "credited", 25 * COIN), (1, "held", 25 * COIN)]
+        await sightings.decide(
+            town.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
+        )
+        await town.creditor().credit_due()
+        assert (await town.balances())["late"] == 25 * COIN
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
 def test_a_preview_may_bring_something_else_to_another_merchant_after_a_reorganisation(
     in_town: InTown,
 ) -> None:

@@ -36,6 +36,22 @@ async def rescan(town: Town, name: str, reader: Reader, after: int) -> None:
     assert await sightings.rewind_cursor(town.connection, name, block, town.clock())
 
 
+def go_ahead(evm: EvmScene) -> None:
+    """Somebody's transaction with a log, which pays so much that it is the first one of the next block."""
+    payer = "0x" + address("a payer").hex()
+    evm.node.fund(address("a payer"))
+    evm.node.ask("anvil_impersonateAccount", payer)
+    call = {
+        "from": payer,
+        "to": "0x" + evm.token.address.hex(),
+        "data": "0x" + evm.token.call_data("approve(address,uint256)", address("anna"), 7).hex(),
+        "gas": hex(300_000),
+        "maxFeePerGas": hex(3 * 10**11),
+        "maxPriorityFeePerGas": hex(10**11),
+    }
+    evm.node.ask("eth_sendTransaction", call)
+
+
 def watch(town: Town, name: str, reader: Reader) -> Watcher:
     return Watcher(town.connect, name, reader, minimum_units=MINIMUM, clock=town.clock)
 
@@ -176,12 +192,11 @@ def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
             evm.node.mine(3)
             with pytest.raises(FinalityBroken):
                 await town.catch_up(watcher)
-            evm.token.do("approve(address,uint256)", address("stranger"), 0, sender=address("stranger"))
-            ahead = evm.token.call_data("approve(address,uint256)", address("anna"), 7)
-            evm.node.send_as(address("a payer"), evm.token.address, ahead)
+            go_ahead(evm)
             evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
             evm.node.mine(6)
             log = evm.node.ask("eth_getTransactionReceipt", sent)["logs"][0]
+            assert int(log["logIndex"], 16) == 1
             for _ in range(2):
                 await rescan(town, "ERC20", reader, start)
                 await town.catch_up(watcher)

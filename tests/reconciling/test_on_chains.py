@@ -2,19 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 from devnet.evm_node import EvmDevnet
+from tests.chains.evm_liars import nodes
 from tests.chains.evm_scene import WALLET, EvmScene, open_scene
+from tests.chains.node_proxy import Forward
 from tests.chains.tron_scene import TronScene, open_tron
 from tests.deposits.conftest import InTown, Town, address
 from tests.reconciling.conftest import COIN, STRANGER
 
+from merchant_wallet.chains.addresses import format_address
 from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.custody.holdings import Custodian, Restless, read_balances
 from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.reconcile import Reconciler
 from merchant_wallet.withdrawals.hot_wallets import open_wallet
 
@@ -101,6 +107,54 @@ class NamedChain(EvmChain):
     """A chain that tells its name as a watcher of the tests wants it."""
 
     name = "ERC20"
+
+
+def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_address(
+    evm: EvmScene, in_town: InTown
+) -> None:
+    """The node leaves the transfer out of logs, receipts and header alike."""
+
+    async def scenario(town: Town) -> None:
+        async with nodes(evm, 1) as (chain, (proxy,)):
+            custodian = Custodian(chain, keeps_past=True, read_many=chain.balances)
+            reconciler = make_reconciler(town, "ERC20", custodian)
+            await open_wallet(town.connection, "ERC20", WALLET)
+            await record_treasury(
+                town.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
+            )
+            watcher = Watcher(town.connect, "ERC20", chain, minimum_units=COIN, clock=town.clock)
+            await town.catch_up(watcher)
+            await asyncio.to_thread(evm.token.give, address("ulla"), 25 * COIN)
+            hidden = evm.node.height()
+            await asyncio.to_thread(evm.settle)
+
+            async def block(forward: Forward, params: list[Any]) -> Any:
+                found = await forward("eth_getBlockByNumber", *params)
+                is_hidden = found is not None and int(found["number"], 16) == hidden
+                return {**found, "logsBloom": "0x" + "0" * 512} if is_hidden else found
+
+            proxy.behaviours["eth_getBlockByNumber"] = block
+            await town.catch_up(watcher)
+            (found,) = (await reconciler.reconcile())["chains"]
+            assert (found["sound"], found["unexplained"]) == (False, "25")
+            (named,) = found["addresses"]
+            assert named == {
+                "address": format_address("ERC20", address("ulla")),
+                "holds": "25",
+                "should": "0",
+            }
+            # An honest node, and the blocks read again: the books have it.
+            proxy.mend()
+            before = await chain.block(hidden - 1)
+            assert before is not None
+            assert await sightings.rewind_cursor(town.connection, "ERC20", before, 1)
+            await town.catch_up(watcher)
+            assert await town.creditor().credit_due() == 1
+            (after,) = (await reconciler.reconcile())["chains"]
+            assert (after["sound"], after["unexplained"], after["addresses"]) == (True, "0", [])
+            await watcher.close()
+
+    in_town(scenario)
 
 
 def test_balances_are_of_the_block_that_is_asked_for(evm: EvmScene) -> None:

@@ -14,7 +14,7 @@ from merchant_wallet import clock as system_clock
 from merchant_wallet.chains import evm_verdict
 from merchant_wallet.chains.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
-from merchant_wallet.chains.evm_arrivals import read_arrivals
+from merchant_wallet.chains.evm_arrivals import check_receipts, read_arrivals
 from merchant_wallet.chains.evm_fees import Offer, outbid
 from merchant_wallet.chains.evm_market import EvmMarket, ask_market
 from merchant_wallet.chains.evm_node import EvmNode, EvmNodes, read_word
@@ -240,6 +240,8 @@ class EvmChain:
             wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
         elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != _DECIMALS:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {_DECIMALS}")
+        if reason := await check_receipts(node):
+            wrong.append(f"{where}: deposits can't be read from its receipts: {reason}")
         skew_ms = (await head_block(node)).time_ms - clock_ms()
         if abs(skew_ms) > _SKEW_MS:
             text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"

@@ -64,6 +64,18 @@ async def read_arrivals(
     return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).arrivals
 
 
+async def check_receipts(node: EvmNode) -> str | None:
+    """Why a node's receipts can't be read for deposits, as its newest block shows; None when they can."""
+    block = await node.block("latest")
+    if block is None:
+        return "knows no block"
+    try:
+        _checked_logs(node, block, await node.block_receipts(block))
+    except (NodeFailed, NodeRefused) as error:
+        return str(error)
+    return None
+
+
 async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[Arrival] | None:
     """What all nodes that call the range final say, two at least; None when no node calls it final."""
     answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))

@@ -82,18 +82,19 @@ on conflict (chain, tx_hash, log_index) do update
 
 -- name: lock_known
 -- Deposits of these transactions, and those that were settled in these blocks: nobody credits one of them meanwhile.
-select merchant_id, tx_hash, log_index, block_log_index, block_number, block_hash, address, amount as amount_units,
-       status, cause
-  from deposit
- where chain = %(chain)s::text and (merchant_id, tx_hash, log_index) in (
+select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number, d.block_hash, d.address,
+       d.amount as amount_units, d.status, d.cause, t.block_hash as credited_hash
+  from deposit d
+  left join credited_transaction t on t.chain = d.chain and t.tx_hash = d.tx_hash
+ where d.chain = %(chain)s::text and (d.merchant_id, d.tx_hash, d.log_index) in (
        select merchant_id, tx_hash, log_index from deposit
         where chain = %(chain)s::text and tx_hash = any(%(tx_hashes)s::text[])
        union all
        select merchant_id, tx_hash, log_index from deposit
         where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
           and final_ms is not null)
- order by tx_hash, log_index
-   for update;
+ order by d.tx_hash, d.log_index
+   for update of d;
 
 -- name: write_final
 -- Transfers in final blocks, as they stand from now on. One that is credited or dropped is never written over.

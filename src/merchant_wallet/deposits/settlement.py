@@ -31,7 +31,10 @@ class Owned(msgspec.Struct, frozen=True, gc=False):
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
-    """A deposit as it stands, of one of the transactions or of one of the blocks that are settled."""
+    """A deposit as it stands, of one of the transactions or of one of the blocks that are settled.
+
+    `credited_hash` is the block that its transaction was credited from, wherever it is now.
+    """
 
     merchant_id: int
     tx_hash: str
@@ -43,6 +46,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     amount_units: int
     status: str
     cause: str | None
+    credited_hash: str | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -114,6 +118,7 @@ def settle_transfers(
         rows = of_transaction.get(arrival.tx_hash, [])
         first_seen = seen_in.setdefault(arrival.tx_hash, arrival.block_hash)
         others = {first_seen, *(row.block_hash for row in rows if row.status in SETTLED)}
+        others |= {row.credited_hash for row in rows if row.credited_hash is not None}
         is_elsewhere = bool(others - {arrival.block_hash})
         at = next((row for row in rows if row.log_index == arrival.log_index), None)
         changes.append(_place(each, at, is_elsewhere=is_elsewhere, minimum_units=minimum_units))
