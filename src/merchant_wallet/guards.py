@@ -15,10 +15,12 @@ from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.settings import Settings
+from merchant_wallet.withdrawals import guards as payout_guards
 
 RIGHTS: Final[Mapping[str, Right]] = {
     merchant_guards.SET: Right.CHANGE_MERCHANT,
     rate_guards.SET: Right.SET_RATE,
+    payout_guards.THAW: Right.STOP_PAYOUTS,
     access.CREATE: Right.MANAGE_OPERATORS,
     access.RESET: Right.MANAGE_OPERATORS,
     access.ENABLE: Right.MANAGE_OPERATORS,
@@ -39,6 +41,7 @@ def list_guards(settings: Settings, keyring: Keyring) -> Mapping[str, Guard]:
     kinds = {
         merchant_guards.SET: merchant_guards.make_kind(keyring),
         **rate_guards.make_kinds(),
+        **payout_guards.make_kinds(),
         **access.make_kinds(settings.operator_wait_ms),
     }
     return {name: Guard(kind, RIGHTS[name]) for name, kind in kinds.items()}

@@ -136,6 +136,14 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     expect(page.locator(".timeline [aria-current=step]")).to_contain_text("Payouts on TRC20 are stopped")
     page.goto(f"{QUEUE}/all?id=INV-STOPPED")
     expect(page.get_by_role("row", name="INV-STOPPED")).to_contain_text("Payouts on TRC20 are stopped")
+    page.goto(PAYOUTS)
+    page.get_by_role("region", name="TRC20").get_by_role("button", name="Resume payouts").click()
+    dialog = page.get_by_role("dialog", name="Resume payouts on TRC20?")
+    expect(dialog).to_contain_text("Approved orders are paid at once then: 1.")
+    dialog.get_by_label("Reason").fill("the node was replaced")
+    dialog.get_by_role("button", name="Resume payouts").click()
+    expect(page.locator(".toast")).to_contain_text("Payouts on TRC20 go on.")
+    expect(page.locator(".band").get_by_text("Payouts on TRC20 are stopped")).to_have_count(0)
 
 
 @pytest.fixture(autouse=True)

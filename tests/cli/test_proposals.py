@@ -57,6 +57,20 @@ def test_while_nobody_else_can_decide_the_shell_is_the_second_person(wallet: Wal
     assert entry["after"]["reason"] == "contract of 3 March"
 
 
+def test_payouts_go_on_once_another_person_has_accepted_it(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.run("wallets", "freeze", "TRC20", "--reason", "odd balances")
+    assert "--reason" in wallet.refuse("wallets", "thaw", "TRC20")
+    made = wallet.ask("wallets", "thaw", "TRC20", "--reason", "the node was replaced")
+    assert [stop["chainType"] for stop in wallet.ask("wallets", "list")["stops"]] == ["TRC20"]
+    assert "your own" in wallet.refuse("proposals", "accept", made["proposalNo"])
+    done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert (done["kind"], done["state"], done["subject"]) == ("wallet.thaw", "accepted", "wallet TRC20")
+    assert wallet.ask("wallets", "list")["stops"] == []
+    entry = last_entry(wallet)
+    assert (entry["action"], entry["before"]["stops"][0]["cause"]) == ("wallet.thaw", "odd balances")
+
+
 def test_a_looser_limit_is_proposed_and_another_person_accepts_it(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     wallet.open_merchant()

@@ -25,6 +25,7 @@ ROWS = {
     "POST /console/withdrawals/{order_id:int}/thaw": HANDS,
     "GET /console/payouts": STAFF,
     "POST /console/payouts/{chain}/stop": HANDS,
+    "POST /console/payouts/{chain}/resume": HANDS,
     "GET /console/books": ALL,
     "GET /console/books/{merchant_id:int}": ALL,
     "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,

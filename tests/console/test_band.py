@@ -224,6 +224,15 @@ def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: T
     assert operator.post(f"{PAYOUTS}/BEP20/stop", {"reason": "x"}).status_code == 404
 
 
+def test_in_the_sandbox_one_person_lets_payouts_go_on(till: Till, people: People) -> None:
+    stop(till.platform)
+    operator = people.seat("operator")
+    told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/resume", {"reason": "it was a drill"}))
+    assert "Payouts on TRC20 go on." in tell(told.text)
+    assert band(operator, "/console") == ""
+    assert audit(till.platform, "wallet TRC20")[-1] == (f"operator:{operator.name}", "wallet.thaw")
+
+
 def test_an_order_whose_transfer_is_signed_goes_on_and_does_not_say_that_it_waits(
     till: Till, people: People
 ) -> None:

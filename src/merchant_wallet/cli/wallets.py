@@ -7,9 +7,12 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.second_person import WhyOption as ProposalReasonOption
+from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.withdrawals.hot_wallets import WalletShown
 
 app = typer.Typer(help="Look at the hot wallets, stop them and let them go on.", no_args_is_help=True)
@@ -80,33 +83,47 @@ def freeze(
 
 
 @app.command()
-def thaw(chain: ChainArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def thaw(
+    chain: ChainArgument,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Let a chain's payouts go on, once you have seen that wallet, books and chain agree.
 
-    It takes back every stop, be it yours or not, and thaws the wallet. Frozen orders stay frozen: see
-    `withdrawals thaw`.
+    It takes back every stop, be it yours or not, and thaws the wallet. Outside the sandbox it is proposed:
+    give a --reason, and another person accepts it. Frozen orders stay frozen: see `withdrawals thaw`.
 
     \b
-    Example:
+    Examples:
       merchant-wallet wallets thaw ERC20
+      merchant-wallet wallets thaw TRC20 --reason "the node was replaced, balances agree"
     """
 
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.withdrawals.hot_wallets import thaw_wallet
-        from merchant_wallet.withdrawals.stops import list_stops, resume_payouts
+    async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
+        from merchant_wallet.approvals.changes import ChangeRefused
+        from merchant_wallet.withdrawals import guards
 
         async with session.conn.transaction():
-            thawed = await thaw_wallet(session.conn, chain)
-            stops = [stop for stop in await list_stops(session.conn) if stop.chain == chain]
-            for stop in stops:
-                thawed |= await resume_payouts(session.conn, chain, stop.actor)
-            if not thawed:
+            before, after = await guards.read_stopped(session.conn, chain), guards.describe_resumed()
+            if before["stoppedBy"] is None:
                 raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
-            before = {"stops": [{"actor": stop.actor, "cause": stop.cause} for stop in stops]}
-            await session.record("wallet.thaw", f"wallet {chain}", before=before, after={"stops": []})
-        return await _read(session)
+            subject = guards.name_subject(chain)
+            proposed = await propose(session, guards.THAW, subject, (before, after), reason)
+            if proposed is None:
+                try:
+                    await guards.resume(session.conn, chain, before)
+                except ChangeRefused as refused:
+                    raise Failure(str(refused)) from None
+                told = {**after, **tell_alone(session, reason)}
+                await session.record(guards.THAW, subject, before=before, after=told)
+        return await _read(session), proposed
 
-    terminal.print_list(run(data, act), "wallets", WALLET_COLUMNS, as_json)
+    document, proposed = run(data, act)
+    if proposed is not None:
+        print_proposed(proposed, as_json)
+        return
+    terminal.print_list(document, "wallets", WALLET_COLUMNS, as_json)
 
 
 async def _read(session: Session) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Payouts: whether each chain's go on, who stopped them and why, and the orders that can't go on.
 
 Rules:
-- One person stops a chain; what is signed goes on to its end.
-- A stop has a reason, and an entry in the audit log that is committed with it.
+- One person stops a chain; what is signed goes on to its end. Two people let it go on again: one proposes,
+  another accepts. In the sandbox one is enough.
+- Both have a reason, and an entry in the audit log that is committed with what they do.
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
 from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
-from merchant_wallet.console import flash
+from merchant_wallet.console import flash, proposing
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
 from merchant_wallet.console.notices import PAYOUTS
+from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.waiting import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import orders
-from merchant_wallet.oversight.halts import Halt, Queued, count_queued, list_halts
+from merchant_wallet.oversight.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
 from merchant_wallet.pages.languages import N_
-from merchant_wallet.withdrawals import hot_wallets, stops
+from merchant_wallet.withdrawals import guards, hot_wallets, stops
 from merchant_wallet.withdrawals.hot_wallets import WalletShown
 
 ROWS: Final = 50
@@ -32,6 +35,8 @@ CHAINS: Final = (ERC20, TRC20)
 
 NO_REASON: Final = N_("A reason of 1 to 500 characters on one line.")
 STOPPED: Final = N_("Stopped: nothing new is signed on {chain}.")
+RESUMED: Final = N_("Payouts on {chain} go on.")
+NOT_STOPPED: Final = N_("Payouts on {chain} were neither stopped nor frozen; nothing was changed.")
 STOPPED_BEFORE: Final = N_("You had stopped it before; nothing was changed.")
 
 
@@ -43,11 +48,17 @@ class ChainShown(msgspec.Struct, frozen=True):
     address: str
     halts: tuple[Halt, ...]
     queued: Queued
+    proposed: tuple[ProposedChange, ...]
 
     @property
     def stops(self) -> list[Halt]:
         """What keeps the whole chain from signing."""
         return [halt for halt in self.halts if halt.stops_chain]
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether people stopped it or its wallet froze; a rollback is accepted at the terminal."""
+        return any(halt.kind != ROLLBACK for halt in self.stops)
 
 
 async def show_payouts(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -65,6 +76,33 @@ async def stop(request: Request, seat: Seat, conn: Connection) -> Response:
             return seat.go(PAYOUTS, STOPPED_BEFORE, tone=flash.WARN)
         await act(seat, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
     return seat.go(PAYOUTS, STOPPED, chain=chain)
+
+
+async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Let a chain's payouts go on, or propose that where two people are asked for."""
+    chain = _read_chain(request)
+    if errors := proposing.find_reason_error(seat):
+        return await _show(seat, conn, chain, refill(seat.form, ("resume",), {"resume": errors["reason"]}))
+    try:
+        async with conn.transaction():
+            before = await guards.read_stopped(conn, chain)
+            if before["stoppedBy"] is None:
+                return seat.go(PAYOUTS, NOT_STOPPED, tone=flash.WARN, chain=chain)
+            return await _resume(seat, conn, chain, before)
+    except Unproposed as unproposed:
+        return seat.go(PAYOUTS, unproposed.problem, tone=flash.WARN)
+    except ChangeRefused:
+        return seat.go(PAYOUTS, proposing.OVER, tone=flash.WARN)
+
+
+async def _resume(seat: Seat, conn: Connection, chain: str, before: Facts) -> Response:
+    after, subject = guards.describe_resumed(), guards.name_subject(chain)
+    if seat.ground.settings.needs_two_people:
+        return proposing.go_to(seat, await proposing.propose(seat, conn, guards.THAW, subject, before, after))
+    await guards.resume(conn, chain, before)
+    told = {**after, "reason": seat.form.text(proposing.REASON)}
+    await act(seat, conn, guards.THAW, subject, before=before, after=told)
+    return seat.go(PAYOUTS, RESUMED, chain=chain)
 
 
 async def _show(seat: Seat, conn: Connection, refused: str = "", filled: Filled = EMPTY) -> Response:
@@ -96,6 +134,7 @@ async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> l
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([halt for halt in halts if halt.chain == chain]),
             queued[chain],
+            tuple(await proposing.list_about(seat, conn, guards.name_subject(chain))),
         )
         for chain in CHAINS
         if chain in known
@@ -112,4 +151,5 @@ def _read_chain(request: Request) -> str:
 ROUTES: Final = (
     Page(PAYOUTS, show_payouts, Right.READ),
     Page(f"{PAYOUTS}/{{chain}}/stop", stop, Right.STOP_PAYOUTS, POST),
+    Page(f"{PAYOUTS}/{{chain}}/resume", resume, Right.STOP_PAYOUTS, POST),
 )

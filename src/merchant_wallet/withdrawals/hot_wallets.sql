@@ -82,6 +82,15 @@ on conflict (chain, actor) do nothing;
 -- He takes it back.
 delete from payout_stop where chain = %(chain)s::text and actor = %(actor)s::text;
 
+-- name: lock_frozen
+-- Whether a chain's wallet is frozen; nobody freezes or thaws it before this transaction ends.
+select frozen_cause, frozen_ms from hot_wallet where chain = %(chain)s::text for update;
+
+-- name: take_back_stop
+-- One stop is taken back, as it was when somebody looked at it.
+delete from payout_stop
+ where chain = %(chain)s::text and actor = %(actor)s::text and since_ms = %(since_ms)s::bigint;
+
 -- name: list_stops
 -- All that is stopped, the oldest first.
 select chain, actor, cause, since_ms from payout_stop order by since_ms, chain, actor;

@@ -1,0 +1,85 @@
+"""Resuming a chain's payouts, which one person proposes and another accepts.
+
+Rules:
+- A proposal names every stop and the freeze of the hot wallet as they were. If one was added, taken back or
+  made anew since, the proposal fails. Acceptance takes back exactly the ones that it names.
+- Signs of a rollback are no part of it: they have a command of their own.
+- Frozen orders stay frozen.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from merchant_wallet.approvals.changes import (
+    STALE,
+    Applied,
+    ChangeRefused,
+    Connection,
+    Facts,
+    Kind,
+    ProposedChange,
+)
+from merchant_wallet.withdrawals.hot_wallets import TEXTS, thaw_wallet
+from merchant_wallet.withdrawals.stops import Stop, list_stops
+
+THAW: Final = "wallet.thaw"
+_SUBJECT: Final = "wallet "
+
+
+def name_subject(chain: str) -> str:
+    """How proposals and the audit log name a chain's payouts."""
+    return f"{_SUBJECT}{chain}"
+
+
+async def read_stopped(conn: Connection, chain: str) -> Facts:
+    """What keeps a chain's payouts, as a proposal's `before`; nobody freezes the wallet meanwhile.
+
+    `stoppedBy` is for people, and None when nothing keeps them.
+    """
+    cursor = await conn.execute(TEXTS["lock_frozen"], {"chain": chain})
+    frozen_cause, frozen_ms = await cursor.fetchone() or (None, None)
+    stops = [stop for stop in await list_stops(conn) if stop.chain == chain]
+    return {
+        "stoppedBy": _tell(stops, frozen_cause),
+        "stops": [{"actor": stop.actor, "cause": stop.cause, "sinceMs": stop.since_ms} for stop in stops],
+        "frozenMs": frozen_ms,
+    }
+
+
+def describe_resumed() -> Facts:
+    """What it becomes. Pure."""
+    return {"stoppedBy": None}
+
+
+async def resume(conn: Connection, chain: str, stopped: Facts) -> None:
+    """Take back the stops and the freeze that `read_stopped` gave in this transaction.
+
+    Raises ChangeRefused when somebody else took one of them back at the same moment.
+    """
+    for stop in stopped["stops"]:
+        values = {"chain": chain, "actor": stop["actor"], "since_ms": stop["sinceMs"]}
+        if (await conn.execute(TEXTS["take_back_stop"], values)).rowcount != 1:
+            raise ChangeRefused(STALE)
+    if stopped["frozenMs"] is not None:
+        await thaw_wallet(conn, chain)
+
+
+def make_kinds() -> dict[str, Kind]:
+    """The kind of proposals to resume payouts."""
+    return {THAW: Kind(THAW, _read, _apply)}
+
+
+async def _read(conn: Connection, change: ProposedChange) -> Facts:
+    return await read_stopped(conn, change.subject.removeprefix(_SUBJECT))
+
+
+async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+    await resume(conn, change.subject.removeprefix(_SUBJECT), change.before)
+    return Applied()
+
+
+def _tell(stops: Sequence[Stop], frozen_cause: str | None) -> str | None:
+    told = [f"{stop.actor}: {stop.cause}" for stop in stops]
+    if frozen_cause is not None:
+        told.append(f"frozen hot wallet: {frozen_cause}")
+    return "; ".join(told) or None

@@ -1,0 +1,62 @@
+"""One person stops a chain's payouts, two let them go on."""
+
+from tests.console.conftest import People, tell
+from tests.console.test_band import CAUSE, PAYOUTS, all_goes_on, band, stop
+from tests.console.test_withdrawals import QUEUE, Till, audit, till
+
+__all__ = ["all_goes_on", "till"]
+
+SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0}
+WHY = "the node was replaced"
+
+
+def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People) -> None:
+    order = till.order("40", chain="TRC20")
+    stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
+    stop(till.platform, "TRC20", "operator:carol", CAUSE)
+    ann, ben = people.seat("operator"), people.seat("operator")
+    before = len(audit(till.platform, "wallet TRC20"))
+    refused = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": ""})
+    assert refused.status_code == 422
+    proposed = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
+    proposal = proposed.headers["location"]
+    assert "Proposed. It holds once another person has accepted it." in tell(ann.follow(proposed).text)
+    assert "Payouts on TRC20 are stopped" in band(ann, "/console"), "a proposal resumes nothing"
+    assert f"operator:{ann.name} proposed it: {WHY}" in tell(ben.page(PAYOUTS))
+    told = tell(ben.page(proposal))
+    assert f"reconciliation: 12 USDT are missing; operator:carol: {CAUSE}" in told
+    assert "It is your own proposal" in tell(ann.post(f"{proposal}/accept").text)
+    assert "Payouts on TRC20 are stopped" in band(ann, "/console"), "nobody accepts his own"
+    ben.post(f"{proposal}/accept")
+    assert band(ben, "/console") == ""
+    assert "Payouts on TRC20" not in tell(ben.page(f"{QUEUE}/{order}"))
+    assert audit(till.platform, "wallet TRC20")[before:] == [
+        (f"operator:{ann.name}", "wallet.thaw.propose"),
+        (f"operator:{ben.name}", "wallet.thaw"),
+    ]
+
+
+def test_a_chain_that_was_stopped_again_after_the_proposal_stays_stopped(till: Till, people: People) -> None:
+    stop(till.platform)
+    ann, ben = people.seat("operator"), people.seat("operator")
+    proposal = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY}).headers["location"]
+    stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
+    told = ben.follow(ben.post(f"{proposal}/accept"))
+    assert "It could not be carried out; nothing was changed." in tell(told.text)
+    assert "12 USDT are missing" in band(ben, "/console")
+    assert CAUSE in band(ben, "/console")
+
+
+def test_what_is_not_stopped_can_not_be_resumed(till: Till, people: People) -> None:
+    operator = people.seat("operator")
+    told = operator.follow(operator.post(f"{PAYOUTS}/ERC20/resume", {"reason": WHY}))
+    assert "neither stopped nor frozen" in tell(told.text)
+    assert "Propose to resume" not in tell(operator.page(PAYOUTS))
+    assert operator.post(f"{PAYOUTS}/BEP20/resume", {"reason": WHY}).status_code == 404
+
+
+def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, people: People) -> None:
+    stop(till.platform)
+    page = people.seat("auditor").page(PAYOUTS)
+    assert f"Stopped by cli:ann {CAUSE}" in tell(page)
+    assert "data-opens" not in page.split('<div class="desk-page"')[1]

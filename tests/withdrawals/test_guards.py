@@ -1,0 +1,102 @@
+"""Resuming a chain's payouts takes back what was stopped when it was proposed, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from merchant_wallet import db
+from merchant_wallet.approvals import changes
+from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
+from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.withdrawals import guards, hot_wallets
+from merchant_wallet.withdrawals.stops import list_stops, resume_payouts, stop_payouts
+
+ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
+WALLET = bytes(range(20))
+DAY_MS = 86_400_000
+
+
+async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
+    before = await guards.read_stopped(conn, "TRC20")
+    return await changes.propose(
+        conn,
+        guards.THAW,
+        guards.name_subject("TRC20"),
+        before,
+        guards.describe_resumed(),
+        "the node is back",
+        person=ANN,
+        at_ms=at_ms,
+        lasts_ms=DAY_MS,
+    )
+
+
+async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) -> Decided:
+    kind = guards.make_kinds()[guards.THAW]
+    return await changes.accept(conn, kind, proposed.proposal_no, person=BEN, at_ms=at_ms)
+
+
+@asynccontextmanager
+async def stopped(database_url: str) -> AsyncIterator[Connection]:
+    """A chain that somebody stopped, whose hot wallet is frozen too; and another chain that is stopped."""
+    async with await db.connect(database_url) as conn:
+        await hot_wallets.open_wallet(conn, "TRC20", WALLET)
+        await hot_wallets.freeze_wallet(conn, "TRC20", "a stranger paid", 3)
+        await stop_payouts(conn, "TRC20", "cli:ann", "the node lies", 1)
+        await stop_payouts(conn, "TRC20", "reconciliation", "12 USDT are missing", 2)
+        await stop_payouts(conn, "ERC20", "cli:ann", "the same node", 1)
+        yield conn
+
+
+def test_a_second_person_resumes_what_was_stopped_by_whomever_and_thaws_the_wallet(database_url: str) -> None:
+    async def scenario() -> None:
+        async with stopped(database_url) as conn:
+            proposed = await propose(conn)
+            assert proposed.before["stoppedBy"] == (
+                "cli:ann: the node lies; reconciliation: 12 USDT are missing;"
+                " frozen hot wallet: a stranger paid"
+            )
+            assert len(await list_stops(conn)) == 3, "a proposal resumes nothing"
+            assert (await accept(conn, proposed)).change.state == "accepted"
+            assert [stop.chain for stop in await list_stops(conn)] == ["ERC20"]
+            assert not await hot_wallets.is_frozen(conn, "TRC20")
+            assert (await guards.read_stopped(conn, "TRC20"))["stoppedBy"] is None
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_that_came_after_the_proposal_keeps_payouts_stopped(database_url: str) -> None:
+    async def scenario() -> None:
+        async with stopped(database_url) as conn:
+            proposed = await propose(conn)
+            await stop_payouts(conn, "TRC20", "cli:carol", "I see something", 15)
+            done = await accept(conn, proposed)
+            assert (done.change.state, done.change.outcome) == ("failed", STALE)
+            assert len(await list_stops(conn)) == 4
+            assert await hot_wallets.is_frozen(conn, "TRC20")
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_that_was_made_anew_meanwhile_is_another_one(database_url: str) -> None:
+    async def scenario() -> None:
+        async with stopped(database_url) as conn:
+            proposed = await propose(conn)
+            await resume_payouts(conn, "TRC20", "reconciliation")
+            await stop_payouts(conn, "TRC20", "reconciliation", "12 USDT are missing", 16)
+            assert (await accept(conn, proposed)).change.state == "failed"
+            assert len(await list_stops(conn)) == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_wallet_that_froze_meanwhile_stays_frozen(database_url: str) -> None:
+    async def scenario() -> None:
+        async with stopped(database_url) as conn:
+            await hot_wallets.thaw_wallet(conn, "TRC20")
+            proposed = await propose(conn)
+            await hot_wallets.freeze_wallet(conn, "TRC20", "another stranger", 17)
+            assert (await accept(conn, proposed)).change.state == "failed"
+            assert await hot_wallets.is_frozen(conn, "TRC20")
+
+    asyncio.run(scenario())
