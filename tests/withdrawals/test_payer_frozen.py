@@ -99,3 +99,14 @@ def test_an_approval_from_before_its_persons_word_counted_is_frozen_and_nothing_
         assert (chain.built, chain.broadcasts) == ([], [])
 
     in_shop(scenario)
+
+
+def test_an_operator_called_limit_freezes_nothing_that_the_limit_lets_go(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, payer = await shop.order(), shop.payer()
+        await shop.connection.execute(
+            "insert into operator_wait values ('limit', 0, 9000000000000, 'created')"
+        )
+        assert await shop.pay(payer, order) == 2
+
+    in_shop(scenario)

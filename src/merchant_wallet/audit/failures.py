@@ -26,7 +26,7 @@ FACTORS: Final = (PASSWORD, CODE, RECOVERY_CODE, PIN)
 NOBODY: Final = "a name that nobody has"
 MINUTE_MS: Final = 60_000
 KEPT_MS: Final = 90 * 86_400_000
-MOST: Final = 100
+MOST: Final = 20
 """So many rows a minute name their source address."""
 PAGE_ROWS: Final = 200
 PLATFORM: Final = 0

@@ -157,7 +157,7 @@ async def _show(
             *await list_proposed(seat, conn, merchant.merchant_id),
             *await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
         ],
-        band=format_band(seat),
+        rate_band=format_band(seat),
     )
 
 

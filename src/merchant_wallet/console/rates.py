@@ -174,7 +174,7 @@ async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled =
         history=history[:PAGE_ROWS],
         next=str(history[PAGE_ROWS - 1].change.change_no) if len(history) > PAGE_ROWS else None,
         proposed=await list_proposed(seat, conn, PLATFORM),
-        band=format_band(seat),
+        rate_band=format_band(seat),
     )
 
 

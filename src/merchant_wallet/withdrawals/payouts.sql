@@ -57,7 +57,7 @@ select case when x.person = person_of(w.approved_by) then w.approved_by else w.f
   from withdrawal w
   join operator_wait x on x.person in (person_of(w.approved_by), person_of(w.first_approved_by))
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint and (
-       (person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
+       (w.approved_by <> 'limit' and person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
        or (person_of(w.first_approved_by) = x.person and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms))
  limit 1;
 
