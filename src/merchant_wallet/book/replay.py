@@ -1,8 +1,8 @@
 """The replay of a journal: every entry once, in order, each judged on what the ones before it add up to.
 Pure.
 
-Rules: a replay never reads a balance it has not computed itself. It keeps the running balance of each account,
-the orders whose hold is open and operators' references, never the entries, so it needs the same memory for a
+Rules: a replay never reads a balance it has not computed itself. It keeps each account's running balance, the
+orders whose hold is open and operators' references, never the entries, so it needs the same memory for a
 hundred entries as for a hundred million. An entry is checked in this order: number, moment, balances, hash,
 shape, reference, then the rows that belong to it.
 """
