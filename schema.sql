@@ -19,6 +19,46 @@ CREATE DOMAIN public.positive_units AS bigint
 CREATE DOMAIN public.range_number AS integer
 	CONSTRAINT range_number_check CHECK (((VALUE >= 1) AND (VALUE <= 1048575)));
 
+CREATE FUNCTION public.add_nonce_days(first_day integer, last_day integer) RETURNS integer[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+declare
+    made int[] := '{}';
+    wanted int;
+begin
+    if last_day - first_day > 31 then
+        raise exception 'at most 32 days at once' using errcode = 'invalid_parameter_value';
+    end if;
+    -- One maker at a time. Requests go on meanwhile: neither this lock nor attaching a table hinders them, while
+    -- CREATE TABLE ... PARTITION OF would wait for all of them and make all others wait behind it.
+    lock table nonce in share update exclusive mode;
+    for wanted in
+        select d from generate_series(first_day, last_day) d
+         where not exists (select from pg_inherits i join pg_class c on c.oid = i.inhrelid
+                            where i.inhparent = 'nonce'::regclass and c.relname = format('nonce_%s', d))
+         order by d
+    loop
+        execute format('create table %I (like nonce including all)', format('nonce_%s', wanted));
+        execute format('alter table nonce attach partition %I for values in (%s)', format('nonce_%s', wanted), wanted);
+        made := made || wanted;
+    end loop;
+    return made;
+end
+$$;
+
+CREATE FUNCTION public.drop_nonce_day(old_day integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+begin
+    if old_day >= floor(extract(epoch from clock_timestamp()) / 86400) - 1 then
+        raise exception 'nonces of day % are still needed', old_day using errcode = 'invalid_parameter_value';
+    end if;
+    execute format('drop table if exists %I', format('nonce_%s', old_day));
+end
+$$;
+
 CREATE FUNCTION public.person_of(actor text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
@@ -874,6 +914,13 @@ CREATE TABLE public.schema_migration (
     applied_ms bigint NOT NULL
 );
 
+CREATE TABLE public.side_role (
+    side text NOT NULL,
+    role_name text NOT NULL,
+    granted_ms bigint NOT NULL,
+    CONSTRAINT side_role_side_check CHECK ((side = ANY (ARRAY['web'::text, 'worker'::text])))
+);
+
 CREATE TABLE public.sub_user (
     merchant_id bigint NOT NULL,
     user_id bigint NOT NULL,
@@ -1282,6 +1329,12 @@ ALTER TABLE ONLY public.sandbox_transfer
 ALTER TABLE ONLY public.schema_migration
     ADD CONSTRAINT schema_migration_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.side_role
+    ADD CONSTRAINT side_role_pkey PRIMARY KEY (side);
+
+ALTER TABLE ONLY public.side_role
+    ADD CONSTRAINT side_role_role_name_key UNIQUE (role_name);
+
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_address_index_key UNIQUE (merchant_id, address_index);
 
@@ -1372,8 +1425,6 @@ CREATE UNIQUE INDEX deposit_transfer ON public.deposit USING btree (chain, tx_ha
 CREATE UNIQUE INDEX entry_order ON public.entry USING btree (merchant_id, mc_order_id, kind) WHERE (mc_order_id IS NOT NULL);
 
 CREATE INDEX entry_rare ON public.entry USING btree (merchant_id, kind, entry_id) WHERE ((kind)::text <> ALL (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text]));
-
-CREATE UNIQUE INDEX entry_reference ON public.entry USING btree (merchant_id, mc_order_id) WHERE ((mc_order_id IS NOT NULL) AND ((kind)::text = ANY (ARRAY['adjust'::text, 'fee_withdraw'::text])));
 
 CREATE INDEX failed_sign_in_minute ON public.failed_sign_in USING btree (minute_ms);
 

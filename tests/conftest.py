@@ -21,9 +21,12 @@ import hypothesis
 import psycopg
 import pytest
 import structlog
+from tests import roles
 
 from merchant_wallet.db import connect_sync
+from merchant_wallet.grants import Side, grant
 from merchant_wallet.migrate import migrate
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
 # A busy machine is no fault: no property is timed.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -110,6 +113,7 @@ class SharedPostgres:
             if not done.exists():
                 self.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")
                 migrate(self.url_of(TEMPLATE), lambda _: None)
+                grant(self.url_of(TEMPLATE), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
                 done.touch()
 
 
@@ -207,6 +211,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
         fcntl.flock(users, fcntl.LOCK_SH)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         shared = SharedPostgres(root, _find_or_start(root), worker)
+        roles.learn(root / "data")
         shared.prepare_template()
         yield shared
 

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
+from tests.roles import as_web
 
 from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.gate import Network
@@ -52,7 +53,7 @@ def read_page(page: bytes) -> Shown:
 
 def make_metrics(url: str, *, sandbox: bool = False, tally: Tally | None = None) -> Metrics:
     return Metrics(
-        partial(connect, url),
+        partial(connect, as_web(url)),
         clock=lambda: NOW_MS,
         sandbox=sandbox,
         writer=Queue(),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from devnet.chains import HOT_KEY, run_devnet
+from tests.roles import as_worker
 from tests.withdrawals.conftest import InShop, Shop
 from tests.withdrawals.conftest import in_shop as in_shop
 
@@ -71,8 +72,8 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
 @asynccontextmanager
 async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[Paying]:
     """The paying part as the worker makes it from its environment."""
-    base = make_base(load_settings(environment), url)
-    connect, writer = partial(db.connect, url), make_writer(base, connections=2)
+    base = make_base(load_settings(environment), as_worker(url))
+    connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
     await writer.open()
     line = Line(connect)
     async with AsyncExitStack() as closing:

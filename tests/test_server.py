@@ -4,12 +4,14 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from psycopg import AsyncConnection
 from tests.crash.client import CUT_SHORT, Client
 from tests.crash.shop import FUNDS, MASTER_KEY, eventually, open_merchant, run
+from tests.roles import as_web
 
 from merchant_wallet import parent, server
 from merchant_wallet.app import Base, make_base
@@ -54,7 +56,7 @@ async def _run(base: Base, scenario: Callable[[Running], Awaitable[None]]) -> No
     await writer.submit(opened.merchant.merchant_id, Submission(Adjust(KFB, FUNDS, "opening", "test", None)))
     await writer.close()
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    served = asyncio.create_task(server.serve(base, ready.set_result, stop))
+    served = asyncio.create_task(server.serve(replace(base, url=as_web(base.url)), ready.set_result, stop))
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.wait((ready, served), return_when=asyncio.FIRST_COMPLETED)
         if served.done():

@@ -30,6 +30,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.checkpointing.keys import settle_signer
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
+from merchant_wallet.grants import Side, grant
 from merchant_wallet.migrate import migrate
 from merchant_wallet.operators.first import ensure_first
 from merchant_wallet.restarts import Backoff
@@ -155,6 +156,7 @@ class Household:
         self._address = ""
         self._postgres: postgres.RunningPostgres | None = None
         self._keeper: postgres.Keeper | None = None
+        self._urls: dict[str, str] = {}
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
         self._noted = False
@@ -175,17 +177,15 @@ class Household:
             self._stop()
 
     def _start(self) -> None:
-        url = self._settings.database_url
-        if url is None:
-            self._postgres = postgres.start(self._settings.data, self._progress)
-            self._keeper = postgres.Keeper(self._postgres)
-            url = self._postgres.url
+        url = self._find_database()
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
+        grant(
+            url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
+        )
         asyncio.run(settle_master_key(self._settings, url))
         asyncio.run(self._settle_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
-        self._environment["WALLET_DATABASE_URL"] = url
         self._leave_note()
         for child in self._children:
             child.start(self._environment_of(child), self._read_fd)
@@ -195,6 +195,17 @@ class Household:
         old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
             await settle_signer(connection, self._settings, old_key, now_ms())
+
+    def _find_database(self) -> str:
+        """The owner's URL. Where none was given, the own PostgreSQL is started, with a role for each side."""
+        url = self._settings.database_url
+        if url is not None:
+            self._urls = dict.fromkeys(SIDES, url)
+            return url
+        self._postgres = postgres.start(self._settings.data, self._progress)
+        self._keeper = postgres.Keeper(self._postgres)
+        self._urls = {"serve": self._postgres.web_url, "work": self._postgres.worker_url}
+        return self._postgres.url
 
     async def _make_first_operator(self, url: str) -> None:
         """Where there is no operator yet, make one and say how to sign in, this once."""
@@ -207,7 +218,8 @@ class Household:
 
     def _environment_of(self, child: Child) -> Mapping[str, str]:
         kept_back = WORKERS_ALONE if child.side == "serve" else ()
-        return {name: text for name, text in self._environment.items() if name not in kept_back}
+        environment = {name: text for name, text in self._environment.items() if name not in kept_back}
+        return {**environment, "WALLET_DATABASE_URL": self._urls[child.side]}
 
     def _leave_note(self) -> None:
         try:

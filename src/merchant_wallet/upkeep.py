@@ -132,18 +132,10 @@ async def ensure_nonce_partitions(
     wanted = range(today - 1, today + ahead + 1)
     if set(wanted) <= set(await list_nonce_days(connection)):
         return []
-    async with connection.transaction():
-        # One maker at a time. Requests go on meanwhile: neither this lock nor attaching a table hinders them,
-        # while CREATE TABLE … PARTITION OF would wait for all of them and make all others wait behind it.
-        await connection.execute("LOCK TABLE nonce IN SHARE UPDATE EXCLUSIVE MODE")
-        present = set(await list_nonce_days(connection))
-        missing = [day for day in wanted if day not in present]
-        for day in missing:
-            table, value = _table_of(day), sql.Literal(day)
-            await connection.execute(sql.SQL("CREATE TABLE {} (LIKE nonce INCLUDING ALL)").format(table))
-            attach = sql.SQL("ALTER TABLE nonce ATTACH PARTITION {} FOR VALUES IN ({})")
-            await connection.execute(attach.format(table, value))
-    return missing
+    days = {"first_day": wanted[0], "last_day": wanted[-1]}
+    row = await (await connection.execute(_TEXTS["add_nonce_days"], days)).fetchone()
+    assert row is not None
+    return list(row[0])
 
 
 async def open_nonce_days(url: str, day: int) -> None:
@@ -180,15 +172,11 @@ async def _drop_day(connection: AsyncConnection, day: int) -> bool:
             # hold all requests behind, say, a long backup.
             timeout = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(DROP_LOCK_TIMEOUT_MS))
             await connection.execute(timeout)
-            await connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(_table_of(day)))
+            await connection.execute(_TEXTS["drop_nonce_day"], {"day": day})
     except (errors.LockNotAvailable, errors.DeadlockDetected):
         log.info("nonces of a past day are in use, they are dropped later", day=day)
         return False
     return True
-
-
-def _table_of(day: int) -> sql.Identifier:
-    return sql.Identifier(f"nonce_{day}")
 
 
 def _day_of(table: str) -> int:

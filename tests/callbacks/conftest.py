@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 from tests.callbacks.receiver import Received, Receiver, open_receiver
+from tests.roles import as_worker
 
 from merchant_wallet.book.commands import (
     Adjust,
@@ -161,7 +162,8 @@ class Mall:
         return made
 
     async def connect(self) -> AsyncConnection:
-        return await connect(self.url)
+        """A connection of the worker side."""
+        return await connect(as_worker(self.url))
 
     async def turn(self, messenger: Messenger) -> int:
         """One look at the queue, and every attempt that came of it to its end."""

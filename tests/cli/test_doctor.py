@@ -1,12 +1,22 @@
 """`doctor`: each thing that can be out of place is seen, named, and comes with what to do."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from devnet.chains import run_devnet
 from tests.cli.conftest import Wallet
+from tests.roles import as_web
 
-from merchant_wallet.cli.doctor import MAX_SKEW_MS, Finding, judge_build, judge_skew, print_findings
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.cli.doctor import (
+    MAX_SKEW_MS,
+    Finding,
+    judge_build,
+    judge_roles,
+    judge_skew,
+    print_findings,
+)
 from merchant_wallet.interpreter import runs_optimised
 
 ALL = [
@@ -14,6 +24,7 @@ ALL = [
     "configuration",
     "database",
     "migrations",
+    "roles",
     "clock",
     "master key",
     "keys",
@@ -154,3 +165,38 @@ def test_a_python_built_without_optimisation_is_a_hint_and_no_fault(
     assert "--enable-optimizations" in what_to_do
     assert second.startswith("ok     python: ")
     assert third == "wrong  clock: late"
+
+
+def test_a_side_that_could_change_entries_is_a_hint_and_no_fault(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    wallet.credit("Shop", "USDT", "1")
+    assert examine(wallet, 0)["roles"]["hint"] is None
+
+    async def look_while_the_owner_writes() -> dict[str, Any]:
+        writer = Writer(wallet.url, connections=1)
+        await writer.open()
+        try:
+            return await asyncio.to_thread(examine, wallet, 0)
+        finally:
+            await writer.close()
+
+    found = asyncio.run(look_while_the_owner_writes())["roles"]
+    assert found["text"] == "wallet writes to books and could change them"
+    assert "--web-role" in found["hint"]
+
+    wallet.tamper("delete from side_role")
+    assert "no database roles of their own" in examine(wallet, 0)["roles"]["text"]
+    wallet.variables["WALLET_DATABASE_URL"] = as_web(wallet.url)
+    assert "a side's own role" in examine(wallet, 0)["roles"]["text"]
+
+
+def test_roles_are_judged_by_what_they_could_change() -> None:
+    sides = [("wallet_web", "web", False), ("wallet_worker", "worker", False)]
+    sound = judge_roles(sides)
+    assert (sound.word, sound.text) == (
+        "ok",
+        "web side wallet_web, worker side wallet_worker; none can change what was written",
+    )
+    assert judge_roles([]).word == "hint"
+    strong = judge_roles([*sides, ("wallet", None, True)])
+    assert (strong.word, strong.text) == ("hint", "wallet writes to books and could change them")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.roles import as_web, as_worker
 
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.settings import Settings
 from merchant_wallet.whereabouts import NOTE_FILE, write_note
 
@@ -16,9 +18,12 @@ WAIT_S = 60
 
 
 def start(wallet: Wallet, side: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+    """Start a side as its own role, `up` as the owner."""
+    own = {"serve": as_web, "work": as_worker}
+    url = own.get(side, str)(wallet.variables["WALLET_DATABASE_URL"])
     return subprocess.Popen(
         [str(COMMAND), side],
-        env={**clean_environment(), **wallet.variables, "WALLET_PORT": "0"},
+        env={**clean_environment(), **wallet.variables, "WALLET_DATABASE_URL": url, "WALLET_PORT": "0"},
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -149,3 +154,24 @@ def test_a_side_refuses_another_schema_than_its_own(
 def test_a_command_explains_a_schema_that_is_not_its_own(wallet: Wallet, loss: str) -> None:
     wallet.tamper(loss)
     assert "run `merchant-wallet migrate`" in wallet.refuse("rates", "list", status=2)
+
+
+def test_migrate_grants_to_the_roles_that_it_is_told_and_to_the_same_ones_later(wallet: Wallet) -> None:
+    wallet.tamper("delete from side_role")
+    wallet.tamper(f"revoke all on all tables in schema public from {WEB_ROLE}, {WORKER_ROLE}")
+    assert wallet.ask("migrate") == {"applied": [], "roles": {}}
+
+    named = ("--web-role", WEB_ROLE, "--worker-role", WORKER_ROLE)
+    granted = {"web": WEB_ROLE, "worker": WORKER_ROLE}
+    assert wallet.ask("migrate", *named) == {"applied": [], "roles": granted}
+    assert wallet.ask("migrate") == {"applied": [], "roles": granted}
+
+    assert wallet.read("select has_table_privilege(%(role)s, 'entry', 'insert')", role=WEB_ROLE) == [(True,)]
+    assert "There is no database role missing" in wallet.refuse("migrate", "--web-role", "missing", status=2)
+
+
+def test_a_side_that_is_asked_to_migrate_is_told_who_can(wallet: Wallet) -> None:
+    wallet.variables["WALLET_DATABASE_URL"] = as_web(wallet.url)
+    told = wallet.refuse("migrate", status=2)
+    assert "The database role may not do this" in told
+    assert "owns the tables" in told

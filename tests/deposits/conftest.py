@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from tests.roles import as_worker
 
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import Register, Submission
@@ -155,7 +156,8 @@ class Town:
     wallets: dict[str, SubUserFound] = field(default_factory=dict)
 
     async def connect(self) -> AsyncConnection:
-        return await connect(self.url)
+        """A connection of the worker side."""
+        return await connect(as_worker(self.url))
 
     def watcher(self, chain: ToldChain, **settings: Any) -> Watcher:
         settings = {"minimum_units": MINIMUM, "clock": self.clock, **settings}

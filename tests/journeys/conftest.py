@@ -21,6 +21,7 @@ import pytest
 import uvloop
 from tests.conftest import TEMPLATE, SharedPostgres
 from tests.journeys.client import Answer, Client
+from tests.roles import as_web, as_worker
 
 from merchant_wallet import db, server, worker
 from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
@@ -145,9 +146,10 @@ class Platform:
         self._book = make_writer(self.base, connections=2, clock=self.clock)
         try:
             async with await db.connect(self.url) as self._connection, asyncio.TaskGroup() as sides:
-                sides.create_task(server.serve(self.base, partial(note_ready, "web"), self._stop))
+                web, working = (replace(self.base, url=side(self.url)) for side in (as_web, as_worker))
+                sides.create_task(server.serve(web, partial(note_ready, "web"), self._stop))
                 if self._working:
-                    sides.create_task(worker.work(self.base, partial(note_ready, "work"), self._stop))
+                    sides.create_task(worker.work(working, partial(note_ready, "work"), self._stop))
         finally:
             await self._book.close()
 

@@ -16,8 +16,9 @@ import pytest
 from merchant_wallet import postgres
 from merchant_wallet.db import connect_sync
 from merchant_wallet.postgres import AlreadyRunning, PostgresError, RunningPostgres
-from merchant_wallet.postgres.folder import Folder, is_postmaster
+from merchant_wallet.postgres.folder import SIDE_ROLES, Folder, is_postmaster
 from merchant_wallet.postgres.privileges import Account, become
+from merchant_wallet.postgres.programs import choose_programs
 
 IS_ROOT = os.geteuid() == 0
 
@@ -323,3 +324,77 @@ def test_a_dead_process_and_a_foreign_one_are_no_server(tmp_path: Path) -> None:
     assert folder.live_pid() is None
     assert not is_postmaster(os.getpid(), folder.cluster)
     assert not is_postmaster(0, folder.cluster)
+
+
+def test_each_side_has_a_role_that_is_not_the_owner(open_folder: Path) -> None:
+    running = postgres.start(open_folder, _quiet)
+
+    urls = (running.url, running.web_url, running.worker_url)
+    assert [_fetch(url, "SELECT current_user") for url in urls] == ["wallet", "wallet_web", "wallet_worker"]
+    passwords = {path.name: path.read_text() for path in open_folder.glob("postgres.*password")}
+    assert sorted(passwords) == ["postgres.password", "postgres.web.password", "postgres.worker.password"]
+    assert len(set(passwords.values())) == 3
+    assert {stat.S_IMODE((open_folder / name).stat().st_mode) for name in passwords} == {0o600}
+    rights = "rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls"
+    for url in urls[1:]:
+        assert _fetch(url, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user") is False
+        assert _fetch(url, "SELECT pg_has_role('wallet', 'member')") is False
+        assert not any(password.strip() in _log(open_folder) for password in passwords.values())
+    running.stop()
+
+
+def _log(folder: Path) -> str:
+    return (folder / "postgres.log").read_text()
+
+
+def _make_older(folder: Path) -> None:
+    """Take the sides' roles away, as if an older version had made the folder."""
+    kept = Folder(folder)
+    drop = "".join(f"DROP ROLE {role};\n" for role in SIDE_ROLES)
+    single = ["--single", "-D", str(kept.cluster), "-c", "exit_on_error=on", "postgres"]
+    choose_programs(kept).run("postgres", single, kept, drop)
+    for role in SIDE_ROLES:
+        kept.password(role).unlink()
+
+
+def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(open_folder: Path) -> None:
+    running = postgres.start(open_folder, _quiet)
+    with connect_sync(running.url) as connection:
+        connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)")
+    running.stop()
+    _make_older(open_folder)
+
+    again = postgres.start(open_folder, _quiet)
+
+    assert _fetch(again.url, "SELECT id FROM kept") == 7
+    assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
+    assert _fetch(again.worker_url, "SELECT current_user") == "wallet_worker"
+    again.stop()
+
+
+def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(open_folder: Path) -> None:
+    postgres.start(open_folder, _quiet).stop()
+    # The role is there, and its password was not kept yet.
+    (open_folder / "postgres.worker.password").unlink()
+
+    again = postgres.start(open_folder, _quiet)
+
+    assert _fetch(again.worker_url, "SELECT current_user") == "wallet_worker"
+    assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
+    again.stop()
+
+
+def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(open_folder: Path) -> None:
+    postgres.start(open_folder, _quiet).stop()
+    process, pid, _ = _start_up(open_folder)
+    _kill(process)
+    for role in SIDE_ROLES:
+        Folder(open_folder).password(role).unlink()
+    said: list[str] = []
+
+    running = postgres.start(open_folder, said.append)
+
+    assert running.pid != pid
+    assert any("older version" in line for line in said)
+    assert _fetch(running.web_url, "SELECT 1") == 1
+    running.stop()

@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from tests.chains.evm_scene import KEY
 from tests.chains.signing import SEED
 from tests.chains.tron_scene import key_of
+from tests.roles import as_worker
 
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.journal import FIRST_HASH
@@ -93,7 +94,8 @@ class Yard:
     deposits: int = 0
 
     async def connect(self) -> AsyncConnection:
-        return await connect(self.url)
+        """A connection of the worker side."""
+        return await connect(as_worker(self.url))
 
     async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
         cursor = await self.connection.execute(statement, parameters)

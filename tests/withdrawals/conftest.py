@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from tests.roles import as_worker
 from tests.withdrawals.fake_chains import FakeChain, open_fake
 
 from merchant_wallet.book.chart import FIXED
@@ -150,7 +151,8 @@ class Shop:
     orders: int = 0
 
     async def connect(self) -> AsyncConnection:
-        return await connect(self.url)
+        """A connection of the worker side."""
+        return await connect(as_worker(self.url))
 
     def line(self) -> Line:
         line = Line(self.connect)

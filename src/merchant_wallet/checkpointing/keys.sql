@@ -1,8 +1,8 @@
 -- The public key of checkpoints, as workers write it.
 
 -- name: lock_keys
--- One worker at a time names a key; who only reads is not hindered.
-lock table checkpoint_key in share row exclusive mode;
+-- One worker at a time names a key; who only reads is not hindered. LOCK TABLE would take the right to change keys.
+select pg_advisory_xact_lock(hashtext('checkpoint_key'));
 
 -- name: add_key
 -- From here on this is the key.

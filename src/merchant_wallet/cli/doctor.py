@@ -9,7 +9,7 @@ import asyncio
 import os
 import platform
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +37,10 @@ ROLLBACK_ADVICE: Final = (
     "enter what was lost (docs/operating.md, Back-up and restore), then "
     "`merchant-wallet book accept-rollback --reason TEXT`"
 )
+SEPARATE: Final = (
+    "give each side a role of its own: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
+    " then name these roles in the URLs of `serve` and `work`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Finding:
 
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check set-up, database, migrations, clock, keys, chains, nonces, checkpoints and payouts.
+    """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints and payouts.
 
     Exit status 1 when something is wrong; each such line says what to do. A hint changes nothing of it.
 
@@ -117,6 +121,7 @@ _ORDER: Final = (
     "configuration",
     "database",
     "migrations",
+    "roles",
     "clock",
     "master key",
     "keys",
@@ -147,6 +152,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
         yield _check_version(conn.info.server_version)
         migrations = await _check_migrations(url)
         yield migrations
+        if migrations.advice is None:
+            yield await _check_roles(conn)
         yield await _check_clock(conn)
         if migrations.advice is None:
             yield await _check_master_key(conn, settings)
@@ -194,13 +201,36 @@ async def _check_migrations(url: str) -> Finding:
     return Finding("migrations", f"all {len(read_migrations())} applied")
 
 
-async def _check_clock(conn: Any) -> Finding:
-    from merchant_wallet.clock import now_ms
+async def _check_roles(conn: Any) -> Finding:
+    if (await _fetch(conn, "may_read_roles"))[0] == (False,):
+        return Finding("roles", "a side's own role, which may not see the other's")
+    return judge_roles(await _fetch(conn, "list_side_roles"))
+
+
+def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
+    """What to think of roles that write to books: each with its side, and whether it could change entries."""
+    strong = sorted({role for role, _, is_strong in found if is_strong})
+    if strong:
+        return Finding("roles", f"{', '.join(strong)} writes to books and could change them", hint=SEPARATE)
+    named = [f"{side} side {role}" for role, side, _ in found if side is not None]
+    if not named:
+        return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)
+    return Finding("roles", f"{', '.join(named)}; none can change what was written")
+
+
+async def _fetch(conn: Any, query: str) -> list[Any]:
     from merchant_wallet.db import Queries
 
     queries = Queries(Path(__file__).with_name("doctor.sql"))
+    rows: list[Any] = await (await conn.execute(queries[query].text)).fetchall()
+    return rows
+
+
+async def _check_clock(conn: Any) -> Finding:
+    from merchant_wallet.clock import now_ms
+
     before_ms = now_ms()
-    row = await (await conn.execute(queries["read_clock"].text)).fetchone()
+    row = (await _fetch(conn, "read_clock"))[0]
     after_ms = now_ms()
     return judge_skew(before_ms, row[0], after_ms)
 

@@ -54,6 +54,12 @@ def _explain_database(error: Exception) -> Failure | None:
         )
     if isinstance(error, DatabaseReadOnly):
         return Failure(f"The database takes no writes now, nothing was done: {error}.", UNREACHABLE)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        said = error.diag.message_primary or "permission denied"
+        return Failure(
+            f"The database role may not do this: {said}. Give the URL of the role that owns the tables.",
+            UNREACHABLE,
+        )
     if isinstance(error, psycopg.OperationalError):
         return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
     if isinstance(error, Unknown):
@@ -74,11 +80,20 @@ def _explain_setup(error: Exception) -> Failure | None:
     from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
     from merchant_wallet.chains.signer import SignerAway
     from merchant_wallet.config import ConfigError
+    from merchant_wallet.grants import GrantRefused
     from merchant_wallet.merchants.keys import WrongMasterKey
     from merchant_wallet.migrate import MigrationError
     from merchant_wallet.postgres import PostgresError
 
-    known = ConfigError | KeystoreError | SignerAway | MigrationError | PostgresError | WrongMasterKey
+    known = (
+        ConfigError
+        | GrantRefused
+        | KeystoreError
+        | SignerAway
+        | MigrationError
+        | PostgresError
+        | WrongMasterKey
+    )
     if isinstance(error, known):
         return Failure(str(error), UNREACHABLE)
     if isinstance(error, ChainAway | ChainDisagrees):

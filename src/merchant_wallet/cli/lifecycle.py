@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -67,7 +67,7 @@ def serve(data: DataOption = None) -> None:
     Example:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet serve
     """
-    settings = _find_running(data)
+    settings = _find_running(data, "web")
     from merchant_wallet.server import run_serve
 
     raise typer.Exit(run_serve(settings, lambda address: _say_ready(address, settings)))
@@ -92,24 +92,42 @@ def work(data: DataOption = None) -> None:
     Example:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
     """
-    settings = _find_running(data)
+    settings = _find_running(data, "worker")
     from merchant_wallet.worker import run_work
 
     raise typer.Exit(run_work(settings, lambda: _say_ready("working", settings)))
 
 
 @app.command()
-def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
+def migrate(
+    web_role: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="The database role that `serve` connects as.")
+    ] = None,
+    worker_role: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="The database role that `work` connects as.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Bring the database's tables to what this version needs. `up` does it by itself.
 
+    Run it as the tables' owner. With roles it also gives each exactly what its side needs; later runs give
+    the same roles what new tables need.
+
     \b
-    Example:
+    Examples:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet migrate
+      merchant-wallet migrate --web-role wallet_web --worker-role wallet_worker
     """
     settings = _find_running(data)
+    from merchant_wallet.grants import Side, grant
     from merchant_wallet.migrate import migrate as apply_pending
 
-    print_answer({"applied": apply_pending(settings.database_url or "", note)}, as_json)
+    url = settings.database_url or ""
+    named = {Side.WEB: web_role, Side.WORKER: worker_role}
+    applied = apply_pending(url, note)
+    granted = grant(url, {side: role for side, role in named.items() if role is not None})
+    print_answer({"applied": applied, "roles": {side.value: role for side, role in granted.items()}}, as_json)
 
 
 def _say_ready(what: str, settings: Settings) -> None:
@@ -117,6 +135,6 @@ def _say_ready(what: str, settings: Settings) -> None:
     typer.echo(settings.mode_line)
 
 
-def _find_running(data: Path | None) -> Settings:
+def _find_running(data: Path | None, side: Literal["owner", "web", "worker"] = "owner") -> Settings:
     settings = read_running(data)
-    return dataclasses.replace(settings, database_url=find_database(settings))
+    return dataclasses.replace(settings, database_url=find_database(settings, side))

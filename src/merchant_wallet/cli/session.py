@@ -13,7 +13,7 @@ import pwd
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.config import MASTER_KEY_FILE, load_settings
@@ -67,11 +67,15 @@ def read_running(data: Path | None) -> Settings:
     )
 
 
-def find_database(settings: Settings) -> str:
-    """The database's URL. Raises Failure when nothing runs in the data folder, PostgresError."""
+def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = "owner") -> str:
+    """The database's URL, in the own PostgreSQL for the tables' owner or a side's role.
+
+    Raises Failure when nothing runs in the data folder, PostgresError.
+    """
     from merchant_wallet import postgres
 
-    url = settings.database_url or postgres.locate(settings.data)
+    roles = {"owner": postgres.OWNER_ROLE, "web": postgres.WEB_ROLE, "worker": postgres.WORKER_ROLE}
+    url = settings.database_url or postgres.locate(settings.data, roles[side])
     if url is None:
         folder = shlex.quote(str(settings.data))
         raise Failure(
@@ -189,10 +193,7 @@ class Session:
 
 def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
     """What the audit log keeps of an outcome; of an approval also whose word it was: it may be another's."""
-    found = {
-        told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None
-    }
-    return {**found, "repeated": True} if getattr(outcome, "repeated", False) else found
+    return {told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None}
 
 
 def tell_changes(

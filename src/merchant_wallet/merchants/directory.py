@@ -109,9 +109,7 @@ class Directory:
                     await connection.close()
                     raise
                 self._idle.put(connection)
-            except psycopg.Error as error:
-                if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
-                    raise
+            except psycopg.OperationalError as error:
                 raise DirectoryAway(str(error)) from error
 
     async def _take(self) -> store.Connection:

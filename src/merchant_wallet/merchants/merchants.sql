@@ -51,8 +51,8 @@ returning merchant_id;
 update merchant set account_xpubs = %(account_xpubs)s::jsonb where merchant_id = %(merchant_id)s::bigint;
 
 -- name: lock_ranges
--- One at a time may take the next id range; readers go on.
-lock table id_range in share row exclusive mode;
+-- One at a time may take the next id range. An advisory lock: LOCK TABLE would take the right to change the ranges.
+select pg_advisory_xact_lock(hashtext('id_range'));
 
 -- name: read_next_range
 -- The range after the last one given out, read under the lock.

@@ -1,7 +1,8 @@
-"""Making the database's files on the first start.
+"""Making the database's files and its roles on the first start.
 
 Rules: the cluster is made beside its place and moved there whole, so that a broken attempt is never taken for
-one. No moment has a login without a password.
+one. No moment has a login without a password. A folder of an older version gets the roles of the two sides at
+its next start.
 """
 
 import os
@@ -9,7 +10,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from merchant_wallet.postgres.folder import NAME, Folder, sync_folder, write_secret
+from merchant_wallet.postgres.folder import NAME, SIDE_ROLES, Folder, sync_folder, write_secret
 from merchant_wallet.postgres.programs import Programs
 
 INITDB = (
@@ -37,17 +38,49 @@ def create_cluster(folder: Folder, programs: Programs, private_dir: Path) -> Non
     _give(draft, programs)
     _initialize(draft, folder, programs, private_dir / "superuser")
     password = secrets.token_urlsafe(32)
-    write_secret(folder.password, password)
-    # The single-user mode needs no login to make the role that will log in.
-    single = ["--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "log_statement=none", "postgres"]
+    write_secret(folder.password(), password)
     statements = (
         f"CREATE ROLE {NAME} LOGIN CREATEDB PASSWORD '{password}'",
         f"GRANT pg_monitor, pg_checkpoint TO {NAME}",
         f"CREATE DATABASE {NAME} OWNER {NAME}",
     )
-    programs.run("postgres", single, folder, "".join(f"{statement};\n" for statement in statements))
+    _run_single(statements, draft, folder, programs)
     draft.rename(folder.cluster)
     sync_folder(folder.root)
+
+
+def create_side_roles(folder: Folder, programs: Programs) -> None:
+    """Make the roles of the two sides and their passwords, with the server stopped. Raises `PostgresError`.
+
+    A role that is there already, because a start broke off here, gets a new password.
+    """
+    for role in SIDE_ROLES:
+        password, file = secrets.token_urlsafe(32), folder.password(role)
+        draft = file.with_suffix(".new")
+        write_secret(draft, password)
+        _run_single(_side_role(role, password), folder.cluster, folder, programs)
+        draft.rename(file)
+    sync_folder(folder.root)
+
+
+def _side_role(role: str, password: str) -> tuple[str, ...]:
+    # The owner is a member, so that it may end the role's sessions. Dropping a database with force needs it.
+    missing = f"IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}')"
+    return (
+        f"DO $$ BEGIN {missing} THEN CREATE ROLE {role}; END IF; END $$",
+        f"GRANT {role} TO {NAME}",
+        f"ALTER ROLE {role} LOGIN PASSWORD '{password}'",
+    )
+
+
+def _run_single(statements: tuple[str, ...], cluster: Path, folder: Folder, programs: Programs) -> None:
+    """Run statements in the single-user mode, which needs no login."""
+    # Not even a statement that failed may be logged: passwords stand in them.
+    quiet = [
+        part for name in ("log_statement=none", "log_min_error_statement=panic") for part in ("-c", name)
+    ]
+    single = ["--single", "-D", str(cluster), "-c", "exit_on_error=on", *quiet, "postgres"]
+    programs.run("postgres", single, folder, "".join(f"{statement};\n" for statement in statements))
 
 
 def _initialize(draft: Path, folder: Folder, programs: Programs, pwfile: Path) -> None:

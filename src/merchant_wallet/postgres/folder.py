@@ -16,7 +16,10 @@ from urllib.parse import quote
 
 from merchant_wallet.postgres.privileges import Account
 
-NAME = "wallet"  # Both the role's and the database's.
+NAME = "wallet"  # The database's, and the role's that owns all tables.
+WEB_ROLE = "wallet_web"
+WORKER_ROLE = "wallet_worker"
+SIDE_ROLES = (WEB_ROLE, WORKER_ROLE)
 PORT = 5432  # Part of the socket's file name only: nothing listens on the network.
 SOCKET_PREFIX = "merchant-wallet-"
 # The system takes 107 bytes for a socket's path; the socket's own name and the folder's random part need the
@@ -51,10 +54,14 @@ class Folder:
         """What PostgreSQL calls its data directory."""
         return self.root / "postgres"
 
-    @property
-    def password(self) -> Path:
-        """The password of the service's role."""
-        return self.root / "postgres.password"
+    def password(self, role: str = NAME) -> Path:
+        """The file with a role's password."""
+        part = role.removeprefix(NAME).replace("_", ".")
+        return self.root / f"postgres{part}.password"
+
+    def has_side_roles(self) -> bool:
+        """Whether the roles of both sides were made."""
+        return all(self.password(role).exists() for role in SIDE_ROLES)
 
     @property
     def log(self) -> Path:
@@ -71,10 +78,10 @@ class Folder:
         """Where the running server is, for commands that talk to it."""
         return self.root / "runtime.json"
 
-    def url(self, socket_dir: Path) -> str:
-        """The libpq URL of the service's role; it holds the password."""
-        secret = self.password.read_text().strip()
-        return f"postgresql://{NAME}:{secret}@/{NAME}?host={quote(str(socket_dir), safe='')}&port={PORT}"
+    def url(self, socket_dir: Path, role: str = NAME) -> str:
+        """The libpq URL of a role; it holds the password."""
+        secret = self.password(role).read_text().strip()
+        return f"postgresql://{role}:{secret}@/{NAME}?host={quote(str(socket_dir), safe='')}&port={PORT}"
 
     def postmaster_lines(self) -> list[str]:
         """PostgreSQL's own note: pid, folder, start, port, socket folder, address, shared memory, status."""

@@ -15,9 +15,12 @@ from typing import IO
 
 from merchant_wallet.capacity import OWN_CONNECTIONS
 from merchant_wallet.config import DATA_DIR_MODE
-from merchant_wallet.postgres.cluster import create_cluster
+from merchant_wallet.postgres.cluster import create_cluster, create_side_roles
 from merchant_wallet.postgres.folder import (
+    NAME,
     PORT,
+    WEB_ROLE,
+    WORKER_ROLE,
     Folder,
     PostgresError,
     clear_socket_dir,
@@ -43,7 +46,7 @@ IsAlive = Callable[[], bool]
 
 
 class RunningPostgres:
-    """A server that this process answers for: `url` for the service's role, `pid`, and `stop`.
+    """A server that this process answers for: `pid`, `stop`, and a URL for the owner and for each side.
 
     It is stopped at the latest when this process ends in the normal way.
     """
@@ -59,6 +62,8 @@ class RunningPostgres:
         overrides: Mapping[str, str],
     ) -> None:
         self.url = folder.url(socket_dir)
+        self.web_url = folder.url(socket_dir, WEB_ROLE)
+        self.worker_url = folder.url(socket_dir, WORKER_ROLE)
         self.pid = pid
         self._folder = folder
         self._socket_dir = socket_dir
@@ -141,7 +146,7 @@ def has_cluster(data_dir: Path) -> bool:
     return Folder(data_dir.absolute().resolve()).cluster.exists()
 
 
-def locate(data_dir: Path) -> str | None:
+def locate(data_dir: Path, role: str = NAME) -> str | None:
     """The URL of the PostgreSQL that an `up` is running in this folder, or None when none runs.
 
     Raises `PostgresError` when this user may not read the folder's secrets.
@@ -149,7 +154,7 @@ def locate(data_dir: Path) -> str | None:
     folder = Folder(data_dir.absolute().resolve())
     try:
         noted = noted_runtime(folder)
-        return folder.url(noted[1]) if noted and is_postmaster(noted[0], folder.cluster) else None
+        return folder.url(noted[1], role) if noted and is_postmaster(noted[0], folder.cluster) else None
     except PermissionError as error:
         raise PostgresError(f"{error.filename} cannot be read: use the user that runs `up`") from error
 
@@ -169,6 +174,10 @@ def _take_over(
         progress("its socket was removed: it is stopped and started anew")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
+    if not folder.has_side_roles():
+        progress("it was made by an older version: it is stopped and gets the roles of the two sides")
+        _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
+        return None
     note_runtime(folder, pid, socket_dir)
     return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress, overrides)
 
@@ -183,6 +192,9 @@ def _launch(
             progress(f"making the database in {folder.cluster}")
             create_cluster(folder, programs, socket_dir)
         disown_reused_pid(folder)
+        if not folder.has_side_roles():
+            progress("making the database roles of the web side and the worker side")
+            create_side_roles(folder, programs)
         progress("starting PostgreSQL")
         child = _spawn(folder, programs, {**server_settings(socket_dir), **overrides})
     except BaseException:

@@ -15,5 +15,5 @@ values (%(merchant_id)s::bigint, %(subject)s::text, %(kind)s::text, %(cause)s::t
 on conflict (merchant_id, subject) do nothing;
 
 -- name: lock_signs
--- One at a time writes signs or accepts them; reading goes on.
-lock table rollback_sign in share row exclusive mode;
+-- One at a time writes signs or accepts them; reading goes on. LOCK TABLE would take the right to delete signs.
+select pg_advisory_xact_lock(hashtext('rollback_sign'));

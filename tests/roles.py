@@ -1,0 +1,36 @@
+"""The database roles of the two sides, for services that tests start on the run's shared PostgreSQL.
+
+`as_web` and `as_worker` turn the owner's URL into a side's. A test sets the stage as the owner; the side that
+it tests connects as itself, so that a missing grant is found.
+"""
+
+import re
+from pathlib import Path
+
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.folder import Folder
+
+_PASSWORDS: dict[str, str] = {}
+
+
+def learn(data: Path) -> None:
+    """Read the roles' passwords from the data folder of the shared server."""
+    for role in (WEB_ROLE, WORKER_ROLE):
+        _PASSWORDS[role] = Folder(data).password(role).read_text().strip()
+
+
+def as_web(url: str) -> str:
+    """The same database for the web side's role."""
+    return _replace(url, WEB_ROLE)
+
+
+def as_worker(url: str) -> str:
+    """The same database for the worker side's role."""
+    return _replace(url, WORKER_ROLE)
+
+
+def _replace(url: str, role: str) -> str:
+    owner = r"^postgresql://wallet(:[^@]*)?@"
+    replaced, count = re.subn(owner, f"postgresql://{role}:{_PASSWORDS[role]}@", url)
+    assert count == 1 or "@" not in url, "the URL is not the owner's"
+    return replaced
