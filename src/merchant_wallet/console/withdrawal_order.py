@@ -27,12 +27,12 @@ from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
 from merchant_wallet.console.order_life import Life, tell_life
 from merchant_wallet.console.screening import Screened, screen
-from merchant_wallet.console.waiting import Reason
+from merchant_wallet.console.waiting import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
-from merchant_wallet.console.withdrawals import tell_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.oversight import entries
 from merchant_wallet.oversight.entries import EntryFilter
+from merchant_wallet.oversight.halts import list_halts
 from merchant_wallet.oversight.orders import OrderLine
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
@@ -120,8 +120,9 @@ async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]
 
 async def _find_reasons(seat: Seat, conn: Connection, line: OrderLine) -> list[Reason | None]:
     """Why the order waits, and why it would wait once it is approved."""
+    halts = await list_halts(conn, seat.merchant_id)
     return [
-        (await tell_reasons(seat, conn, [line], if_approved=if_approved)).get(line.order_id)
+        find_reasons(seat.merchant_id, [line], halts, seat.at_ms, if_approved=if_approved).get(line.order_id)
         for if_approved in (False, True)
     ]
 
