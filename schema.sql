@@ -1426,6 +1426,8 @@ CREATE UNIQUE INDEX entry_order ON public.entry USING btree (merchant_id, mc_ord
 
 CREATE INDEX entry_rare ON public.entry USING btree (merchant_id, kind, entry_id) WHERE ((kind)::text <> ALL (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text]));
 
+CREATE UNIQUE INDEX entry_reference ON public.entry USING btree (merchant_id, mc_order_id) WHERE ((mc_order_id IS NOT NULL) AND ((kind)::text = ANY (ARRAY['adjust'::text, 'fee_withdraw'::text])));
+
 CREATE INDEX failed_sign_in_minute ON public.failed_sign_in USING btree (minute_ms);
 
 CREATE INDEX failed_sign_in_subject ON public.failed_sign_in USING btree (merchant_id, subject, last_ms);

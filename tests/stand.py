@@ -15,7 +15,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.codes import Refusal
 from merchant_wallet.endpoint import Call, Endpoint, Joints, write_refusal
 from merchant_wallet.gate import Gate, Network
-from merchant_wallet.listener import MAX_CONNECTIONS, Listener
+from merchant_wallet.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
 from merchant_wallet.logs import AccessLog
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.operation import Terms
@@ -68,6 +68,10 @@ class Client:
         body = await self.reader.readexactly(int(headers.get("content-length", "0")))
         return int(head[0].split(" ")[1]), headers, body
 
+    async def read_until_closed(self) -> bytes:
+        """All that comes until the server closes."""
+        return await self.reader.read()
+
     async def is_closed(self) -> bool:
         """Whether the server sends nothing more and closes; waits for it."""
         return await self.reader.read(1) == b""
@@ -91,9 +95,9 @@ class Stand:
         self.port = port
         self.clients: list[Client] = []
 
-    async def connect(self) -> Client:
-        """A new client."""
-        client = Client(*await asyncio.open_connection(HOST, self.port))
+    async def connect(self, source: str = HOST) -> Client:
+        """A new client, which comes from an address of this machine."""
+        client = Client(*await asyncio.open_connection(HOST, self.port, local_addr=(source, 0)))
         self.clients.append(client)
         return client
 
@@ -114,7 +118,9 @@ def play(
     *,
     trusted_proxies: tuple[Network, ...] = (),
     max_connections: int = MAX_CONNECTIONS,
+    source_connections: int = SOURCE_CONNECTIONS,
     further: Sequence[Route] = (),
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Listen, play the scenario, stop; nothing may be left open."""
 
@@ -129,11 +135,11 @@ def play(
             trusted_proxies=trusted_proxies,
         )
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
-        listener = Listener({PATH: echo}, joints, pages, max_connections)
+        listener = Listener({PATH: echo}, joints, pages, max_connections, source_connections)
         await listener.start(HOST, 0)
         stand = Stand(echo, joints, listener, listener.port)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 await scenario(stand)
         finally:
             for client in stand.clients:

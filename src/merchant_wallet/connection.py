@@ -13,11 +13,12 @@ request at all is told so with HTTP 400 in the envelope, since every answer has 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import httptools
 
+from merchant_wallet.admission import Admission, Other, Waiting
 from merchant_wallet.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, TOO_LATE, Call, Endpoint, Header, Joints, write_refusal
 from merchant_wallet.framing import check_framing
@@ -64,23 +65,16 @@ class Place:
         self,
         endpoints: Mapping[bytes, Endpoint],
         joints: Joints,
-        make_other: Callable[[], asyncio.Protocol],
-        others: Collection[object],
-        max_connections: int,
+        make_other: Callable[[], Other],
+        admission: Admission,
     ) -> None:
         self.endpoints = endpoints
         self.joints = joints
         self.make_other = make_other
-        self.others = others
-        self.max_connections = max_connections
+        self.admission = admission
         self.open: set[Connection] = set()
         self.date = b""
         self.closing = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no further connection may be open, of either protocol."""
-        return self.closing or len(self.open) + len(self.others) >= self.max_connections
 
     def make_connection(self) -> "Connection":
         """The protocol of a new connection."""
@@ -102,6 +96,7 @@ class Connection(asyncio.Protocol):
         "_head_bytes",
         "_host_count",
         "_in_head",
+        "_is_new",
         "_kept",
         "_parser",
         "_peer",
@@ -121,6 +116,7 @@ class Connection(asyncio.Protocol):
         self._answering = False
         self._reading = self._in_head = False
         self._closes = False
+        self._is_new = True
         self._start = b""
         self._head_bytes = self._unfinished_bytes = 0
         self.deadline_s: float | None = None
@@ -130,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
-        if self._place.is_full:
+        if self._place.closing or not self._place.admission.admit(self, self._peer):
             self._transport.close()
             return
         self._place.open.add(self)
@@ -139,6 +135,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone; what is under way for it goes on, and is answered to nobody."""
         self._place.open.discard(self)
+        self._place.admission.release(self)
         self._ahead.clear()
 
     def eof_received(self) -> bool:
@@ -171,30 +168,28 @@ class Connection(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         """Have bytes parsed. The parser stops behind each head that offers another protocol."""
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
         try:
             while not self._closes:
                 try:
                     self._parser.feed_data(rest)
                     return
                 except httptools.HttpParserUpgrade as offer:
-                    rest = rest[offer.args[0] :]
+                    rest = memoryview(rest)[offer.args[0] :]
                     self._decline()
         except httptools.HttpParserError:
             self._abort(BAD_REQUEST)
 
     def _decline(self) -> None:
-        """Read a head again without its offer of another protocol, which a server may ignore.
-
-        The parser takes what follows the first reading for that protocol's. Raises HttpParserError.
-        """
+        """Read a head again without its offer of another protocol. Raises HttpParserError."""
         method = self._parser.get_method()
         if method == b"CONNECT":
             self._abort(BAD_REQUEST)
             return
         start = b"%b %b HTTP/%b\r\n" % (method, self._url, self._parser.get_http_version().encode())
         self._parser = httptools.HttpRequestParser(self)
-        self._parser.feed_data(b"%b%b\r\n" % (start, b"".join(self._kept)))
+        kept = b"".join([b"%b: %b\r\n" % header for header in self._kept])
+        self._parser.feed_data(b"%b%b\r\n" % (start, kept))
 
     def _divert(self, data: bytes) -> None:
         """Keep the start of what may become an operation's request; hand any other to the other protocol."""
@@ -206,7 +201,8 @@ class Connection(asyncio.Protocol):
         else:
             self._place.open.discard(self)
             other = self._place.make_other()
-            self._transport.set_protocol(other)
+            self._place.admission.hand_over(self, other)
+            self._transport.set_protocol(cast(asyncio.Protocol, other))
             other.connection_made(self._transport)
             other.data_received(data)
 
@@ -219,10 +215,9 @@ class Connection(asyncio.Protocol):
         self._content_type: str | None = None
         self._forwarded: list[str] = []
         self._body: list[bytes] = []
-        self._kept: list[bytes] = []
-        self._codings: list[bytes] = []
-        self._host_count = 0
-        self._body_bytes = self._head_bytes = self._unfinished_bytes = 0
+        self._kept: list[Header] = []
+        self._codings: tuple[bytes, ...] = ()
+        self._body_bytes = self._head_bytes = self._unfinished_bytes = self._host_count = 0
         if not self._answering:
             self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
@@ -237,23 +232,27 @@ class Connection(asyncio.Protocol):
             return
         self._head_bytes += len(name) + len(value)
         name = name.lower()
-        if name in _KEPT_HEADERS:
-            self._kept.append(b"%b: %b\r\n" % (name, value))
-        if name == b"content-type":
+        if name not in _KEPT_HEADERS:
+            if name == b"expect" and value.lower() == b"100-continue" and not self._answering:
+                self._transport.write(_CONTINUE)
+            return
+        self._kept.append((name, value))
+        if name == b"host":
+            self._host_count += 1
+        elif name == b"content-type":
             self._content_type = value.decode("latin-1")
         elif name == b"x-forwarded-for":
             self._forwarded.append(value.decode("latin-1"))
-        elif name == b"host":
-            self._host_count += 1
         elif name == b"transfer-encoding":
-            self._codings.append(value)
-        elif name == b"expect" and value.lower() == b"100-continue" and not self._answering:
-            self._transport.write(_CONTINUE)
+            self._codings += (value,)
 
     def on_headers_complete(self) -> None:
         """The head is whole. Raises FramingUnclear, which ends the parsing."""
         self._in_head = False
-        check_framing(self._parser.get_http_version(), self._host_count, self._codings)
+        version = self._parser.get_http_version()
+        # Nearly every request is like this, and costs no call.
+        if version != "1.1" or self._host_count != 1 or self._codings:
+            check_framing(version, self._host_count, self._codings)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body; more than may be in one is counted but not kept."""
@@ -322,7 +321,7 @@ class Connection(asyncio.Protocol):
         ends = self._closes or place.joints.counter.draining
         closes = place.closing or (ends and not self._ahead)
         self._transport.write(frame(status, body, request_id, place.date, headers, closes=closes))
-        self._answering = False
+        self._answering = self._is_new = False
         if closes:
             self._transport.close()
         elif self._ahead:
@@ -348,6 +347,18 @@ class Connection(asyncio.Protocol):
         self._closes = self._answering = True
         self.deadline_s = None
         endpoint.give_up(self._make_call(b""), TOO_LATE)
+
+    def waiting(self) -> Waiting | None:
+        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        if self._answering or self.deadline_s is None:
+            return None
+        is_slow = self._reading or bool(self._start)
+        patience_s = BODY_TIMEOUT_S if self._reading or self._is_new else KEEP_ALIVE_S
+        return Waiting(is_slow, self.deadline_s - patience_s)
+
+    def give_way(self) -> None:
+        """Close at once: another connection takes the place."""
+        self._transport.close()
 
     def close_if_idle(self) -> None:
         """Close the connection unless a request of it is under way; that one's answer closes it."""

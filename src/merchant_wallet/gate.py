@@ -213,12 +213,12 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
     A header that comes from anyone else says nothing (RFC 7239 section 8.1). What a proxy forwards is given
     in an address's own spelling, since it goes into the log; a hop that is no address is `::`.
     """
-    if not trusted or not _is_trusted(peer, trusted):
+    if not trusted or not is_trusted(peer, trusted):
         return peer
     last = peer
     for hop in _hops_from_the_last(forwarded):
         last = str(read_address(hop))
-        if not _is_trusted(last, trusted):
+        if not is_trusted(last, trusted):
             break
     return last
 
@@ -231,6 +231,9 @@ def _hops_from_the_last(forwarded: list[str]) -> Iterator[str]:
                 yield hop.strip()
 
 
-def _is_trusted(text: str, trusted: tuple[Network, ...]) -> bool:
+def is_trusted(text: str, trusted: tuple[Network, ...]) -> bool:
+    """Whether an address is one of the trusted proxies."""
+    if not trusted:
+        return False
     address = read_address(text)
     return any(address in network for network in trusted)

@@ -12,16 +12,23 @@ from collections.abc import Mapping
 from email.utils import formatdate
 from typing import Final
 
+import structlog
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from merchant_wallet.admission import Admission
 from merchant_wallet.connection import Place
 from merchant_wallet.endpoint import Endpoint, Joints
 from merchant_wallet.page_connection import PageConnection
 
+log = structlog.get_logger("listener")
+
 BACKLOG: Final = 4096
 MAX_CONNECTIONS: Final = 8192
+SOURCE_CONNECTIONS: Final = 1024
+RESERVED_FILES: Final = 256
+"""So many files are left for all but clients' connections: database, logs, static files."""
 TICK_S: Final = 1.0
 KEEP_ALIVE_S: Final = 75
 STOP_TIMEOUT_S: Final = 5.0
@@ -36,6 +43,7 @@ class Listener:
         joints: Joints,
         application: ASGIApp,
         max_connections: int = MAX_CONNECTIONS,
+        source_connections: int = SOURCE_CONNECTIONS,
     ) -> None:
         self._config = Config(
             application,
@@ -51,12 +59,13 @@ class Listener:
         )
         self._config.load()
         self._others = ServerState()
+        self.admission = Admission(max_connections, source_connections, joints.trusted_proxies)
+        self._told = (0, 0)
         self._place = Place(
             {path.encode(): endpoint for path, endpoint in endpoints.items()},
             joints,
             self._make_other,
-            self._others.connections,
-            max_connections,
+            self.admission,
         )
         self._joints = joints
         # What clients send that is no request is in our own log, with its id.
@@ -94,8 +103,8 @@ class Listener:
         self._ticking.cancel()
         await asyncio.gather(self._ticking, return_exceptions=True)
 
-    def _make_other(self) -> asyncio.Protocol:
-        return PageConnection(self._config, self._others, self._joints, self._place.endpoints)
+    def _make_other(self) -> PageConnection:
+        return PageConnection(self._config, self._others, self._joints, self._place.endpoints, self.admission)
 
     async def _keep_ticking(self) -> None:
         while True:
@@ -106,9 +115,21 @@ class Listener:
         """Once a second: the Date header's text (RFC 9110 section 6.6.1), and a look for slow clients."""
         self._place.date = formatdate(usegmt=True).encode()
         self._others.default_headers = [(b"date", self._place.date)]
+        self._tell_crowd()
         now_s = time.monotonic()
         for connection in list(self._place.open):
             connection.look_at_clock(now_s)
         for other in list(self._others.connections):
             if isinstance(other, PageConnection):
                 other.look_at_clock(now_s)
+
+    def _tell_crowd(self) -> None:
+        """Log what happened for want of places since the last look."""
+        admission = self.admission
+        counts = (admission.closed, admission.refused)
+        if counts != self._told:
+            closed, refused = counts[0] - self._told[0], counts[1] - self._told[1]
+            log.warning(
+                "connections closed for new ones", closed=closed, refused=refused, open=len(admission)
+            )
+            self._told = counts

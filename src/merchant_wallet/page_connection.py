@@ -19,6 +19,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from merchant_wallet.admission import Admission, Waiting
 from merchant_wallet.connection import (
     BAD_REQUEST,
     BAD_REQUEST_STATUS,
@@ -53,8 +54,17 @@ class PageConnection(HttpToolsProtocol):
     how many bytes it had taken then, and how many were waiting.
     """
 
-    def __init__(self, config: Config, others: ServerState, joints: Joints, paths: Collection[bytes]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        others: ServerState,
+        joints: Joints,
+        paths: Collection[bytes],
+        admission: Admission,
+    ) -> None:
         super().__init__(config, others, {})
+        self._admission = admission
+        self._idle_since_s = 0.0
         self._joints = joints
         self._paths = paths
         self._in_head = False
@@ -67,6 +77,27 @@ class PageConnection(HttpToolsProtocol):
         """A client asks for a page."""
         super().connection_made(transport)
         self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._admission.release(self)
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """A request is answered."""
+        self._idle_since_s = time.monotonic()
+        super().on_response_complete()
+
+    def waiting(self) -> Waiting | None:
+        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        under_way = self._under_way()
+        if self.deadline_s is not None and (under_way is None or not under_way.response_started):
+            return Waiting(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
+        return Waiting(is_slow=False, since_s=self._idle_since_s) if under_way is None else None
+
+    def give_way(self) -> None:
+        """Close at once: another connection takes the place."""
+        self.transport.abort()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
         """The client sends nothing more; what it asked for it may still read, but no stream without end."""

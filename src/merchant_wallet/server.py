@@ -19,7 +19,8 @@ from merchant_wallet.app import Base, Web, open_web
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
 from merchant_wallet.config import ConfigError
-from merchant_wallet.listener import Listener
+from merchant_wallet.file_limit import raise_file_limit
+from merchant_wallet.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
 from merchant_wallet.settings import Settings
 from merchant_wallet.start_checks import prepare
 from merchant_wallet.upkeep import open_nonce_days
@@ -74,7 +75,9 @@ async def serve(
         keeping = asyncio.create_task(_keep_nonce_days(base, clock))
         try:
             drain = partial(_drain, web, settings.drain_timeout_s)
-            await serve_web(web, host, port, lambda: on_ready(address), stop, drain)
+            await serve_web(
+                web, host, port, lambda: on_ready(address), stop, drain, settings.source_connections
+            )
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -87,9 +90,14 @@ async def serve_web(
     on_ready: Callable[[], None],
     stop: asyncio.Event,
     drain: Callable[[], Awaitable[None]],
+    source_connections: int = SOURCE_CONNECTIONS,
 ) -> None:
     """Serve the web side until `stop` is set and it has drained."""
-    listener = Listener(web.endpoints, web.joints, web.application)
+    files = raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES)
+    most = max(1, files - RESERVED_FILES)
+    if most < MAX_CONNECTIONS:
+        log.warning("few files may be open at once, so few connections are taken", connections=most)
+    listener = Listener(web.endpoints, web.joints, web.application, most, source_connections)
     await listener.start(host, port)
     try:
         _settle_memory()

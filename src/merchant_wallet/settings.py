@@ -137,6 +137,12 @@ class Settings:
         "a whole number from 0 to 100000",
         "Pages a second for one source address without a session (bursts up to 5 times that); 0 is no limit.",
     )
+    source_connections: int = _setting(
+        1024,
+        whole_number(0, 8192),
+        "a whole number from 0 to 8192",
+        "Connections that one source (IPv6: /64) may hold, trusted proxies excepted; 0 sets no limit.",
+    )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
         read_networks,

@@ -15,7 +15,7 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.rules.operators import tell_adjusted
+from merchant_wallet.book.rules.operators import know_adjustment, tell_adjusted
 from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
@@ -23,7 +23,6 @@ from merchant_wallet.book.state import (
     Deposit,
     Draft,
     Entry,
-    KnownAdjustment,
     KnownTransfer,
     Rate,
     Step,
@@ -213,11 +212,9 @@ def _know(draft: Draft, entry: Entry) -> None:
         got = rest[0].currency
         draft.known_exchanges[name] = Exchanged(entry.entry_id, first.currency, got, amount, second, rate_e8)
         return
-    if entry.kind == "adjust":
-        known = KnownAdjustment(
-            tell_adjusted(entry.entry_id, first), first.source_id, first.target_id, entry.facts
-        )
-        draft.known_adjustments[name] = known
+    if entry.kind in ("adjust", "fee_withdraw"):
+        adjusted = tell_adjusted(entry.entry_id, first)
+        know_adjustment(draft, entry.kind, name, entry.facts, first, adjusted)
         return
     done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)
     user_id = first.source_id if entry.kind == "user_to_merchant" else first.target_id

@@ -208,7 +208,7 @@ def test_a_book_that_was_tampered_with_is_named(book: KeptBook, statement: str, 
 
 def test_every_rule_but_those_that_follow_from_others_has_its_tampering() -> None:
     covered = {rule for _, _, rule in TAMPERINGS} | {rule for _, rule in BOOK_TAMPERINGS}
-    forged = {"shape", "facts", "floor", "hold", "checkpoint"}
+    forged = {"shape", "facts", "floor", "hold", "checkpoint", "reference"}
     # Postings move between two accounts, so with sound balances the sum can't be anything but 0.
     assert set(RULES) - covered - forged == {"sum"}
 
@@ -218,7 +218,7 @@ FORGERIES = [
     ("update entry set rate_e8 = 2 where entry_id = {}", "debit", "shape"),
     ("update entry set rate_e8 = rate_e8 + 1000 where entry_id = {}", "exchange", "shape"),
     ("update entry set mc_order_id = null where entry_id = {}", "credit", "shape"),
-    ("update entry set mc_order_id = 'm' where entry_id = {}", "fees", "shape"),
+    ("update entry set mc_order_id = 'm' where entry_id = {}", "cancel", "shape"),
     ("update entry set kind = 'exchange' where entry_id = {}", "free debit", "shape"),
     ('update entry set facts = \'{{"actor":"ann"}}\' where entry_id = {}', "adjust", "facts"),
     ("update entry set facts = replace(facts, 'a correction', ' ') where entry_id = {}", "adjust", "facts"),
@@ -242,6 +242,16 @@ def test_an_entry_forged_with_its_hash_is_named(book: KeptBook, statement: str, 
     book.scribe.rechain()
     fault = find_fault(book.scribe)
     assert (fault.rule, fault.entry_id) == (rule, book.named[name]), fault
+
+
+def test_a_reference_that_names_two_entries_is_named(scribe: Scribe) -> None:
+    named = write_history(scribe)
+    # The database would refuse it.
+    scribe.run("drop index entry_reference")
+    scribe.tamper("update entry set mc_order_id = 'proposal-1' where entry_id = %s", (named["fees"],))
+    scribe.rechain()
+    fault = find_fault(scribe)
+    assert (fault.rule, fault.entry_id) == ("reference", named["fees"])
 
 
 def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:

@@ -140,3 +140,23 @@ def test_every_kind_of_entry_can_be_written(scribe: Scribe) -> None:
 
 def test_the_database_refuses_any_other_kind_of_entry(scribe: Scribe) -> None:
     assert is_refused(scribe, "entry", entry_id=1, kind="gift", at_ms=1, hash=bytes(32))
+
+
+def test_the_database_keeps_a_reference_once_over_all_kinds_of_operators_entries(scribe: Scribe) -> None:
+    def write(entry_id: int, kind: str, name: str | None) -> bool:
+        row = {"entry_id": entry_id, "kind": kind, "mc_order_id": name, "at_ms": 1, "hash": b"x"}
+        try:
+            scribe.insert("entry", **row)
+        except errors.UniqueViolation:
+            return False
+        return True
+
+    assert write(1, "adjust", "bank 4711")
+    assert not write(2, "adjust", "bank 4711")
+    assert not write(2, "fee_withdraw", "bank 4711")
+    assert write(3, "fee_withdraw", "bank 4712")
+    assert not write(4, "adjust", "bank 4712")
+    # Merchants' order ids are a merchant's own, kind by kind, and entries without a name are many.
+    assert write(5, "exchange", "bank 4711")
+    assert write(6, "adjust", None)
+    assert write(7, "adjust", None)

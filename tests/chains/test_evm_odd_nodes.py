@@ -216,3 +216,13 @@ def test_a_verdict_needs_a_place(evm: EvmScene) -> None:
             await chain.judge(Payout(1, ORDERED.transfer), [])
 
     play(evm, 1, story)
+
+
+def test_a_chain_shorter_than_its_finality_has_its_first_block_final(evm: EvmScene) -> None:
+    async def story() -> None:
+        async with evm.chain(finality=10**6) as chain:
+            assert (await chain.final()).number == 0
+        async with evm.chain(finality=2) as chain:
+            assert (await chain.final()).number == evm.node.height() - 2
+
+    asyncio.run(story())

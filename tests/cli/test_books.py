@@ -50,6 +50,42 @@ def test_an_entry_that_must_not_be_is_refused(
     assert wallet.ask("book", "show", "Shop")["entryCount"] == 0
 
 
+def test_a_reference_is_done_once_and_says_so(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    credit = ("book", "credit", "Shop", "USDT", "1000", "--reason", "deposit", "--ref", "bank 4711")
+    first = wallet.ask(*credit)
+    assert (first["ref"], first["repeated"]) == ("bank 4711", False)
+    assert wallet.ask(*credit) == {**first, "repeated": True}
+    said = wallet.run(*credit)
+    assert f"Done before, as entry {first['entryId']}" in said.stderr
+    assert wallet.balance("Shop", "merchant:USDT") == "1000"
+    debit = ("book", "debit", "Shop", "USDT", "1000", "--reason", "deposit", "--ref", "bank 4711")
+    refused = wallet.refuse_document(*debit)
+    assert (refused["code"], "ref: used before with other values" in refused["msg"]) == (40900, True)
+    # Another merchant may have the same one.
+    wallet.open_merchant("Other")
+    assert not wallet.ask("book", "credit", "Other", *credit[3:])["repeated"]
+    shown = wallet.ask("audit", "show", "--merchant", "Shop", "--action", "book.credit")["entries"]
+    done = {"done": True, "entryId": first["entryId"]}
+    again = {**done, "repeated": True}
+    assert [entry["after"] for entry in shown] == [again, again, done]
+    assert wallet.ask("book", "verify")["ok"]
+
+
+def test_without_a_reference_it_is_done_as_often_as_it_is_said(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    said = [wallet.credit("Shop", "USDT", "1") for _ in range(2)]
+    assert [(one["ref"], one["repeated"]) for one in said] == [(None, False)] * 2
+    assert wallet.balance("Shop", "merchant:USDT") == "2"
+
+
+def test_a_proposals_name_is_no_reference(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    credit = ("book", "credit", "Shop", "USDT", "1", "--reason", "x")
+    assert "names proposals" in wallet.refuse(*credit, "--ref", "proposal-7")
+    assert "1 to 64" in wallet.refuse(*credit, "--ref", "")
+
+
 def test_a_merchant_with_usdt_alone_is_not_given_kfb(wallet: Wallet) -> None:
     wallet.open_merchant("Shop", "--currency-mode", "USDT")
     wallet.credit("Shop", "USDT", "1")

@@ -168,8 +168,12 @@ def test_fees_are_listed_and_taken_out_with_a_reason(wallet: Wallet) -> None:
     held = [line for line in wallet.ask("fees", "list")["fees"] if line["currency"] == "KFB"]
     assert [(line["held"], line["withdrawn"], line["earned"]) for line in held] == [("10", "0", "10")]
 
-    some = wallet.ask("fees", "withdraw", "Shop", "KFB", "4", "--reason", "November")
-    assert some["amount"] == "4"
+    november = ("fees", "withdraw", "Shop", "KFB", "4", "--reason", "November", "--ref", "2025-11")
+    some = wallet.ask(*november)
+    assert (some["amount"], some["ref"], some["repeated"]) == ("4", "2025-11", False)
+    assert wallet.ask(*november) == {**some, "repeated": True}
+    assert "nothing was moved this time" in wallet.run(*november).stderr
+    assert "Refused (40900)" in wallet.refuse("fees", "withdraw", "Shop", "KFB", "--ref", "2025-11")
     rest = wallet.ask("fees", "withdraw", "Shop", "KFB")
     assert rest["amount"] == "6"
     held = [line for line in wallet.ask("fees", "list")["fees"] if line["currency"] == "KFB"]

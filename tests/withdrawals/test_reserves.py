@@ -277,8 +277,12 @@ def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop
         chain.verdict = Final(chain.built[0].transfer, "somebody else's")
         shop.clock.advance(5_000)
         await shop.turn(payer)
-        assert [row.order_id for row in await list_frozen(shop.connection)] == [order.order_id]
-        assert await shop.status(order) == 1
+        [frozen] = await list_frozen(shop.connection)
+        assert (frozen.order_id, await shop.status(order)) == (order.order_id, 1)
+        assert "somebody else's final, which was never signed for this order" in frozen.cause
+        # Its part of the funds is not spent, and the book moved nothing.
+        assert await shop.rows("select spent_no from payout_reservation") == [(None,)]
+        assert (await shop.balances())["hold:USDT"] == order.amount_units
 
     in_shop(scenario)
 

@@ -159,8 +159,8 @@ class Adjust(Command, frozen=True, gc=False):
     account.
 
     With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance. What bears the
-    same `name` moves once: asked again, it is answered with the first outcome. `proposed_by`, where somebody
-    proposed it first, is another person than `actor`.
+    same `name`, an operator's reference or a proposal's number, moves once: asked again, it is answered with
+    the first outcome. `proposed_by`, where somebody proposed it first, is another person than `actor`.
     """
 
     currency: str
@@ -173,12 +173,16 @@ class Adjust(Command, frozen=True, gc=False):
 
 
 class WithdrawFees(Command, frozen=True, gc=False):
-    """Move the platform's earned fees out of the book; no amount means all of them."""
+    """Move the platform's earned fees out of the book; no amount means all of them.
+
+    What bears the same `name`, an operator's reference, moves once, as for `Adjust`.
+    """
 
     currency: str
     amount_units: int | None
     reason: str
     actor: str
+    name: str | None = None
 
 
 class DepositKey(msgspec.Struct, frozen=True, gc=False):

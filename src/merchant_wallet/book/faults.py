@@ -21,6 +21,7 @@ RULES: Final = {
     "facts": "an entry's facts can be read",
     "orphan": "no row stands without the entry it belongs to",
     "order": "a withdrawal order is what the journal says of it",
+    "reference": "an operator's reference names one entry",
     "release": "an order's hold is released once, in the way its status says",
     "step": "an order's steps are legal, consecutive and end at its status",
     "approval": "as many different people approved an order as its limits ask for",

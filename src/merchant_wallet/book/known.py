@@ -11,9 +11,9 @@ from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.link import Link
 from merchant_wallet.book.outcomes import Exchanged, Transferred
 from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.operators import ADJUST, tell_adjusted
+from merchant_wallet.book.rules.operators import NAMED_KINDS, know_adjustment, tell_adjusted
 from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
-from merchant_wallet.book.state import Draft, KnownAdjustment, KnownTransfer, Posting
+from merchant_wallet.book.state import Draft, KnownTransfer, Posting
 
 
 async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:
@@ -26,8 +26,9 @@ async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:
         postings.setdefault(entry_id, []).append(posting)
     for entry_id, kind, name, rate_e8, facts in found:
         mine = postings[entry_id]
-        if kind.decode() == ADJUST:
-            _know_adjustment(draft, int(entry_id), name.decode(), facts.decode(), mine[0])
+        if kind.decode() in NAMED_KINDS:
+            adjusted = tell_adjusted(int(entry_id), mine[0])
+            know_adjustment(draft, kind.decode(), name.decode(), facts.decode(), mine[0], adjusted)
         else:
             _know_order(draft, int(entry_id), kind.decode(), name.decode(), int(rate_e8), mine)
 
@@ -45,8 +46,3 @@ def _know_order(
     outcome = Transferred(entry_id, mc_order_id, currency, amount + second, amount, second, rate_e8)
     user_id = first.source_id if kind == USER_TO_MERCHANT else first.target_id
     draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
-
-
-def _know_adjustment(draft: Draft, entry_id: int, name: str, facts: str, posting: Posting) -> None:
-    adjusted = tell_adjusted(entry_id, posting)
-    draft.known_adjustments[name] = KnownAdjustment(adjusted, posting.source_id, posting.target_id, facts)

@@ -19,7 +19,7 @@ from merchant_wallet.book.chart import (
     MERCHANT_USDT_ID,
 )
 from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.operators import ADJUST
+from merchant_wallet.book.rules.operators import ADJUST, FEE_WITHDRAW
 from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCHANT
 
 
@@ -95,16 +95,22 @@ def _settle(needs: Needs, command: c.Settle) -> None:
     needs.accounts.update((HOLD_ID, FEES_ID_OF["USDT"], *CHAIN_ID_OF.values()))
 
 
+def _name_entry(needs: Needs, name: str | None) -> None:
+    """A name of an operator's entry is one over all kinds of them."""
+    if name is not None:
+        needs.order_ids_known.add(name)
+        needs.order_kinds.update((ADJUST, FEE_WITHDRAW))
+
+
 def _adjust(needs: Needs, command: c.Adjust) -> None:
-    if command.name is not None:
-        needs.order_ids_known.add(command.name)
-        needs.order_kinds.add(ADJUST)
+    _name_entry(needs, command.name)
     needs.accounts.update((MERCHANT_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
     if command.ext_user_id is not None:
         needs.ext_user_ids.add(command.ext_user_id)
 
 
 def _withdraw_fees(needs: Needs, command: c.WithdrawFees) -> None:
+    _name_entry(needs, command.name)
     needs.accounts.update((FEES_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
 
 

@@ -100,12 +100,13 @@ class SubUserFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class Adjusted(msgspec.Struct, frozen=True, gc=False):
-    """An operator's entry."""
+    """An operator's entry. `repeated`: its name was used before, this is what was done then."""
 
     entry_id: int
     currency: str
     amount_units: int
     balance_units: int
+    repeated: bool = False
 
 
 class Credited(msgspec.Struct, frozen=True, gc=False):
@@ -154,6 +155,7 @@ DEPOSIT_ELSEWHERE: Final = Refusal(
 )
 DEPOSIT_NOT_DUE: Final = Refusal(42202, "txHash, logIndex: this deposit is not due to be credited")
 ORDER_ID_TAKEN: Final = Refusal(40900, "mcOrderId: used before with other values")
+REFERENCE_TAKEN: Final = Refusal(40900, "ref: used before with other values")
 INSUFFICIENT: Final = Refusal(42200, "amount: more than the available balance")
 NOT_ABOVE_FEE: Final = Refusal(42201, "amount: does not exceed the fee")
 DEBIT_LIMIT: Final = Refusal(42202, "amount: above the limit per debit that the sub-user has set")

@@ -1,14 +1,15 @@
 """The replay of a journal: every entry once, in order, each judged on what the ones before it add up to.
 Pure.
 
-Rules: a replay never reads a balance it has not computed itself. It keeps the running balance of each account
-and the orders whose hold is open, never the entries, so it needs the same memory for a hundred entries as for
-a hundred million. An entry is checked in this order: number, moment, balances, hash, shape, then the rows
-that belong to it.
+Rules: a replay never reads a balance it has not computed itself. It keeps each account's running balance, the
+orders whose hold is open and operators' references, never the entries, so it needs the same memory for a
+hundred entries as for a hundred million. An entry is checked in this order: number, moment, balances, hash,
+shape, reference, then the rows that belong to it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from merchant_wallet import ids
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
@@ -24,6 +25,9 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.shapes import RegisterFacts, check_shape
 from merchant_wallet.book.state import DAY_MS, Entry, Posting
 from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS, USDT
+
+NAMED_KINDS: Final = ("adjust", "fee_withdraw")
+"""Operators' entries, whose order id is a reference: one over both."""
 
 
 def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:
@@ -62,6 +66,7 @@ class Replay:
     open_orders: dict[int, Withdrawal] = field(default_factory=dict)
     withdrawn_day: int = 0
     withdrawn_units: int = 0
+    references: set[str] = field(default_factory=set)
 
     def take(self, entry: Entry) -> None:
         """Judge the next entry and move on to it. Raises FaultFound."""
@@ -85,6 +90,13 @@ class Replay:
         self.entry_count += 1
         if entry.kind == "user_to_merchant":
             self._count_debit(entry)
+        elif entry.mc_order_id is not None and entry.kind in NAMED_KINDS:
+            self._note_reference(entry, entry.mc_order_id)
+
+    def _note_reference(self, entry: Entry, reference: str) -> None:
+        if reference in self.references:
+            find("reference", f"{reference!r} names an earlier entry, too", entry_id=entry.entry_id)
+        self.references.add(reference)
 
     def _follow(self, entry: Entry) -> None:
         entry_id = entry.entry_id

@@ -35,11 +35,15 @@ MAX_FEE_RATE_E8: Final = RATE_SCALE
 
 
 class OperatorFacts(msgspec.Struct, frozen=True):
-    """The facts of an operator's entry: who gave it, and why; who proposed it, where another person did."""
+    """The facts of an operator's entry: who gave it, and why; who proposed it, where another person did.
+
+    `all`: all fees were asked for, whatever they were.
+    """
 
     actor: str
     reason: str
     proposedBy: str | None = None
+    all: bool = False
 
 
 class RegisterFacts(msgspec.Struct, frozen=True):
@@ -176,7 +180,6 @@ def _adjust(entry: Entry, wallets: Wallets) -> None:
 
 def _fee_withdraw(entry: Entry, wallets: Wallets) -> None:
     _, _, currency, amount = _first(entry)
-    _expect_order_id(entry, False)
     _read_operator_facts(entry)
     expect_moves(entry, ((FEES_ID_OF[currency], ADJUSTMENT_ID_OF[currency], currency, amount),))
 

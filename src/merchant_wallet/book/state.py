@@ -85,6 +85,7 @@ class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
 class KnownAdjustment(msgspec.Struct, frozen=True, gc=False):
     """An operator's entry that a name names already: what it moved between which accounts, and why."""
 
+    kind: str
     outcome: Adjusted
     source_id: int
     target_id: int

@@ -13,6 +13,9 @@ from merchant_wallet.cli.options import (
     JsonOption,
     MerchantArgument,
     ReasonOption,
+    RefOption,
+    check_ref,
+    note_repeat,
     read_amount,
 )
 from merchant_wallet.cli.session import Session, name_actor, run
@@ -36,18 +39,22 @@ def credit(
     amount: AmountArgument,
     reason: ReasonOption,
     sub_user: SubUserOption = None,
+    ref: RefOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add an amount to a merchant's balance or a sub-user's wallet, with a reason.
 
+    With --ref it is done once, however often it is said. The same reference with other values is refused.
+
     \b
     Examples:
-      merchant-wallet book credit Shop USDT 1000 --reason "deposit 2025-11-21, bank ref 4711"
+      merchant-wallet book credit Shop USDT 1000 --reason "deposit 2025-11-21" --ref "bank 4711"
       merchant-wallet book credit Shop KFB 50 --sub-user player-7 --reason "goodwill, ticket 12"
     """
-    document = _adjust(merchant, currency, read_amount(amount), reason, sub_user, data)
+    document = _adjust(merchant, currency, read_amount(amount), reason, sub_user, ref, data)
     terminal.print_answer(document, as_json)
+    note_repeat(document)
 
 
 @app.command()
@@ -57,22 +64,34 @@ def debit(
     amount: AmountArgument,
     reason: ReasonOption,
     sub_user: SubUserOption = None,
+    ref: RefOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take an amount from a merchant's balance or a sub-user's wallet, with a reason.
 
+    With --ref it is done once, as for `book credit`.
+
     \b
     Example:
       merchant-wallet book debit Shop USDT 250 --reason "entered twice, see entry 8589934594"
     """
-    document = _adjust(merchant, currency, -read_amount(amount), reason, sub_user, data)
+    document = _adjust(merchant, currency, -read_amount(amount), reason, sub_user, ref, data)
     terminal.print_answer(document, as_json)
+    note_repeat(document)
 
 
 def _adjust(
-    merchant: str, currency: str, signed_units: int, reason: str, sub_user: str | None, data: DataOption
+    merchant: str,
+    currency: str,
+    signed_units: int,
+    reason: str,
+    sub_user: str | None,
+    ref: str | None,
+    data: DataOption,
 ) -> dict[str, Any]:
+    name = check_ref(ref)
+
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.commands import Adjust
         from merchant_wallet.book.outcomes import Adjusted
@@ -81,7 +100,7 @@ def _adjust(
         found = await session.find(merchant)
         if signed_units > 0 and found.currency_mode == "USDT" != currency:
             raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
-        command = Adjust(currency, signed_units, reason, name_actor(), sub_user)
+        command = Adjust(currency, signed_units, reason, name_actor(), sub_user, name)
         action = "book.credit" if signed_units > 0 else "book.debit"
         subject = f"sub-user {sub_user}" if sub_user is not None else f"merchant {found.merchant_id}"
         adjusted = await session.ask(found.merchant_id, command, action, subject)
@@ -93,6 +112,8 @@ def _adjust(
             "currency": adjusted.currency,
             "amount": format_units(signed_units),
             "balance": format_units(adjusted.balance_units),
+            "ref": name,
+            "repeated": adjusted.repeated,
         }
 
     return run(data, act)

@@ -11,6 +11,9 @@ from merchant_wallet.cli.options import (
     JsonOption,
     MerchantArgument,
     ReasonOption,
+    RefOption,
+    check_ref,
+    note_repeat,
     read_amount,
 )
 from merchant_wallet.cli.session import Session, name_actor, run
@@ -59,17 +62,21 @@ def withdraw(
         str | None, typer.Argument(metavar="[AMOUNT]", help="Default: all that is held.", show_default=False)
     ] = None,
     reason: ReasonOption = DEFAULT_REASON,
+    ref: RefOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take earned fees out of a merchant's book, with a reason.
 
+    With --ref it is done once, as for `book credit`.
+
     \b
     Examples:
       merchant-wallet fees withdraw Shop KFB
-      merchant-wallet fees withdraw Shop USDT 12.5 --reason "to treasury"
+      merchant-wallet fees withdraw Shop USDT 12.5 --reason "to treasury" --ref 2025-11
     """
     amount_units = None if amount is None else read_amount(amount)
+    name = check_ref(ref)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.commands import WithdrawFees
@@ -77,7 +84,7 @@ def withdraw(
         from merchant_wallet.money import format_units
 
         merchant_id = (await session.find(merchant)).merchant_id
-        command = WithdrawFees(currency, amount_units, reason, name_actor())
+        command = WithdrawFees(currency, amount_units, reason, name_actor(), name)
         adjusted = await session.ask(merchant_id, command, "fees.withdraw", f"merchant {merchant_id}")
         assert isinstance(adjusted, Adjusted)
         return {
@@ -85,6 +92,10 @@ def withdraw(
             "entryId": adjusted.entry_id,
             "currency": currency,
             "amount": format_units(adjusted.amount_units),
+            "ref": name,
+            "repeated": adjusted.repeated,
         }
 
-    terminal.print_answer(run(data, act), as_json)
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+    note_repeat(document)

@@ -1,15 +1,19 @@
 """Arguments and options that several commands share, each with one name, one meaning and one help text."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.terminal import note
 from merchant_wallet.money import parse_units
 
 Currency = Literal["USDT", "KFB"]
 
+PROPOSAL_PREFIX: Final = "proposal-"
+"""What the names of entries that the console proposes begin with."""
 JSON_KEY: Final = f"{__name__}.json"
 
 
@@ -45,6 +49,15 @@ CurrencyArgument = Annotated[Currency, typer.Argument(metavar="CURRENCY", help="
 AmountArgument = Annotated[
     str, typer.Argument(metavar="AMOUNT", help="A plain decimal such as 12.5, at most 6 decimals.")
 ]
+RefOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ref",
+        metavar="TEXT",
+        help="A name for this, one per merchant, such as a bank's number: said twice, it is done once.",
+        show_default=False,
+    ),
+]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; it stays in the journal for ever.")
 ]
@@ -66,3 +79,16 @@ def read_limit(text: str, option: str) -> int | None:
         return parse_units(text)
     except ValueError as error:
         raise Failure(f"{option}: {error}; say none to remove the limit.") from None
+
+
+def check_ref(text: str | None) -> str | None:
+    """A typed reference, None without one. Raises Failure."""
+    if text is not None and text.startswith(PROPOSAL_PREFIX):
+        raise Failure(f"--ref: what begins with {PROPOSAL_PREFIX} names proposals of the console.")
+    return text
+
+
+def note_repeat(document: Mapping[str, Any]) -> None:
+    """Say on standard error that a reference was used before and nothing moved now."""
+    if document["repeated"]:
+        note(f"Done before, as entry {document['entryId']}: nothing was moved this time.")

@@ -193,7 +193,10 @@ class Session:
 
 def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
     """What the audit log keeps of an outcome; of an approval also whose word it was: it may be another's."""
-    return {told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None}
+    found = {
+        told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None
+    }
+    return {**found, "repeated": True} if getattr(outcome, "repeated", False) else found
 
 
 def tell_changes(

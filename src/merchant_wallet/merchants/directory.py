@@ -109,7 +109,9 @@ class Directory:
                     await connection.close()
                     raise
                 self._idle.put(connection)
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
+                if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
+                    raise
                 raise DirectoryAway(str(error)) from error
 
     async def _take(self) -> store.Connection:

@@ -52,7 +52,9 @@ class Connections:
                     self._idle.put(connection)
                 raise
             self._idle.put(connection)
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
+                raise
             # What broke one connection has most likely broken those that wait, and they would fail in turn.
             await self.close()
             raise Away(str(error)) from error

@@ -1,10 +1,11 @@
 """An operator's own entries. Pure.
 
 Rules: no entry without a reason; the reason and who gave it are facts that the journal's hash covers. An
-adjustment with a name is made once, like an order with its mcOrderId.
+entry with a name is made once, like an order with its mcOrderId. The name is in the entry's order id, and one
+over credits, debits and fees that are taken out. A repeat by another person is a repeat, but of a proposal.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +17,7 @@ from merchant_wallet.book.outcomes import (
     BALANCE_LIMIT,
     INSUFFICIENT,
     ORDER_ID_TAKEN,
+    REFERENCE_TAKEN,
     SUB_USER_UNKNOWN,
     WRONG_CURRENCY,
     Adjusted,
@@ -25,24 +27,29 @@ from merchant_wallet.book.state import Draft, KnownAdjustment, Posting
 from merchant_wallet.codes import Refusal
 
 ADJUST = "adjust"
+FEE_WITHDRAW = "fee_withdraw"
+NAMED_KINDS: Final = frozenset({ADJUST, FEE_WITHDRAW})
+MAX_NAME: Final = 64
 SAME_PERSON: Final = Refusal(
     42202, "actor: an adjustment that was proposed must be carried out by another person"
 )
 NO_REASON = Refusal(40001, "reason: an operator's entry needs a reason")
+BAD_REFERENCE = Refusal(40001, "ref: 1 to 64 printable characters")
 NOTHING_TO_MOVE = Refusal(42200, "amount: there is nothing to move")
 
 
 def adjust(draft: Draft, command: Adjust) -> Outcome:
     """Credit or debit the merchant's balance or a sub-user's wallet against the adjustment account.
 
-    Refuses, in this order: 40001, 42202 (one person twice), 40900, 40400, 40003, 42200, 42202.
+    Refuses, in this order: 40001, 42202 (one person twice), 40001 (the name), 40900, 40400, 40003, 42200,
+    42202.
     """
     if not command.reason.strip():
         return NO_REASON
     if command.proposed_by is not None and person_of(command.proposed_by) == person_of(command.actor):
         return SAME_PERSON
-    if command.name is not None and command.name in draft.known_adjustments:
-        return _repeat(draft, command, command.name)
+    if (answered := _find_repeat(draft, command)) is not None:
+        return answered
     currency = command.currency
     account_id = MERCHANT_ID_OF[currency]
     if command.ext_user_id is not None:
@@ -58,36 +65,75 @@ def adjust(draft: Draft, command: Adjust) -> Outcome:
     return _move(draft, ADJUST, source, target, currency, amount, facts, command.name)
 
 
-def _repeat(draft: Draft, command: Adjust, name: str) -> Outcome:
-    """The first outcome of a name, unless what is asked now is something else."""
-    known = draft.known_adjustments[name]
+def _find_repeat(draft: Draft, command: Adjust | WithdrawFees) -> Outcome | None:
+    """The first outcome of the command's name, or why it can't have it; None for a new one or none."""
+    if command.name is None:
+        return None
+    if not (1 <= len(command.name) <= MAX_NAME and command.name.isprintable()):
+        return BAD_REFERENCE
+    known = draft.known_adjustments.get(command.name)
+    if known is None:
+        return None
+    if isinstance(command, WithdrawFees):
+        same, taken = _is_withdrawn(command, known), REFERENCE_TAKEN
+    else:
+        same = _is_adjusted(draft, command, known)
+        taken = REFERENCE_TAKEN if command.proposed_by is None else ORDER_ID_TAKEN
+    return msgspec.structs.replace(known.outcome, repeated=True) if same else taken
+
+
+def _is_adjusted(draft: Draft, command: Adjust, known: KnownAdjustment) -> bool:
     outside = ADJUSTMENT_ID_OF[command.currency]
     mine = MERCHANT_ID_OF[command.currency]
     if command.ext_user_id is not None:
         mine = draft.user_id_by_ext.get(command.ext_user_id, 0)
     moved = (outside, mine) if command.signed_units > 0 else (mine, outside)
-    same = (known.source_id, known.target_id, known.facts) == (*moved, _facts(command))
-    return (
-        known.outcome if same and known.outcome.amount_units == abs(command.signed_units) else ORDER_ID_TAKEN
+    same_facts = known.facts == _facts(command)
+    if command.proposed_by is None:
+        same_facts = _without_actor(known.facts) == _without_actor(_facts(command))
+    same_money = (known.source_id, known.target_id, known.outcome.amount_units) == (
+        *moved,
+        abs(command.signed_units),
     )
+    return known.kind == ADJUST and same_facts and same_money
+
+
+def _is_withdrawn(command: WithdrawFees, known: KnownAdjustment) -> bool:
+    amount = known.outcome.amount_units if command.amount_units is None else command.amount_units
+    same_facts = _without_actor(known.facts) == _without_actor(_facts(command))
+    same_money = (known.source_id, known.outcome.amount_units) == (FEES_ID_OF[command.currency], amount)
+    return known.kind == FEE_WITHDRAW and same_facts and same_money
+
+
+def _without_actor(facts: str) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.json.decode(facts)
+    return {name: value for name, value in told.items() if name != "actor"}
 
 
 def _facts(command: Adjust | WithdrawFees) -> str:
-    facts = {"actor": command.actor, "reason": command.reason}
+    facts: dict[str, Any] = {"actor": command.actor, "reason": command.reason}
     if isinstance(command, Adjust) and command.proposed_by is not None:
         facts["proposedBy"] = command.proposed_by
+    if isinstance(command, WithdrawFees) and command.name is not None and command.amount_units is None:
+        # Else a repeat that names the amount could not be told from one that asks for all.
+        facts["all"] = True
     return msgspec.json.encode(facts).decode()
 
 
 def withdraw_fees(draft: Draft, command: WithdrawFees) -> Outcome:
-    """Move the platform's earned fees out of the book. Refuses, in this order: 40001, 42200, 42202."""
+    """Move the platform's earned fees out of the book.
+
+    Refuses, in this order: 40001, 40001 (the name), 40900, 42200, 42202.
+    """
     if not command.reason.strip():
         return NO_REASON
+    if (answered := _find_repeat(draft, command)) is not None:
+        return answered
     source = FEES_ID_OF[command.currency]
     amount = draft.balances[source] if command.amount_units is None else command.amount_units
     target = ADJUSTMENT_ID_OF[command.currency]
     facts = _facts(command)
-    return _move(draft, "fee_withdraw", source, target, command.currency, amount, facts)
+    return _move(draft, FEE_WITHDRAW, source, target, command.currency, amount, facts, command.name)
 
 
 def _move(
@@ -110,8 +156,16 @@ def _move(
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)
     adjusted = tell_adjusted(entry.entry_id, posting)
     if name is not None:
-        draft.known_adjustments[name] = KnownAdjustment(adjusted, source, target, facts)
+        know_adjustment(draft, kind, name, facts, posting, adjusted)
     return adjusted
+
+
+def know_adjustment(
+    draft: Draft, kind: str, name: str, facts: str, posting: Posting, adjusted: Adjusted
+) -> None:
+    """Let the draft know what a name names."""
+    known = KnownAdjustment(kind, adjusted, posting.source_id, posting.target_id, facts)
+    draft.known_adjustments[name] = known
 
 
 def tell_adjusted(entry_id: int, posting: Posting) -> Adjusted:
