@@ -67,6 +67,8 @@ COMMANDS = (
     "deposits show",
     "deposits chains",
     "deposits rescan",
+    "deposits release",
+    "deposits drop",
     "deposits simulate",
     "sweep plan",
     "sweep run",
