@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.session import read_running
+from merchant_wallet.merchants import store
 from merchant_wallet.settings import Settings
 from merchant_wallet.whereabouts import remove_note, write_note
 
@@ -251,7 +252,12 @@ def test_a_service_that_could_not_pay_is_not_started(wallet: Wallet) -> None:
     )
 
 
-def test_a_fault_of_ours_is_not_dressed_up_as_a_sentence(wallet: Wallet) -> None:
-    wallet.tamper("alter table merchant drop column created_ms")
+def test_a_fault_of_ours_is_not_dressed_up_as_a_sentence(
+    wallet: Wallet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stumble(conn: object) -> list[object]:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(store, "list_merchants", stumble)
     result = CliRunner().invoke(app, ["merchant", "list"], env=wallet.variables)
-    assert type(result.exception).__name__ == "UndefinedColumn"
+    assert type(result.exception) is ZeroDivisionError
