@@ -138,6 +138,10 @@ class People:
         visitor = self.newcomer(role, merchant_id, name)
         return self.give_session(visitor)
 
+    def meet(self, operator: Operator) -> Visitor:
+        """Somebody whom others have made an operator, not signed in yet."""
+        return self._keep(Visitor(self.platform, operator))
+
     def again(self, known: Visitor) -> Visitor:
         """The same operator in another browser, signed in as well."""
         return self.give_session(self._keep(Visitor(self.platform, known.operator)))

@@ -27,6 +27,14 @@ def fail(visitor: Visitor, name: str, password: str = "not the password") -> Non
     assert answer.status_code == 422
 
 
+def meet(people: People, known: Visitor) -> Visitor:
+    """The same operator in another browser, with the same authenticator and not signed in."""
+    assert known.operator is not None
+    found = people.meet(known.operator)
+    found.secret = known.secret
+    return found
+
+
 def log_of(platform: Platform, clock: Clock) -> list[tuple[str, str, str, object]]:
     """The audit log's entries of failed sign-ins once their minute is over, newest first."""
     clock.advance(failures.MINUTE_MS)
@@ -47,14 +55,12 @@ def test_failures_are_told_at_the_next_sign_in_and_stand_in_the_log_once_a_minut
     assert entries == [(f"operator {ann.name}", "127.0.0.1", "password", 3)]
     platform.operate(lambda conn: failures.write_failures(conn, clock()))
     assert len(log_of(platform, clock)) == len(set(log_of(platform, clock))), "each is written once"
-    again = people._keep(Visitor(platform, ann.operator))
-    again.secret = ann.secret
+    again = meet(people, ann)
     page = tell(again.follow(again.sign_in()).text)
     assert "3 failed attempts to sign in as you since your last sign-in" in page
     assert "from 127.0.0.1" in page
     clock.advance(HOUR_MS)
-    third = people._keep(Visitor(platform, ann.operator))
-    third.secret = ann.secret
+    third = meet(people, ann)
     assert "failed attempts" not in tell(third.follow(third.sign_in()).text), "told once"
 
 
@@ -77,7 +83,7 @@ def test_wrong_codes_of_both_kinds_name_their_factor(
     ann = people.newcomer("operator")
     ann.enrol()
     clock.advance(HOUR_MS)
-    again = people._keep(Visitor(platform, ann.operator))
+    again = meet(people, ann)
     again.follow(again.show_password())
     code = f"{SIGN_IN}/code"
     assert again.post(code, {"code": "000000"}, seen=code).status_code == 422

@@ -215,7 +215,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     form = {"name": f"ann2-{shop.merchant_id}", "role": "owner", "merchant": "", "reason": WHY}
     accept(bob, proposal_of(ann.post(f"{OPERATORS}/new", form)))
     made = platform.operate(lambda conn: records.show(conn, form["name"]))
-    double = people.give_session(Visitor(platform, made))
+    double = people.give_session(people.meet(made))
     url = proposal_of(set_(ann, shop, approval_limit="500000", reason=WHY))
     early = accept(double, url)
     assert early.status_code == 422
@@ -243,7 +243,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     )
     assert adjusted.status_code == 422
     clock.advance(DAY_MS)
-    later = people.give_session(Visitor(platform, made))
+    later = people.give_session(people.meet(made))
     told = later.post(
         "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
     )
