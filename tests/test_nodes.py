@@ -71,7 +71,11 @@ def test_the_settings_become_the_chains_rules() -> None:
         stuck_blocks=7,
     )
     assert settings.erc20_rpc == ("http://a.example/v2/k", "https://b.example")
-    assert open_chain_readers(load_settings({"WALLET_ERC20_RPC": "http://a"}))[ERC20].rules == EvmRules()
+    usual = open_chain_readers(load_settings({"WALLET_ERC20_RPC": "http://a"}))[ERC20].rules
+    assert usual == EvmRules()
+    # Mainnet, at most 0.02 ETH for a payout, gas of a token transfer.
+    assert (usual.chain_id, usual.fee_cap_wei, usual.stuck_blocks) == (1, 2 * 10**16, 20)
+    assert (usual.least_gas, usual.most_gas, usual.finality) == (100_000, 300_000, "finalized")
 
 
 def test_an_endpoints_key_is_in_no_text() -> None:
