@@ -180,7 +180,7 @@ async def _drop_day(connection: AsyncConnection, day: int) -> bool:
 
 
 def _day_of(table: str) -> int:
-    named = re.fullmatch(r"nonce_(\d+)", table)
+    named = re.fullmatch(r"nonce_([0-9]+)", table)
     if named is None:
         raise ValueError(f"{table} is no partition of a day's nonces")
     return int(named[1])

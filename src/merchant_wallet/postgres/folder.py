@@ -93,7 +93,7 @@ class Folder:
     def live_pid(self) -> int | None:
         """The pid of a server that is running on this folder."""
         lines = self.postmaster_lines()
-        pid = int(lines[0]) if lines and lines[0].isdigit() else 0
+        pid = int(lines[0]) if lines and lines[0].isdecimal() else 0
         return pid if is_postmaster(pid, self.cluster) else None
 
     def log_size(self) -> int:
@@ -126,7 +126,7 @@ def take_lock(folder: Folder) -> IO[str]:
     except BlockingIOError:
         holder = file.read().strip()
         file.close()
-        raise AlreadyRunning(folder.root, int(holder) if holder.isdigit() else 0) from None
+        raise AlreadyRunning(folder.root, int(holder) if holder.isdecimal() else 0) from None
     os.fchmod(
         file.fileno(), 0o644
     )  # Whether the server's user can read this file shows if it may pass in here.
@@ -160,7 +160,7 @@ def disown_reused_pid(folder: Folder) -> None:
     the line with the shared memory stays, by which PostgreSQL finds sessions that outlived a killed server.
     """
     lines = folder.postmaster_lines()
-    if lines and lines[0].isdigit() and Path(f"/proc/{lines[0]}").exists():
+    if lines and lines[0].isdecimal() and Path(f"/proc/{lines[0]}").exists():
         note = folder.cluster / "postmaster.pid"
         note.write_text("\n".join([str(_NO_PID), *lines[1:]]) + "\n")
 

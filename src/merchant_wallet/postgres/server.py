@@ -312,6 +312,6 @@ def _shared_buffers_mb() -> int:
     """512 MB, but at most a quarter of the memory that this machine or its container has."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+    if limit.exists() and (text := limit.read_text().strip()).isdecimal():
         memory_bytes = min(memory_bytes, int(text))
     return max(16, min(512, memory_bytes // 4 // 2**20))
