@@ -91,7 +91,7 @@ class PageConnection(HttpToolsProtocol):
     def waiting(self) -> Waiting | None:
         """Since when the client is waited for, and whether its request is half there; None while it waits."""
         under_way = self._under_way()
-        if self.deadline_s is not None and (under_way is None or not under_way.response_started):
+        if self.deadline_s is not None and (under_way is None or self._is_unread(under_way)):
             return Waiting(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
         return Waiting(is_slow=False, since_s=self._idle_since_s) if under_way is None else None
 
@@ -185,8 +185,7 @@ class PageConnection(HttpToolsProtocol):
         """Tell the client that its bytes are no request, or that its method is none of the path's."""
         self._in_head = False
         under_way = self._under_way()
-        is_next = under_way is not None and not under_way.response_started and not self.pipeline
-        if under_way is not None and is_next and under_way.more_body:
+        if under_way is not None and self._is_unread(under_way):
             # It is the body of this very request that can't be read: nobody is to wait for the rest of it.
             under_way.disconnected = True
             under_way.message_event.set()
@@ -197,6 +196,10 @@ class PageConnection(HttpToolsProtocol):
             self.flow.pause_reading()
         elif not self.transport.is_closing():
             self._refuse()
+
+    def _is_unread(self, under_way: RequestResponseCycle) -> bool:
+        """Whether the latest request is still on its way in, and none before it is being answered."""
+        return under_way.more_body and not under_way.response_started and not self.pipeline
 
     def _under_way(self) -> RequestResponseCycle | None:
         """The latest request, unless it is answered."""

@@ -133,7 +133,7 @@ def guard(pages_per_s: int) -> Face:
     return Face(lay_ground(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
 
 
-@pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here"])
+@pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here", "/wallet/p%61ge"])
 def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> None:
     face = guard(pages_per_s=2)
     assert 429 not in statuses(face, 2 * BURST, path)
@@ -141,6 +141,11 @@ def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> 
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert refused.text.startswith("zh-CN 429 ")
     assert refused.headers["x-request-id"]
+
+
+def test_a_path_in_another_spelling_is_no_page_and_no_way_round_the_limit() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, BURST + 1, "/wallet/p%61ge", token="wrong") == [404] * BURST + [429]
 
 
 def test_who_has_a_session_never_waits_for_strangers_at_the_same_address() -> None:

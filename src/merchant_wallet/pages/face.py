@@ -132,12 +132,14 @@ class Face:
 
         That is the face's pages, or a page that says to wait.
         """
-        if not is_plain(scope["raw_path"]):
-            return self._tell(Request(scope), 404), False
-        brings_token = bool(self._cookie) and self._cookie in Request(scope).cookies
+        # Nothing is looked up for a path that is no page, so a token does not help there.
+        is_page = is_plain(scope["raw_path"])
+        brings_token = is_page and bool(self._cookie) and self._cookie in Request(scope).cookies
         wait_s = self._ground.turnstile.admit(source, brings_token=brings_token)
         if wait_s:
             return self._tell(Request(scope), 429, {"retry-after": str(wait_s)}), False
+        if not is_page:
+            return self._tell(Request(scope), 404), False
         return self._application, brings_token
 
     def _find_page(self, request: Request) -> str:
