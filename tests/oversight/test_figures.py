@@ -58,12 +58,18 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(bazaar: Bazaar
         [shop, waiting.order_id],
     )
     await bazaar.add_deposit(shop, "t1", status="pending")
+    await bazaar.add_deposit(shop, "t2", status="held")
     pulse = await figures.pulse(bazaar.conn)
     assert [(one.status, one.orders) for one in pulse.orders] == [(0, 2), (1, 0), (3, 0)]
     assert (pulse.unapproved, pulse.unapproved_units) == (1, 30 * COIN)
     assert pulse.unapproved_oldest_ms == waiting.created_ms
     assert (pulse.frozen, pulse.frozen_oldest_ms) == (1, 77)
-    assert {one.status: one.deposits for one in pulse.deposits} == {"seen": 0, "pending": 1, "dust": 0}
+    assert {one.status: one.deposits for one in pulse.deposits} == {
+        "seen": 0,
+        "pending": 1,
+        "dust": 0,
+        "held": 1,
+    }
     assert [(one.state, one.callbacks) for one in pulse.callbacks] == [
         ("due", 1),
         ("parked", 2),
