@@ -127,6 +127,7 @@ def test_up_tells_the_workers_alone_what_opens_keys(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = {name: f"/nowhere/{name.lower()}" for name in WORKERS_ALONE}
+    secrets["WALLET_CHECKPOINT_KEY"] = "0c" * 32
     variables = {**service.environment(), **secrets}
     monkeypatch.setattr(service, "environment", lambda: variables)
     service.start()

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from merchant_wallet.ownership import follow_owner
 from merchant_wallet.setting_forms import parse_key
 from merchant_wallet.settings import Settings
 
@@ -56,6 +57,17 @@ def load_settings(
     settings = Settings(**values)
     _require_mode(settings, said="sandbox" in values)
     return settings
+
+
+def spell_out(env: Mapping[str, str]) -> dict[str, str]:
+    """The same environment with the settings file's values in it, for a process that can't read the file.
+
+    Raises as `load_settings`.
+    """
+    path = Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None
+    spelt = {PREFIX + name.upper(): text for name, text in _read_file(path).items()}
+    given = {name: text for name, text in env.items() if name != FILE_SETTING and (text or name not in spelt)}
+    return {**spelt, **given}
 
 
 def describe_settings() -> list[tuple[str, str, str]]:
@@ -172,6 +184,7 @@ def _create_key(path: Path) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
+            follow_owner(descriptor, path.parent)
             file.write(secrets.token_hex(MASTER_KEY_BYTES) + "\n")
             file.flush()
             os.fsync(file.fileno())

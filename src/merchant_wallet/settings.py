@@ -342,6 +342,18 @@ class Settings:
         "What one payout on TRC20 may cost at the most, in TRX; above it, payouts wait.",
         show=show_coins(6),
     )
+    web_user: str | None = _setting(
+        None,
+        read_text,
+        "a user's name or number",
+        "The user that `up`, run by root, runs the web side as. Without it, a number that nobody has.",
+    )
+    worker_user: str | None = _setting(
+        None,
+        read_text,
+        "a user's name or number",
+        "The user that `up`, run by root, runs the worker side as. Without it, a number that nobody has.",
+    )
     keystore_passphrase_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,
         read_path,

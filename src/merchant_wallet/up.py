@@ -35,6 +35,15 @@ from merchant_wallet.migrate import migrate
 from merchant_wallet.operators.first import ensure_first
 from merchant_wallet.restarts import Backoff
 from merchant_wallet.settings import Settings
+from merchant_wallet.side_users import (
+    SideUser,
+    SideUsers,
+    choose_users,
+    hand_over,
+    lend_rights,
+    sees_checkpoints,
+    tell_secrets,
+)
 from merchant_wallet.signers import require_signer
 from merchant_wallet.whereabouts import remove_note, write_note
 
@@ -70,17 +79,21 @@ class Child:
         self._started_s = 0.0
         self._due_s = 0.0
         self._backoff = Backoff()
+        self.user: SideUser | None = None
+        self.fds: tuple[int, ...] = ()
 
     def start(self, environment: Mapping[str, str], pipe: int) -> None:
-        """Start the process."""
+        """Start the process, as the side's own user where it has one."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "merchant_wallet.child", self.side, str(pipe)],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            pass_fds=(pipe,),
+            pass_fds=(pipe, *self.fds),
             start_new_session=True,
+            preexec_fn=self.user.drop() if self.user else None,
+            cwd="/" if self.user else None,
         )
         self._started_s = time.monotonic()
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
@@ -157,6 +170,8 @@ class Household:
         self._postgres: postgres.RunningPostgres | None = None
         self._keeper: postgres.Keeper | None = None
         self._urls: dict[str, str] = {}
+        self._users = choose_users(settings)
+        self._told_of: dict[str, dict[str, str]] = {}
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
         self._noted = False
@@ -187,6 +202,8 @@ class Household:
         asyncio.run(self._settle_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
         self._leave_note()
+        if self._users is not None:
+            self._settle_users(self._users)
         for child in self._children:
             child.start(self._environment_of(child), self._read_fd)
 
@@ -216,10 +233,32 @@ class Household:
             self._say(f"operator: {made.operator.name}")
             self._say(f"password: {made.password}")
 
+    def _settle_users(self, users: SideUsers) -> None:
+        """Give each side its user, the files that are its own, and the secrets that it can't read."""
+        if self._postgres is not None:
+            self._postgres.open_to(users.group)
+        hand_over(self._settings, users)
+        users = lend_rights(self._settings, users)
+        for child in self._children:
+            child.user = users.of(child.side)
+            self._told_of[child.side] = tell_secrets(self._settings, self._environment, child.side)
+        if not sees_checkpoints(self._settings, users):
+            self._lend_checkpoints()
+
+    def _lend_checkpoints(self) -> None:
+        """The folders above are closed to the web side: it gets the checkpoints' folder as an open one."""
+        opened = os.open(self._settings.checkpoint_folder, os.O_PATH | os.O_DIRECTORY)
+        for child in self._children:
+            if child.side == "serve":
+                child.fds = (opened,)
+        self._told_of["serve"]["WALLET_CHECKPOINT_DIR"] = f"/proc/self/fd/{opened}"
+
     def _environment_of(self, child: Child) -> Mapping[str, str]:
         kept_back = WORKERS_ALONE if child.side == "serve" else ()
-        environment = {name: text for name, text in self._environment.items() if name not in kept_back}
-        return {**environment, "WALLET_DATABASE_URL": self._urls[child.side]}
+        told = dict(self._told_of.get(child.side, self._environment))
+        told["WALLET_DATABASE_URL"] = self._urls[child.side]
+        told["WALLET_PORT"] = self._environment["WALLET_PORT"]
+        return {name: text for name, text in told.items() if name not in kept_back}
 
     def _leave_note(self) -> None:
         try:

@@ -17,6 +17,7 @@ from coincurve import PrivateKey
 from merchant_wallet.chains.addresses import COIN_TYPES, ExtendedPrivateKey, derive_account, keccak256
 from merchant_wallet.chains.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
 from merchant_wallet.chains.signer import Source
+from merchant_wallet.ownership import follow_owner
 
 FOLDER: Final = "keys"
 SEED: Final = "seed"
@@ -206,6 +207,7 @@ def _write_once(path: Path, content: bytes, *, may_exist: bool = False) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            follow_owner(descriptor, path.parent)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -67,17 +67,21 @@ class SocketTaken(Exception):
 
 
 class SignerServer:
-    """Lets other processes of the same user ask a signer."""
+    """Lets other processes of the same user ask a signer, and those of one other user that is named."""
 
-    def __init__(self, signer: Signer, path: Path) -> None:
+    def __init__(self, signer: Signer, path: Path, client_uid: int | None = None) -> None:
         self._signer = signer
         self._path = path
+        self._client_uid = client_uid
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen. Raises SocketTaken, OSError."""
         self._server = await asyncio.start_unix_server(self._serve, sock=_bind(self._path))
+        if self._client_uid is not None:
+            # The socket is still one user's alone; root needs no permission.
+            os.chown(self._path, self._client_uid, -1)
 
     async def close(self) -> None:
         """Stop listening. A question under way stays without an answer; asked again, it has the same one."""
@@ -105,7 +109,7 @@ class SignerServer:
 
     def _admits(self, peer: socket.socket) -> bool:
         uid = uid_of_peer(peer)
-        if uid != os.getuid():
+        if uid not in (os.getuid(), self._client_uid):
             log.warning("another user asked for signatures and was sent away", uid=uid)
             return False
         return len(self._clients) <= MAX_CLIENTS

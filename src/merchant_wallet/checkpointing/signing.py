@@ -29,9 +29,12 @@ from merchant_wallet.book.checkpoints import (
     read_tail,
     text_to_sign,
 )
+from merchant_wallet.ownership import follow_owner
 
 INTERVAL_MS: Final = 60_000
 FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o640
+"""Only the folder's owner reaches them, and the web side's group where the sides have users of their own."""
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -112,10 +115,12 @@ def _file_of(directory: Path, head: Checkpoint) -> Path:
 
 
 def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms: int) -> bool:
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         size = os.fstat(file).st_size
+        if not size:
+            follow_owner(file, path.parent)
         tail = read_tail(signer.keys, file, size)
         last = None if tail.last is None or tail.last.fault is not None else tail.last.checkpoint
         if last is not None and not _is_due(last, head, interval_ms):

