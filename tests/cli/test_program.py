@@ -51,6 +51,7 @@ COMMANDS = (
     "rates list",
     "rates pause",
     "rates resume",
+    "book accept-rollback",
     "book credit",
     "book debit",
     "book show",
@@ -243,7 +244,7 @@ def test_a_database_without_tables_is_told_to_be_migrated(empty_database_url: st
     applied = wallet.ask("migrate")["applied"]
     assert applied[0] == "0001_books"
     assert wallet.ask("merchant", "list") == {"merchants": []}
-    assert wallet.ask("migrate") == {"applied": []}
+    assert wallet.ask("migrate") == {"applied": [], "roles": {}}
 
 
 def test_a_service_that_could_not_pay_is_not_started(wallet: Wallet) -> None:
