@@ -4,19 +4,25 @@
 it tests connects as itself, so that a missing grant is found.
 """
 
+import os
 import re
 from pathlib import Path
 
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.folder import Folder
 
-_PASSWORDS: dict[str, str] = {}
-
 
 def learn(data: Path) -> None:
-    """Read the roles' passwords from the data folder of the shared server."""
+    """Read the roles' passwords from the data folder of the shared server.
+
+    They go into the environment, since some tests run a side in a program of their own.
+    """
     for role in (WEB_ROLE, WORKER_ROLE):
-        _PASSWORDS[role] = Folder(data).password(role).read_text().strip()
+        os.environ[_variable(role)] = Folder(data).password(role).read_text().strip()
+
+
+def _variable(role: str) -> str:
+    return f"TEST_PASSWORD_OF_{role.upper()}"
 
 
 def as_web(url: str) -> str:
@@ -31,6 +37,6 @@ def as_worker(url: str) -> str:
 
 def _replace(url: str, role: str) -> str:
     owner = r"^postgresql://wallet(:[^@]*)?@"
-    replaced, count = re.subn(owner, f"postgresql://{role}:{_PASSWORDS[role]}@", url)
+    replaced, count = re.subn(owner, f"postgresql://{role}:{os.environ[_variable(role)]}@", url)
     assert count == 1 or "@" not in url, "the URL is not the owner's"
     return replaced

@@ -76,7 +76,7 @@ def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str])
     for chain, tx_hash in funding.items():
         run("reconcile", "record", "IN", chain, FLOAT, "--tx", tx_hash, "--reason", "the float")
     created = run("merchant", "create", SHOP, "--json")
-    run("rates", "set", "USDT:KFB", "7.10")
+    run("rates", "set", "USDT:KFB", "7.10", "--reason", "the first rate")
     return Account.read(created)
 
 
