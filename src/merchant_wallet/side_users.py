@@ -134,8 +134,7 @@ def hand_over(settings: Settings, users: SideUsers) -> None:
     worker = users.worker.account
     _give_all(keys_folder(settings), worker)
     _give_all(settings.checkpoint_folder, Account(worker.uid, users.group), CHECKPOINTS_MODE, CHECKPOINT_MODE)
-    owner = settings.data.stat()
-    if owner.st_uid != 0:
+    if settings.data.is_dir() and (owner := settings.data.stat()).st_uid != 0:
         _give_roots_files(settings.data, Account(owner.st_uid, owner.st_gid))
 
 

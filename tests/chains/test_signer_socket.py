@@ -5,7 +5,10 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import AsyncIterator, Mapping
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +27,15 @@ from merchant_wallet.chains.signer_socket import (
     SocketTaken,
     uid_of_peer,
 )
+from merchant_wallet.postgres.privileges import Account, become, can_read
+
+NOBODY = 65534
+ASK = """
+import asyncio, sys
+from pathlib import Path
+from merchant_wallet.chains.signer_socket import RemoteSigner
+print(sorted(asyncio.run(RemoteSigner(Path(sys.argv[1])).wallets())))
+"""
 
 pytestmark = pytest.mark.anyio
 
@@ -212,3 +224,35 @@ async def test_a_fault_of_the_signer_is_told_without_its_words(tmp_path: Path) -
         await remote.sign(Asking().request())
     assert "swordfish" not in str(caught.value)
     await server.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root lets another user ask")
+async def test_one_other_user_may_ask_where_it_is_named(open_path: Path, local: LocalSigner) -> None:
+    server = SignerServer(local, open_path, client_uid=NOBODY)
+    await server.open()
+    found = os.stat(open_path)
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (NOBODY, 0o600)
+
+    told = [await asyncio.to_thread(_ask_as, uid, open_path) for uid in (NOBODY, NOBODY - 1)]
+
+    assert told == [str(sorted(WALLETS)), ""]
+    await server.close()
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A place for a socket that every user may pass to."""
+    folder = Path(tempfile.mkdtemp(prefix="merchant-wallet-signer-"))
+    folder.chmod(0o711)
+    yield folder / "signer.sock"
+    folder.rmdir()
+
+
+def _ask_as(uid: int, path: Path) -> str:
+    """What a client that runs as another user is told."""
+    account = Account(uid, uid)
+    drop = become(account, keep_search=not can_read(account, [Path(sys.executable).resolve()]))
+    asked = [sys.executable, "-c", ASK, str(path)]
+    return subprocess.run(
+        asked, preexec_fn=drop, cwd="/", capture_output=True, text=True, check=False
+    ).stdout.strip()

@@ -21,7 +21,11 @@ app = typer.Typer()
 def signer(
     socket: Annotated[
         Path,
-        typer.Option("--socket", metavar="PATH", help="Where to listen; the same user's workers may ask."),
+        typer.Option(
+            "--socket",
+            metavar="PATH",
+            help="Where to listen; the same user's workers may ask, and root's worker side.",
+        ),
     ],
     data: DataOption = None,
 ) -> None:
