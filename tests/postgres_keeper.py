@@ -8,16 +8,24 @@ import fcntl
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from merchant_wallet import postgres
 
 # A test database need not outlive the machine's power.
-OVERRIDES = {"fsync": "off", "max_connections": "200", "shared_buffers": "128MB"}
+OVERRIDES = {
+    "fsync": "off",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    # From root, the sides of an `up` connect as users of their own.
+    "unix_socket_permissions": "0777",
+}
 
 
 def keep(root: Path) -> None:
     """Start, write the URL, wait for the last user, stop, remove everything."""
     running = postgres.start(root / "data", print, overrides=OVERRIDES)
+    Path(parse_qs(urlsplit(running.url).query)["host"][0]).chmod(0o711)
     draft = root / "url.new"
     draft.write_text(running.url)
     draft.rename(root / "url")
