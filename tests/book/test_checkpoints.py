@@ -92,7 +92,7 @@ def test_a_sound_file_is_counted_and_a_missing_one_too(
     assert check(scribe, tmp_path) == CheckpointReport(5, False, None)
 
 
-def test_each_book_has_its_own_file_readable_by_its_owner_alone(scribe: Scribe, tmp_path: Path) -> None:
+def test_each_book_has_its_own_file_readable_by_its_owner_and_group(scribe: Scribe, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "checkpoints"
     other = Scribe(scribe.url, 1002, 8)
     for each in (scribe, other):
@@ -100,7 +100,7 @@ def test_each_book_has_its_own_file_readable_by_its_owner_alone(scribe: Scribe, 
     other.close()
     assert write(scribe, folder) == 2
     assert sorted(path.name for path in folder.iterdir()) == ["1001.jsonl", "1002.jsonl"]
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o640}
     (folder / "notes.jsonl").touch()
     assert asyncio.run(list_checkpointed(folder)) == [1001, 1002]
 
