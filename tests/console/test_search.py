@@ -37,7 +37,7 @@ def test_whatever_names_one_thing_leads_straight_to_it(shop: Shop, people: Peopl
         tx_hash: f"/console/deposits/ERC20/{tx_hash}/0",
         tx_hash.removeprefix("0x").upper(): f"/console/deposits/ERC20/{tx_hash}/0",
         f"evt_{order_id}_4": f"/console/callbacks/evt_{order_id}_4",
-        to_eip55(address): f"/console/merchants/{shop.merchant_id}/sub-users/player%2F7%20%C3%BC",
+        to_eip55(address): f"/console/merchants/{shop.merchant_id}/sub-users/player/7%20%C3%BC",
     }
     for word, url in leads.items():
         answer = operator.get(SEARCH, params={"q": word})

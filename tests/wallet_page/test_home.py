@@ -22,7 +22,7 @@ def test_balance_name_and_movements_are_on_the_first_page(platform: Platform, br
     shop.client.do(TOP_UP, mcOrderId="t1", amount="50.5", address=alice["address"], currency="KFB")
     shop.client.do(PAY, mcOrderId="c1", amount="30.25", extUserId="alice", currency="KFB")
     said = texts(browser.open(alice["url"]))
-    assert "Balance live reconnecting 120.25 KFB alice" in said
+    assert re.search(r"Balance live reconnecting .*120\.25 KFB alice", said)
     assert "To Harbour Tea Payment · 2025-11-21 08:00:00 UTC \u221230.25 KFB Completed" in said
     assert "From Harbour Tea Transfer · 2025-11-21 08:00:00 UTC +50.50 KFB Completed" in said
     assert "Correction By the platform · 2025-11-21 08:00:00 UTC +100.00 KFB Completed" in said
@@ -194,7 +194,7 @@ def test_the_page_speaks_the_language_of_the_browser_and_then_the_one_chosen(
     alice = shop.user("alice", "1234.5")
     page = browser.open(alice["url"], accept_language="zh-CN,zh;q=0.9")
     page = browser.get("/wallet", accept_language="zh-CN,zh;q=0.9")
-    assert '<html lang="zh-CN">' in page.text
+    assert '<html lang="zh-CN"' in page.text
     assert "余额" in texts(page)
     assert "1,234.50" in texts(page)
     assert "Balance" not in texts(page)
