@@ -100,6 +100,8 @@ def test_a_made_up_link_and_one_to_nobody_are_told_alike(
         assert "set-cookie" not in answer.headers
         said.add(texts(answer))
     assert len(said) == 1
+    escaped = browser.get("/w/%00")
+    assert (escaped.status_code, "set-cookie" in escaped.headers) == (404, False)
 
 
 def test_without_a_session_every_page_tells_how_to_come_back(platform: Platform, browser: Browser) -> None:
