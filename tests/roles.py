@@ -36,6 +36,10 @@ def as_worker(url: str) -> str:
 
 
 def _replace(url: str, role: str) -> str:
+    cluster_of_its_own = "postgresql://postgres@"
+    if url.startswith(cluster_of_its_own):
+        # It trusts whoever may open its socket, and so asks for no password.
+        return url.replace(cluster_of_its_own, f"postgresql://{role}@", 1)
     owner = r"^postgresql://wallet(:[^@]*)?@"
     replaced, count = re.subn(owner, f"postgresql://{role}:{os.environ[_variable(role)]}@", url)
     assert count == 1 or "@" not in url, "the URL is not the owner's"

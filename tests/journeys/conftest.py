@@ -146,7 +146,7 @@ class Platform:
         self._book = make_writer(self.base, connections=2, clock=self.clock)
         try:
             async with await db.connect(self.url) as self._connection, asyncio.TaskGroup() as sides:
-                web, working = (replace(self.base, url=side(self.url)) for side in (as_web, as_worker))
+                web, working = (make_base(self.base.settings, side(self.url)) for side in (as_web, as_worker))
                 sides.create_task(server.serve(web, partial(note_ready, "web"), self._stop))
                 if self._working:
                     sides.create_task(worker.work(working, partial(note_ready, "work"), self._stop))

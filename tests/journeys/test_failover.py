@@ -13,7 +13,9 @@ from tests.journeys.client import Answer
 from tests.journeys.conftest import Platform, Shop, running, wait_until
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.grants import Side, grant
 from merchant_wallet.migrate import migrate
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
 CREATE = "createMerchantWithdrawOrder"
 WATCHED_S = 3.0
@@ -21,9 +23,12 @@ WATCHED_S = 3.0
 
 @pytest.fixture
 def clusters() -> Iterator[tuple[Cluster, Cluster, str]]:
-    """A primary, its standby, and the URL of both with every migration applied."""
+    """A primary, its standby, and the URL of both with every migration applied and the sides' roles."""
     with primary_and_standby("wallet") as (primary, standby, url):
         migrate(primary.url("wallet"), lambda _: None)
+        for role in (WEB_ROLE, WORKER_ROLE):
+            primary.execute(f"create role {role} login")
+        grant(primary.url("wallet"), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
         yield primary, standby, url
 
 
