@@ -250,6 +250,28 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     assert "paid next" in tell(later.follow(told).text)
 
 
+def test_a_word_waits_anew_once_the_second_factor_is_set_up(
+    platform: Platform, shop: Shop, people: People, clock: Clock
+) -> None:
+    bob, eve = people.newcomer("owner"), people.newcomer("owner")
+    assert bob.enrol().status_code == 200
+    clock.advance(2 * DAY_MS)
+    bob = people.again(bob)
+    url = proposal_of(set_(bob, shop, approval_limit="500000", reason=WHY))
+    enrolled_ms = clock()
+    assert eve.enrol().status_code == 200
+    waits = "select cause, from_ms, until_ms from operator_wait where person = %s"
+    assert platform.rows(waits, eve.name) == [("enrolled", enrolled_ms, enrolled_ms + DAY_MS)]
+    early = accept(eve, url)
+    assert early.status_code == 422
+    assert "does not count yet" in tell(early.text)
+    assert limits(platform, shop)[0] == 1000
+    clock.advance(DAY_MS)
+    later = people.again(eve)
+    later.follow(accept(later, url))
+    assert limits(platform, shop)[0] == 500000
+
+
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
     platform: Platform, shop: Shop, people: People, clock: Clock
 ) -> None:

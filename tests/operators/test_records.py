@@ -206,7 +206,9 @@ async def test_a_reset_takes_password_second_factor_codes_and_sessions(
     ann = await make(conn)
     enrolment = await signing_in.begin_enrolment(conn, keyring, ann, issuer="Wallet")
     code = totp.make_code(enrolment.secret, NOW_MS // totp.STEP_MS)
-    passed = await signing_in.confirm_totp(conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS)
+    passed = await signing_in.confirm_totp(
+        conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0
+    )
     assert isinstance(passed, Passed)
     token = await open_session(conn, ann, totp_passed=True, source="a", user_agent="", at_ms=NOW_MS)
     made = await records.reset(conn, ann)
@@ -220,7 +222,7 @@ async def test_a_reset_takes_password_second_factor_codes_and_sessions(
     )
     assert answer == Wrong()
     with pytest.raises(OperatorRefused):
-        await signing_in.confirm_totp(conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS)
+        await signing_in.confirm_totp(conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0)
 
 
 async def test_the_pages_language_and_theme_are_kept(conn: Connection) -> None:

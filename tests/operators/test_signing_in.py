@@ -45,7 +45,7 @@ class Desk:
 
     async def confirm(self, code: str, *, source: str = HOME, at_ms: int = NOW_MS) -> Second:
         return await signing_in.confirm_totp(
-            self.conn, self.keyring, self.ann, code, source=source, at_ms=at_ms
+            self.conn, self.keyring, self.ann, code, source=source, at_ms=at_ms, wait_ms=0
         )
 
     async def recover(self, code: str, *, at_ms: int = NOW_MS) -> Second:
@@ -93,7 +93,7 @@ async def test_the_first_sign_in_sets_the_second_factor_up(conn: Connection, key
     assert isinstance(first, MustEnrol)
 
     async def confirm(code: str) -> Second:
-        return await signing_in.confirm_totp(conn, keyring, bob, code, source=HOME, at_ms=NOW_MS)
+        return await signing_in.confirm_totp(conn, keyring, bob, code, source=HOME, at_ms=NOW_MS, wait_ms=0)
 
     with pytest.raises(OperatorRefused, match="No second factor"):
         await confirm("123456")
@@ -142,7 +142,7 @@ async def test_of_two_who_show_the_same_code_at_once_one_is_let_in(desk: Desk, d
     async def confirm() -> bool:
         async with await connect(database_url) as own:
             answer = await signing_in.confirm_totp(
-                own, desk.keyring, desk.ann, desk.code(NOW_MS), source=HOME, at_ms=NOW_MS
+                own, desk.keyring, desk.ann, desk.code(NOW_MS), source=HOME, at_ms=NOW_MS, wait_ms=0
             )
             return isinstance(answer, Passed)
 

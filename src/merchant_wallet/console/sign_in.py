@@ -138,9 +138,7 @@ async def take_code(request: Request, ground: Ground) -> Response:
                     conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
                 )
             else:
-                outcome = await signing_in.confirm_totp(
-                    conn, ground.keyring, who.operator_id, form.text("code"), source=source, at_ms=at_ms
-                )
+                outcome = await _confirm(ground, conn, who, form.text("code"), source=source, at_ms=at_ms)
         except OperatorRefused:
             # An owner's reset was quicker: there is no second factor any more.
             return _begin_again(request, ground)
@@ -189,15 +187,7 @@ async def take_enrolment(request: Request, ground: Ground) -> Response:
         who = pending.operator
         try:
             enrolment = await _open_enrolment(ground, conn, who)
-            outcome = await signing_in.confirm_totp(
-                conn,
-                ground.keyring,
-                who.operator_id,
-                form.text("code"),
-                source=source,
-                at_ms=at_ms,
-                wait_ms=ground.settings.operator_wait_ms,
-            )
+            outcome = await _confirm(ground, conn, who, form.text("code"), source=source, at_ms=at_ms)
         except OperatorRefused:
             # Another browser was quicker, or an owner's reset.
             return _begin_again(request, ground)
@@ -254,6 +244,15 @@ async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> si
         return await signing_in.show_enrolment(conn, keyring, number, issuer=ISSUER)
     except OperatorRefused:
         return await signing_in.begin_enrolment(conn, keyring, number, issuer=ISSUER)
+
+
+async def _confirm(
+    ground: Ground, conn: Connection, who: Operator, code: str, *, source: str, at_ms: int
+) -> signing_in.Second:
+    number, wait_ms = who.operator_id, ground.settings.operator_wait_ms
+    return await signing_in.confirm_totp(
+        conn, ground.keyring, number, code, source=source, at_ms=at_ms, wait_ms=wait_ms
+    )
 
 
 async def _let_in(

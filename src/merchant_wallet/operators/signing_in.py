@@ -83,8 +83,8 @@ async def sign_in(conn: Connection, name: str, password: str, *, source: str, at
     goes on.
     """
     attempt = attempts.name_attempt(name, source)
-    if wait_ms := await attempts.count(conn, attempt, at_ms):
-        return _wait(wait_ms)
+    if blocked_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(blocked_ms)
     operator = await find(conn, name)
     # Nobody's is looked for too, so that a name that exists costs no question more than one that doesn't.
     kept = await _read_password(conn, NOBODY if operator is None else operator.operator_id)
@@ -144,7 +144,7 @@ async def confirm_totp(
     *,
     source: str,
     at_ms: int,
-    wait_ms: int = 0,
+    wait_ms: int,
 ) -> Second:
     """Judge a code of the second factor; the first right one after an enrolment makes it count.
 
@@ -153,8 +153,8 @@ async def confirm_totp(
     """
     operator = await show_by_id(conn, operator_id)
     attempt = attempts.name_attempt(operator.name, source)
-    if wait_ms := await attempts.count(conn, attempt, at_ms):
-        return _wait(wait_ms)
+    if blocked_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(blocked_ms)
     codes = await _take_code(conn, keyring, operator, code, at_ms, wait_ms)
     if codes is None:
         return await _refuse(conn, operator, failures.CODE, source, at_ms)
@@ -168,8 +168,8 @@ async def use_recovery_code(
     """Judge a recovery code in the second factor's place; a right one is used up."""
     operator = await show_by_id(conn, operator_id)
     attempt = attempts.name_attempt(operator.name, source)
-    if wait_ms := await attempts.count(conn, attempt, at_ms):
-        return _wait(wait_ms)
+    if blocked_ms := await attempts.count(conn, attempt, at_ms):
+        return _wait(blocked_ms)
     values = {
         "operator_id": operator_id,
         "code_hash": totp.hash_recovery_code(operator_id, code),
