@@ -9,7 +9,7 @@ import pytest
 from merchant_wallet.config import ConfigError
 from merchant_wallet.settings import Settings
 from merchant_wallet.up import Household
-from merchant_wallet.whereabouts import NOTE_FILE, Whereabouts, read_note, remove_note, write_note
+from merchant_wallet.whereabouts import NOTE_FILE, SHARED, Whereabouts, read_note, remove_note, write_note
 
 URL = "postgresql://wallet:hidden@db.example/wallet"
 
@@ -17,7 +17,9 @@ URL = "postgresql://wallet:hidden@db.example/wallet"
 def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "new folder"
     assert write_note(Settings(data=folder, database_url=URL, checkpoint_dir=Path("apart")))
-    assert read_note(folder) == Whereabouts(URL, str(Path("apart").absolute()), True)
+    found = read_note(folder)
+    assert (found.database_url, found.checkpoint_dir) == (URL, str(Path("apart").absolute()))
+    assert found.list_shared() == {name: getattr(Settings(), name) for name in SHARED}
     assert stat.S_IMODE((folder / NOTE_FILE).stat().st_mode) == 0o600
     assert os.listdir(folder) == [NOTE_FILE]
 
@@ -25,7 +27,8 @@ def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path)
 def test_a_newer_note_replaces_an_older_one_and_nothing_to_tell_removes_it(tmp_path: Path) -> None:
     write_note(Settings(data=tmp_path, database_url=URL))
     write_note(Settings(data=tmp_path, checkpoint_dir=tmp_path))
-    assert read_note(tmp_path) == Whereabouts(None, str(tmp_path), True)
+    found = read_note(tmp_path)
+    assert (found.database_url, found.checkpoint_dir) == (None, str(tmp_path))
     assert not write_note(Settings(data=tmp_path))
     assert os.listdir(tmp_path) == []
     assert read_note(tmp_path) == Whereabouts()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from psycopg import AsyncConnection
 from starlette.types import ASGIApp
 
 from merchant_wallet import console, db, wallet_page
@@ -24,9 +23,10 @@ from merchant_wallet.config import MASTER_KEY_FILE, ConfigError, load_or_create_
 from merchant_wallet.endpoint import Endpoint, Joints
 from merchant_wallet.gate import Gate
 from merchant_wallet.logs import AccessLog
-from merchant_wallet.merchants import pool, store
+from merchant_wallet.merchants import store
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
+from merchant_wallet.merchants.mode import require_mode
 from merchant_wallet.metrics import Metrics
 from merchant_wallet.metrics_page import make_route
 from merchant_wallet.operation import Terms
@@ -109,25 +109,6 @@ async def settle_master_key(settings: Settings, url: str) -> None:
                 await store.load(connection, keyring, merchant_id)
         except WrongMasterKey as error:
             raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
-
-
-async def require_mode(settings: Settings, connection: AsyncConnection) -> None:
-    """See that the merchants were opened in the mode that the settings name. Raises ConfigError.
-
-    In the sandbox orders are paid with nothing and look paid all the same; what balances come from there must
-    never be paid with money.
-    """
-    level = await pool.level(connection)
-    if settings.sandbox and level.accounts > level.free:
-        raise ConfigError(
-            "WALLET_SANDBOX is not false, and this database has merchants with real money: their orders "
-            "would be paid with nothing. Set WALLET_SANDBOX=false, or name another database."
-        )
-    if not settings.sandbox and (strangers := await pool.find_strangers(connection)):
-        raise ConfigError(
-            "WALLET_SANDBOX is false, and merchants of this database were opened in the sandbox: "
-            f"{strangers}. Open them anew in a database of their own, where real money is."
-        )
 
 
 def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:

@@ -1,15 +1,16 @@
 """Where the running `up` of a data folder keeps its books, for commands that are given that folder alone.
 
-Rules: the note is there only while an `up` runs that was told its database or its checkpoints' folder from
-outside, or that pays real money; what lies in the data folder is found without it. It may hold the
-database's password, so that its owner alone may read it, and it is replaced whole. The
-master key is never written there.
+Rules:
+- The note exists only while an `up` runs that the data folder does not describe: it was given its database
+  or its checkpoints' folder, it pays real money, or it asks for two people.
+- It may hold the database's password. Only its owner may read it, and it is replaced whole.
+- The master key is never written there.
 """
 
 import os
 import secrets
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,17 +18,28 @@ from merchant_wallet.config import DATA_DIR_MODE, ConfigError
 from merchant_wallet.settings import Settings
 
 NOTE_FILE: Final = "service.json"
+SHARED: Final = ("sandbox", "sandbox_two_people", "operator_wait_s", "proposal_deadline_s", "rate_band")
+"""Settings that decide who may change what. A command takes them from the running service."""
 
 
 class Whereabouts(msgspec.Struct, frozen=True, rename="camel"):
     """The database's URL and the checkpoints' folder; None is "the data folder's own".
 
-    `sandbox` is the mode that the service runs in; None is "not told".
+    The rest are settings that the service and its commands must share; None is "not told".
     """
 
     database_url: str | None = None
     checkpoint_dir: str | None = None
     sandbox: bool | None = None
+    sandbox_two_people: bool | None = None
+    operator_wait_s: int | None = None
+    proposal_deadline_s: int | None = None
+    rate_band: int | None = None
+
+    def list_shared(self) -> dict[str, Any]:
+        """The shared settings that the note tells, by name."""
+        told = {name: getattr(self, name) for name in SHARED}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 def write_note(settings: Settings) -> bool:
@@ -35,12 +47,15 @@ def write_note(settings: Settings) -> bool:
 
     Gives whether there is a note now.
     """
-    if settings.database_url is None and settings.checkpoint_dir is None and settings.sandbox:
+    alone = settings.database_url is None and settings.checkpoint_dir is None
+    if alone and not settings.needs_two_people:
         remove_note(settings.data)
         return False
     folder = settings.checkpoint_dir
     found = Whereabouts(
-        settings.database_url, None if folder is None else str(folder.absolute()), settings.sandbox
+        settings.database_url,
+        None if folder is None else str(folder.absolute()),
+        **{name: getattr(settings, name) for name in SHARED},
     )
     settings.data.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
     draft = settings.data / f"{NOTE_FILE}.{secrets.token_hex(8)}"

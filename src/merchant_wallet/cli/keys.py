@@ -102,6 +102,7 @@ def import_(
     import psycopg
 
     from merchant_wallet.chains.keystore import check_passphrase, keep_key, read_secret
+    from merchant_wallet.config import ConfigError
     from merchant_wallet.signers import keys_folder
 
     settings = read_running(data)
@@ -117,7 +118,7 @@ def import_(
     try:
         if not _record_if_possible(settings, "keys.import", f"wallet {name}", {"address": described[name]}):
             terminal.note(UNLOGGED)
-    except psycopg.Error as error:
+    except (psycopg.Error, ConfigError) as error:
         # The key is in, and would not be taken a second time.
         terminal.note(f"The key is in, but the audit log could not be written: {error}")
 

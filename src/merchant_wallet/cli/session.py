@@ -2,7 +2,8 @@
 
 Rules: WALLET_DATABASE_URL is used when it is set, as `up` does, else the database of the `up` that runs in
 the data folder, wherever that one keeps it. No command makes a master key: secrets that were sealed under
-another one than the service's could never be opened by it. Imports are made where they are needed, to keep
+another one than the service's could never be opened by it. No command touches a database of the other mode.
+Imports are made where they are needed, to keep
 the start quick.
 """
 
@@ -61,9 +62,8 @@ def read_running(data: Path | None) -> Settings:
     folder = settings.checkpoint_dir
     if folder is None and found.checkpoint_dir is not None:
         folder = Path(found.checkpoint_dir)
-    sandbox = settings.sandbox if found.sandbox is None else found.sandbox
     return dataclasses.replace(
-        settings, database_url=found.database_url, checkpoint_dir=folder, sandbox=sandbox
+        settings, database_url=found.database_url, checkpoint_dir=folder, **found.list_shared()
     )
 
 
@@ -106,7 +106,7 @@ class Session:
 
     async def open_base(self) -> "Base":
         """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
-        from merchant_wallet.app import make_base, require_mode
+        from merchant_wallet.app import make_base
 
         if not has_master_key(self.settings):
             raise Failure(
@@ -114,7 +114,6 @@ class Session:
                 "give its own folder with --data, or set WALLET_MASTER_KEY.",
                 UNREACHABLE,
             )
-        await require_mode(self.settings, self.conn)
         return make_base(self.settings, self.url)
 
     async def find(self, text: str) -> "MerchantRef":
@@ -220,6 +219,9 @@ def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
 
 async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[T]]) -> T:
     from merchant_wallet import db
+    from merchant_wallet.merchants.mode import require_mode
 
     async with await db.connect(url) as conn:
+        # Here, where every command comes by: in the sandbox one person is enough for what takes two.
+        await require_mode(settings, conn)
         return await act(Session(settings, url, conn))
