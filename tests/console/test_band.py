@@ -191,6 +191,28 @@ def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
     assert "The platform has stopped payouts on TRC20 for now" in tell(pages[f"{QUEUE}/{order}"])
 
 
+def test_a_merchants_user_reads_how_many_orders_wait_whatever_each_waits_for(
+    till: Till, people: People
+) -> None:
+    for n in range(5):
+        obstacle = "funds" if n < 3 else "fee"
+        hold(
+            till,
+            till.order("40", chain="TRC20"),
+            obstacle_kind=obstacle,
+            obstacle_cause="x",
+            obstacle_ms=5 + n,
+        )
+    for chain in ("TRC20", "ERC20"):
+        hold(till, till.order("40", chain=chain), frozen_cause="the journal says else", frozen_ms=3)
+    told = band(people.seat("merchant", till.shop.merchant_id), "/console")
+    assert "The platform can't pay on TRC20 at the moment 5 orders wait." in told
+    assert "The platform is looking into this payment 2 orders wait." in told
+    theirs = band(people.seat("operator"), "/console")
+    assert "The hot wallet on TRC20 holds too little 3 orders wait." in theirs
+    assert "The network fee on TRC20 is too high 2 orders wait." in theirs
+
+
 def test_a_merchants_user_reads_of_frozen_and_hindered_orders_of_its_own_alone(
     till: Till, people: People
 ) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from merchant_wallet.console.waiting import for_merchant, tell_halt
@@ -63,10 +64,21 @@ async def tell_payouts(conn: Connection, merchant_id: int | None) -> list[Notice
     """What keeps payouts from going on."""
     halts = await list_halts(conn, merchant_id)
     told = [_tell(halt) if merchant_id is None else _tell_merchant(halt) for halt in halts]
-    # Two stops of one chain are one line to a merchant, and a rollback stops both chains for one cause.
-    return list({(one.text, *one.values.values(), one.who, one.why): one for one in reversed(told)}.values())[
-        ::-1
-    ]
+    return _merge(told)
+
+
+def _merge(told: Sequence[Notice]) -> list[Notice]:
+    """One notice for those that read alike, with all their orders and the oldest one's moment. Pure.
+
+    A merchant reads the same of every stop and of every obstacle, and a rollback stops all chains for one
+    cause. An order has one obstacle at most, so that none is counted twice.
+    """
+    merged: dict[tuple[str, ...], Notice] = {}
+    for one in told:
+        key = (one.text.format(**one.values), one.who, one.why)
+        first = merged.get(key)
+        merged[key] = one if first is None else replace(first, orders=first.orders + one.orders)
+    return list(merged.values())
 
 
 def _tell(halt: Halt) -> Notice:
