@@ -94,7 +94,7 @@ def test_of_two_who_suspend_a_merchant_the_second_suspends_nobody(
 def test_of_two_who_change_a_sub_users_controls_the_second_sees_the_firsts(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    shop.user("alice")
+    user = shop.user("alice")
     operator = people.seat("operator")
     overtake(
         platform,
@@ -104,7 +104,7 @@ def test_of_two_who_change_a_sub_users_controls_the_second_sees_the_firsts(
         ],
         shop.merchant_id,
         lambda: operator.post(
-            f"/console/merchants/{shop.merchant_id}/sub-users/alice", {"do": "resume"}, seen="/console"
+            f"/console/merchants/{shop.merchant_id}/users/{user['userId']}", {"do": "resume"}, seen="/console"
         ),
     )
     assert [facts["paused"] for facts in last_facts(platform, "sub_user.set")] == [True, False]

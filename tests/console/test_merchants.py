@@ -102,7 +102,7 @@ def test_a_name_that_is_none_stays_in_the_form_with_the_rule(people: People, nam
 
 def test_names_are_shown_as_text_everywhere(platform: Platform, people: People) -> None:
     shop = platform.open_merchant(name=HOSTILE)
-    shop.client.do("getMerchantCustomer", extUserId="<i>player</i>")
+    user = shop.client.do("getMerchantCustomer", extUserId="<i>player</i>")
     owner = people.seat("owner")
     paths = [
         MERCHANTS,
@@ -111,7 +111,7 @@ def test_names_are_shown_as_text_everywhere(platform: Platform, people: People) 
         "/console/audit",
     ]
     paths += [url_of(shop, path) for path in ("", "/settings", "/rates", "/refusals")]
-    paths.append(url_of(shop, "/sub-users/%3Ci%3Eplayer%3C/i%3E"))
+    paths.append(url_of(shop, f"/users/{user['userId']}"))
     owner.post(url_of(shop, "/settings"), {**settings_form(owner, shop), "name": HOSTILE + "<"})
     for path in paths:
         page = owner.page(path)

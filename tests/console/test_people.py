@@ -1,6 +1,7 @@
 """Operators, one's own account, sub-users and the overview, as people use them."""
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -259,11 +260,11 @@ def test_a_sub_user_is_found_by_any_id_and_address(
     for visitor in (auditor, own):
         for word in ("player-7", player["userId"], player["address"], player["tronAddress"]):
             page = visitor.page(f"/console/sub-users?q={word}&merchant={shop.merchant_id}")
-            assert f"/console/merchants/{shop.merchant_id}/sub-users/player-7" in page, word
+            assert f'/console/merchants/{shop.merchant_id}/users/{player["userId"]}"' in page, word
         begins = f"/console/sub-users?q=play&by=ext&merchant={shop.merchant_id}"
-        assert "sub-users/player-7" in visitor.page(begins)
+        assert f"/users/{player['userId']}" in visitor.page(begins)
         named = f"/console/sub-users?q=PLAY&by=name&merchant={shop.merchant_id}"
-        assert "sub-users/player-7" in visitor.page(named)
+        assert f"/users/{player['userId']}" in visitor.page(named)
 
 
 def test_a_merchants_user_finds_no_sub_user_of_another_merchant(
@@ -281,7 +282,7 @@ def test_limits_and_pauses_hold_from_the_next_debit_on(
     platform: Platform, people: People, shop: Shop, player: dict[str, Any]
 ) -> None:
     operator = people.seat("operator")
-    url = f"/console/merchants/{shop.merchant_id}/sub-users/player-7"
+    url = f"/console/merchants/{shop.merchant_id}/users/{player['userId']}"
 
     def debit(amount: str) -> int:
         order = shop.next_order()
@@ -321,7 +322,7 @@ def test_a_pin_is_taken_away_and_never_shown(
         int(player["userId"]),
     )
     operator = people.seat("operator")
-    url = f"/console/merchants/{shop.merchant_id}/sub-users/player-7"
+    url = f"/console/merchants/{shop.merchant_id}/users/{player['userId']}"
     page = operator.page(url)
     assert "Reset the PIN" in page
     assert "argon2" not in page
@@ -332,16 +333,35 @@ def test_a_pin_is_taken_away_and_never_shown(
     assert found == [({"hadPin": True},)]
 
 
+ODD_IDS = ("a/b", "a b", "a?b#c", "100%", "中文", "..", ".", "x&y=z", "../../2/sub-users/x", "17")
+
+
 def test_odd_ids_of_sub_users_lead_to_their_pages(people: People, shop: Shop) -> None:
-    operator = people.seat("operator")
-    for name in ("a/b", "a b", "a?b#c", "100%", "中文", "..", "x&y=z"):
+    operator, own = people.seat("operator"), f"/console/merchants/{shop.merchant_id}"
+    for name in ODD_IDS:
         shop.client.do("getMerchantCustomer", extUserId=name)
     page = operator.page(f"/console/sub-users?merchant={shop.merchant_id}")
-    links = re.findall(rf'href="(/console/merchants/{shop.merchant_id}/sub-users/[^"]+)"', page)
-    assert len(links) == 7
-    shown = [operator.get(link.replace("&amp;", "&")) for link in links if not link.endswith("/..")]
-    assert [answer.status_code for answer in shown] == [200] * 6
-    assert operator.get(f"/console/merchants/{shop.merchant_id}/sub-users/nobody").status_code == 404
+    links = re.findall(rf'href="({own}/(?:users|sub-users)/[^"]+)"[^>]*>([^<]+)<', page)
+    assert {unescape(label) for _, label in links} == set(ODD_IDS)
+    for link, label in links:
+        assert re.fullmatch(rf"{own}/users/[0-9]+", link), label
+        assert f"extUserId {label} ·" in operator.page(link), label
+    assert operator.get(f"{own}/users/1").status_code == 404
+
+
+def test_a_sub_users_former_address_leads_to_the_page(
+    platform: Platform, people: People, shop: Shop, player: dict[str, Any]
+) -> None:
+    operator, own = people.seat("operator"), f"/console/merchants/{shop.merchant_id}"
+    answer = operator.get(f"{own}/sub-users/player-7")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{own}/users/{player['userId']}")
+    assert operator.get(f"{own}/sub-users/nobody").status_code == 404
+    other = people.seat("merchant", platform.open_merchant().merchant_id)
+    assert other.get(f"{own}/sub-users/player-7").status_code == 404
+    assert other.get(f"{own}/users/{player['userId']}").status_code == 404
+    assert operator.post(f"{own}/sub-users/player-7", {"do": "pause"}, seen="/console").status_code == 405
+    user_id = int(player["userId"])
+    assert platform.rows("select paused from sub_user where user_id = %s", user_id) == [(False,)]
 
 
 # The overview --------------------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ ROWS = {
     "GET /console/merchants/{merchant_id:int}/refusals": ALL,
     "GET /console/sub-users": ALL,
     "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
-    "POST /console/merchants/{merchant_id:int}/sub-users/{ext:path}": HANDS,
+    "GET /console/merchants/{merchant_id:int}/users/{user_id:int}": ALL,
+    "POST /console/merchants/{merchant_id:int}/users/{user_id:int}": HANDS,
     "GET /console/operators": STAFF,
     "GET /console/operators/new": "owner",
     "POST /console/operators/new": "owner",
@@ -87,7 +88,7 @@ class Scene:
 
     def __init__(self, platform: Platform, people: People) -> None:
         self.shop = platform.open_merchant()
-        self.shop.client.do("getMerchantCustomer", extUserId="player-7")
+        self.user = self.shop.client.do("getMerchantCustomer", extUserId="player-7")
         self.other = people.newcomer("auditor")
         self.money = money_scene.make_places(self.shop)
 
@@ -97,6 +98,7 @@ class Scene:
         places = {
             "merchant_id:int": shop.merchant_id,
             "ext:path": "player-7",
+            "user_id:int": self.user["userId"],
             "operator_id:int": self.other.operator.operator_id,
             "audit_no:int": 1,
             **self.money,
@@ -199,7 +201,7 @@ def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: 
 
 def test_an_auditor_is_shown_no_form_that_changes_a_merchant(people: People, scene: Scene) -> None:
     auditor, operator = people.seat("auditor"), people.seat("operator")
-    for path in ("", "/settings", "/rates", "/sub-users/player-7"):
+    for path in ("", "/settings", "/rates", f"/users/{scene.user['userId']}"):
         url = f"/console/merchants/{scene.shop.merchant_id}{path}"
         forms = re.findall(r'<form[^>]* method="post" action="(/[^"]*)"', auditor.page(url))
         assert set(forms) == {"/console/sign-out", "/look"}, url

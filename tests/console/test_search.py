@@ -26,8 +26,8 @@ def test_whatever_names_one_thing_leads_straight_to_it(shop: Shop, people: Peopl
     shop.user("player/7 ü", "10")
     tx_hash = arrive(shop, "seen")
     operator = people.seat("operator")
-    app_key, address = shop.platform.rows(
-        "select m.app_key, u.evm_address from merchant m join sub_user u using (merchant_id)"
+    app_key, address, user_id = shop.platform.rows(
+        "select m.app_key, u.evm_address, u.user_id from merchant m join sub_user u using (merchant_id)"
         " where merchant_id = %s",
         shop.merchant_id,
     )[0]
@@ -37,7 +37,7 @@ def test_whatever_names_one_thing_leads_straight_to_it(shop: Shop, people: Peopl
         tx_hash: f"/console/deposits/ERC20/{tx_hash}/0",
         tx_hash.removeprefix("0x").upper(): f"/console/deposits/ERC20/{tx_hash}/0",
         f"evt_{order_id}_4": f"/console/callbacks/evt_{order_id}_4",
-        to_eip55(address): f"/console/merchants/{shop.merchant_id}/sub-users/player/7%20%C3%BC",
+        to_eip55(address): f"/console/merchants/{shop.merchant_id}/users/{user_id}",
     }
     for word, url in leads.items():
         answer = operator.get(SEARCH, params={"q": word})

@@ -71,7 +71,7 @@ def url_of(hit: Hit) -> str:
     """The page of a hit; empty for what has none. Pure."""
     urls = {
         oversight.MERCHANT: merchants.url_of(hit.merchant_id),
-        oversight.SUB_USER: sub_users.url_of(hit.merchant_id, hit.label),
+        oversight.SUB_USER: sub_users.url_of(hit.merchant_id, hit.key),
         oversight.ORDER: withdrawals.url_of(hit.key),
         oversight.ENTRY: books.entry_url_of(hit.merchant_id, hit.key),
         oversight.DEPOSIT: f"{DEPOSITS}/{hit.key}",

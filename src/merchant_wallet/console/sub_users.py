@@ -1,10 +1,13 @@
 """Sub-users: finding one by any id or address, and one sub-user's wallet, controls and PIN.
 
-Rules: a merchant's user finds its own merchant's sub-users only. A PIN is never seen here, only taken away.
+Rules:
+- A merchant's user finds its own merchant's sub-users only.
+- A path names a sub-user by the platform's userId. A merchant's own id may be anything, also `..`, which
+  browsers resolve before they ask.
+- A PIN is never seen here, only taken away.
 """
 
 from typing import Final
-from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,7 +31,9 @@ from merchant_wallet.subusers import activity, controls, pins
 from merchant_wallet.subusers.controls import SubUserLine, SubUserUnknown
 
 SUB_USERS: Final = "/console/sub-users"
-ONE_SUB_USER: Final = f"{ONE}/sub-users/{{ext:path}}"
+ONE_SUB_USER: Final = f"{ONE}/users/{{user_id:int}}"
+FORMER: Final = f"{ONE}/sub-users/{{ext:path}}"
+"""Where the page stood before, by the merchant's own id: bookmarks lead on from there."""
 PAGE_ROWS: Final = 50
 RECENT_ROWS: Final = 8
 BY: Final = ("id", "ext", "name")
@@ -46,6 +51,18 @@ async def show_sub_users(request: Request, seat: Seat, conn: Connection) -> Resp
 async def show_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
     """One sub-user."""
     return await _show(request, seat, conn, await _find(request, conn))
+
+
+async def redirect_former(request: Request, seat: Seat, conn: Connection) -> Response:
+    """Go from a sub-user's former address to the page."""
+    merchant_id, ext_user_id = read_id(request, "merchant_id"), str(request.path_params["ext"])
+    if "\0" in ext_user_id:
+        raise HTTPException(404)
+    try:
+        line = await controls.show(conn, merchant_id, ext_user_id)
+    except SubUserUnknown:
+        raise HTTPException(404) from None
+    return seat.ground.answers.redirect(url_of(merchant_id, line.user_id))
 
 
 async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -74,12 +91,12 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
             after = await controls.set_controls(conn, merchant_id, line.ext_user_id, paused=do == "pause")
         facts = (controls.tell_controls(before), controls.tell_controls(after))
         await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
-    return seat.go(url_of(merchant_id, line.ext_user_id), N_("Saved. It holds from the next debit on."))
+    return seat.go(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
 
-def url_of(merchant_id: int, ext_user_id: str) -> str:
-    """A sub-user's page."""
-    return f"{merchants.url_of(merchant_id)}/sub-users/{quote(ext_user_id)}"
+def url_of(merchant_id: int, user_id: int | str) -> str:
+    """A sub-user's page, by the platform's userId."""
+    return f"{merchants.url_of(merchant_id)}/users/{user_id}"
 
 
 async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:
@@ -89,17 +106,14 @@ async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUs
         before = {"hadPin": was_set}
         await act(seat, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
     return seat.go(
-        url_of(merchant_id, line.ext_user_id),
+        url_of(merchant_id, line.user_id),
         N_("The PIN is gone. Open wallet pages and links are void. The next new link may set a PIN."),
     )
 
 
 async def _find(request: Request, conn: Connection) -> SubUserLine:
-    ext_user_id = str(request.path_params["ext"])
-    if "\0" in ext_user_id:
-        raise HTTPException(404)
     try:
-        return await controls.show(conn, read_id(request, "merchant_id"), ext_user_id)
+        return await controls.show_user(conn, read_id(request, "merchant_id"), read_id(request, "user_id"))
     except SubUserUnknown:
         raise HTTPException(404) from None
 
@@ -131,7 +145,7 @@ async def _show(
         status=200 if filled.ok else 422,
         merchant=merchant,
         line=line,
-        url=url_of(merchant.merchant_id, line.ext_user_id),
+        url=url_of(merchant.merchant_id, line.user_id),
         addresses=[("ERC20", to_eip55(line.evm_address)), ("TRC20", to_tron(line.tron_address))],
         spent_units=spent,
         is_locked=line.pin_locked_until_ms > seat.at_ms,
@@ -169,4 +183,5 @@ ROUTES: Final = (
     Page(SUB_USERS, show_sub_users, Right.READ, own=True),
     Page(ONE_SUB_USER, show_sub_user, Right.READ),
     Page(ONE_SUB_USER, change_sub_user, Right.CHANGE_SUB_USER, POST),
+    Page(FORMER, redirect_former, Right.READ),
 )
