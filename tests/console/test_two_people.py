@@ -146,6 +146,9 @@ def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up
     again = people.again(ann)
     ann.http.cookies.update(again.http.cookies)
     assert set_fee("0.06").headers["location"].endswith("/rates")
+    bob = people.seat("operator")
+    bob.follow(accept(bob, proposal_of(set_fee("0.2"))))
+    proposal_of(set_fee("0.1"))
 
 
 def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: People) -> None:
@@ -158,7 +161,9 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     def rate() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = 0")[0][0]
 
-    assert "more than 5 % from the rate of a day ago" in tell(ann.page("/console/rates")), "said beforehand"
+    assert "more than 5 % from the rate in force now or a day ago" in tell(ann.page("/console/rates")), (
+        "said beforehand"
+    )
     assert set_rate("6.9").headers["location"] == "/console/rates"
     assert set_rate("6.75").headers["location"] == "/console/rates"
     url = proposal_of(set_rate("6.7"))
@@ -174,6 +179,47 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     proposal_of(set_rate("3"))
     assert rate() is None, "removing a rate opens no way around the band"
     assert set_rate("7").headers["location"] == "/console/rates"
+    platform.set_rate("USDT:KFB", "7.1")
+
+
+def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_into_force(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+    shop.set_rate("USDT:KFB", "5")
+
+    def remove(reason: str) -> Any:
+        form = {"direction": "USDT:KFB", "do": "remove", "reason": reason}
+        return ann.post(f"/console/merchants/{shop.merchant_id}/rates", form)
+
+    def own() -> Any:
+        return platform.rows("select usdt_kfb_e8 from rate where merchant_id = %s", shop.merchant_id)[0][0]
+
+    assert "So does going back to a platform's rate" in tell(remove("").text), "said beforehand"
+    url = proposal_of(remove(WHY))
+    assert "The platform's rate 7.1 7.1" in tell(bob.page(url))
+    platform.set_rate("USDT:KFB", "6.9")
+    stale = bob.follow(accept(bob, url))
+    assert "Something else changed the value" in tell(stale.text)
+    assert own() == 500_000_000
+    bob.follow(accept(bob, proposal_of(remove(WHY))))
+    assert own() is None
+    _, action, before, after = last_entry(platform)
+    assert (action, before["rate"], after["rate"]) == ("rate.set", "5", None)
+    assert before["platformRate"] == after["platformRate"] == "6.9"
+    platform.set_rate("USDT:KFB", "7.1")
+
+
+def test_a_rate_that_two_people_moved_far_can_be_set_again_by_one(platform: Platform, people: People) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+
+    def set_rate(rate: str, age: str) -> Any:
+        form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": rate, "rate-usdt-kfb-age": age}
+        return ann.post("/console/rates", {**form, "reason": WHY})
+
+    bob.follow(accept(bob, proposal_of(set_rate("6.1", "600"))))
+    assert set_rate("6.1", "600").headers["location"] == "/console/rates", "or it would grow too old"
+    proposal_of(set_rate("7", "600"))
     platform.set_rate("USDT:KFB", "7.1")
 
 

@@ -70,13 +70,16 @@ def set_(
         def set_rate() -> "Awaitable[RateLine]":
             return rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
 
-        alone: dict[str, Any] = {}
-        if await _needs_two(session, direction, rate_e8, scope):
-            made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
-            if made is not None:
-                return made
-            alone = tell_alone(session, reason)
-        return await _change(session, "set", scope, direction, set_rate, alone)
+        async with session.conn.transaction():
+            # What is judged is what is changed.
+            await rates.lock_rates(session.conn)
+            alone: dict[str, Any] = {}
+            if await _needs_two(session, direction, rate_e8, scope):
+                made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
+                if made is not None:
+                    return made
+                alone = tell_alone(session, reason)
+            return await _change(session, "set", scope, direction, set_rate, alone)
 
     done = run(data, act)
     if isinstance(done, dict):
@@ -175,14 +178,12 @@ async def _propose(
     """Propose a rate that its own rule would let through. Raises RateRefused, and what `propose` raises."""
     from merchant_wallet.exchange import guards, rates
 
-    async with session.conn.transaction():
-        await rates.lock_rates(session.conn)
-        before = guards.describe(await guards.find_line(session.conn, direction, scope))
-        async with session.conn.transaction(force_rollback=True):
-            await act()
-        after = guards.describe_wanted(rate_e8, max_age_ms)
-        subject = guards.name_subject(direction)
-        return await propose(session, guards.SET, subject, (before, after), reason, merchant_id=scope or None)
+    before = guards.describe(await rates.find_line(session.conn, scope, direction))
+    async with session.conn.transaction(force_rollback=True):
+        await act()
+    after = guards.describe_wanted(rate_e8, max_age_ms)
+    subject = guards.name_subject(direction)
+    return await propose(session, guards.SET, subject, (before, after), reason, merchant_id=scope or None)
 
 
 async def _change(

@@ -34,7 +34,6 @@ from merchant_wallet.console.previews import (
 from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.rates import (
     Wanted,
-    find_line,
     format_band,
     list_proposed,
     name_field,
@@ -134,9 +133,9 @@ async def _show(
     seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY, marks: str = ""
 ) -> Response:
     force = await rates.read_effective(conn, merchant.merchant_id)
-    lines = await rates.list_rates(conn)
     forms = [
-        RateForm(d, name_field(d), force[d], find_line(lines, merchant.merchant_id, d)) for d in DIRECTIONS
+        RateForm(d, name_field(d), force[d], await rates.find_line(conn, merchant.merchant_id, d))
+        for d in DIRECTIONS
     ]
     settings = show_settings(merchant)
     fees = {name: settings[name] for name in FEES}

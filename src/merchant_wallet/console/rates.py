@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
@@ -108,16 +108,12 @@ async def change(seat: Seat, conn: Connection, wanted: Wanted) -> ProposedChange
     direction, scope = wanted.direction, wanted.merchant_id
     async with conn.transaction():
         await rates.lock_rates(conn)
-        before = guards.describe(find_line(await rates.list_rates(conn), scope, direction))
+        line, subject = await rates.find_line(conn, scope, direction), guards.name_subject(direction)
         if await _needs_two(seat, conn, wanted):
             await _try_out(seat, conn, wanted)
-            after = guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
-            if wanted.do == REMOVE:
-                after = {**before, "rate": None, "maxAgeMs": None}
-            subject = guards.name_subject(direction)
-            return await proposing.propose(seat, conn, guards.SET, subject, before, after, scope or None)
-        done = guards.describe(await _apply(seat, conn, wanted))
-        subject = guards.name_subject(direction)
+            facts = await _describe_proposed(conn, line, wanted)
+            return await proposing.propose(seat, conn, guards.SET, subject, *facts, scope or None)
+        before, done = guards.describe(line), guards.describe(await _apply(seat, conn, wanted))
         await act(seat, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done)
     return None
 
@@ -141,6 +137,13 @@ async def _needs_two(seat: Seat, conn: Connection, wanted: Wanted) -> bool:
         at_ms=seat.at_ms,
         band_e8=settings.rate_band,
     )
+
+
+async def _describe_proposed(conn: Connection, line: RateLine, wanted: Wanted) -> tuple[Facts, Facts]:
+    """What is proposed: before and after."""
+    if wanted.do == REMOVE:
+        return await guards.describe_removal(conn, line)
+    return guards.describe(line), guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
 
 
 async def _try_out(seat: Seat, conn: Connection, wanted: Wanted) -> None:
@@ -168,7 +171,7 @@ async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled =
         active="rates",
         status=200 if filled.ok else 422,
         filled=filled,
-        forms=[_form(seat, find_line(lines, PLATFORM, direction)) for direction in DIRECTIONS],
+        forms=[_form(seat, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
         own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
         state=state,
         history=history[:PAGE_ROWS],
@@ -244,12 +247,6 @@ async def _explain(seat: Seat, conn: Connection, wanted: RateLine) -> str:
     if pump.merchant_id == PLATFORM:
         return seat.say(PUMPS, largest=largest)
     return seat.say(PUMPS_FOR, name=await _name(conn, pump.merchant_id), largest=largest)
-
-
-def find_line(lines: list[RateLine], merchant_id: int, direction: str) -> RateLine:
-    """The rate set for a merchant, or for the platform, in a direction; an empty one where none was."""
-    found = (one for one in lines if (one.merchant_id, one.direction) == (merchant_id, direction))
-    return next(found, RateLine(merchant_id, direction))
 
 
 def name_field(direction: str) -> str:

@@ -1,12 +1,15 @@
 """Which new rates need two people, and the proposal of one.
 
 Rules:
-- One person may move a rate within the band in 24 hours. Small steps do not add up to a large one: the new
-  rate is compared with the rate that stood a day ago.
-- A merchant's first own rate is compared with the platform's. A rate that compares with nothing needs two.
-- A rate that was removed is compared with what it was: removing it opens no way around the band.
-- Pausing and removing are one person's act: they refuse exchanges. Removing a merchant's own rate puts the
-  platform's in force, so that is compared too.
+- One person may move a rate within the band in 24 hours. The new rate is compared with the rate in force now
+  and with the rate in force a day ago. So small steps do not add up to a large one.
+- A merchant without an own rate has the platform's in force. A rate that compares with nothing needs two.
+- Where no rate was in force a day ago, the one that was in force last counts: removing a rate opens no way
+  around the band.
+- The rate that is set already may be set again by one person. So it does not grow too old.
+- Pausing, and removing the platform's rate, are one person's act: they refuse exchanges.
+- Removing a merchant's own rate puts the platform's in force, so that rate is compared. Where the platform
+  has none now, its last one is compared: one person can set it again.
 """
 
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from merchant_wallet.money import RATE_SCALE, format_rate, parse_rate
 SET: Final = "rate.set"
 DAY_MS: Final = 86_400_000
 _SUBJECT: Final = "rate "
+_PLATFORM_RATE: Final = "platformRate"
 
 
 def is_beyond(rate_e8: int, anchor_e8: int | None, band_e8: int) -> bool:
@@ -30,24 +34,42 @@ def is_beyond(rate_e8: int, anchor_e8: int | None, band_e8: int) -> bool:
 async def needs_two(
     conn: Connection, direction: str, rate_e8: int | None, merchant_id: int, *, at_ms: int, band_e8: int
 ) -> bool:
-    """Whether setting a rate (None: removing it) needs two people."""
+    """Whether setting a rate (None: removing it) needs two people. The caller holds the lock on rates."""
+    if rate_e8 == (await rates.find_line(conn, merchant_id, direction)).rate_e8:
+        return False
     if rate_e8 is None:
-        if merchant_id == PLATFORM:
-            return False
-        rate_e8 = (await rates.read_effective(conn, PLATFORM))[direction].rate_e8
+        rate_e8 = await _read_rate_after_removal(conn, direction, merchant_id, at_ms)
         if rate_e8 is None:
             return False
-    return is_beyond(rate_e8, await read_anchor(conn, direction, merchant_id, at_ms), band_e8)
+    if is_beyond(rate_e8, await read_anchor(conn, direction, merchant_id, at_ms), band_e8):
+        return True
+    in_force_e8 = (await rates.read_effective(conn, merchant_id))[direction].rate_e8
+    return in_force_e8 is not None and is_beyond(rate_e8, in_force_e8, band_e8)
 
 
 async def read_anchor(conn: Connection, direction: str, merchant_id: int, at_ms: int) -> int | None:
-    """The rate that stood a day ago, or else the first one since; where there was none, the platform's."""
-    for scope in dict.fromkeys((merchant_id, PLATFORM)):
-        values = {"merchant_id": scope, "direction": direction, "since_ms": at_ms - DAY_MS}
-        row = await (await conn.execute(QUERIES["read_anchor"].text, values)).fetchone()
-        if row is not None:
-            return int(row[0])
-    return None
+    """The rate that was in force for a scope a day ago.
+
+    Where none was: the rate that was in force last before, or else the first one since.
+    """
+    values = {
+        "merchant_id": merchant_id,
+        "platform": PLATFORM,
+        "direction": direction,
+        "since_ms": at_ms - DAY_MS,
+    }
+    row = await (await conn.execute(QUERIES["read_anchor"].text, values)).fetchone()
+    return None if row is None else int(row[0])
+
+
+async def _read_rate_after_removal(
+    conn: Connection, direction: str, merchant_id: int, at_ms: int
+) -> int | None:
+    """The rate that a removal puts in force, now or once one person sets the platform's old rate again."""
+    if merchant_id == PLATFORM:
+        return None
+    in_force_e8 = (await rates.read_effective(conn, PLATFORM))[direction].rate_e8
+    return in_force_e8 or await read_anchor(conn, direction, PLATFORM, at_ms)
 
 
 def name_subject(direction: str) -> str:
@@ -66,21 +88,29 @@ def describe_wanted(rate_e8: int, max_age_ms: int | None) -> dict[str, str | int
     return {"rate": format_rate(rate_e8), "paused": False, "maxAgeMs": max_age_ms}
 
 
+async def describe_removal(conn: Connection, line: RateLine) -> tuple[Facts, Facts]:
+    """What is proposed where a rate is to be removed: before and after.
+
+    Both name the platform's rate, which comes into force. If that one changes, the proposal fails.
+    """
+    before = describe(line)
+    if line.merchant_id != PLATFORM:
+        before[_PLATFORM_RATE] = await _show_platform_rate(conn, line.direction)
+    return before, {**before, "rate": None, "maxAgeMs": None}
+
+
 def make_kinds() -> Mapping[str, Kind]:
     """The kind of proposals about rates, the platform's and merchants' own."""
     return {SET: Kind(SET, _read, _apply)}
 
 
-async def find_line(conn: Connection, direction: str, merchant_id: int) -> RateLine:
-    """What is set for a scope in a direction; an empty line where nothing is."""
-    lines = await rates.list_rates(conn)
-    found = (one for one in lines if (one.merchant_id, one.direction) == (merchant_id, direction))
-    return next(found, RateLine(merchant_id, direction))
-
-
 async def _read(conn: Connection, change: ProposedChange) -> Facts:
     await rates.lock_rates(conn)
-    return describe(await find_line(conn, _direction_of(change), change.merchant_id or PLATFORM))
+    direction, scope = _direction_of(change), change.merchant_id or PLATFORM
+    found = describe(await rates.find_line(conn, scope, direction))
+    if _PLATFORM_RATE not in change.before:
+        return found
+    return {**found, _PLATFORM_RATE: await _show_platform_rate(conn, direction)}
 
 
 async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
@@ -94,6 +124,11 @@ async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applie
     except RateRefused as refused:
         raise ChangeRefused(str(refused)) from None
     return Applied()
+
+
+async def _show_platform_rate(conn: Connection, direction: str) -> str | None:
+    rate_e8 = (await rates.read_effective(conn, PLATFORM))[direction].rate_e8
+    return None if rate_e8 is None else format_rate(rate_e8)
 
 
 def _direction_of(change: ProposedChange) -> str:

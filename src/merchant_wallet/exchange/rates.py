@@ -144,6 +144,11 @@ async def list_rates(conn: Connection) -> list[RateLine]:
     return [line for line in await _read(conn, None) if line.rate_e8 is not None or line.paused]
 
 
+async def find_line(conn: Connection, merchant_id: int, direction: str) -> RateLine:
+    """What is set for a merchant or for the platform in a direction; an empty line where nothing is."""
+    return _line(_index(await _read(conn, [merchant_id])), merchant_id, direction)
+
+
 async def list_history(
     conn: Connection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int
 ) -> list[RateChange]:

@@ -49,15 +49,35 @@ select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set
  order by rate_history_id desc limit %(limit)s::int;
 
 -- name: read_anchor
--- The rate of a scope that stood at a moment, or else the first one after it.
+-- The rate that was in force for a scope at a moment: its own, or else the platform's. Where none was: the one of the two
+-- that was in force last, or else the first one after that moment.
+with standing as (
+    select scope.merchant_id, last.rate_history_id, last.rate_e8
+      from (select distinct unnest(array[%(merchant_id)s::bigint, %(platform)s::bigint])) scope (merchant_id)
+     cross join lateral (
+           select h.rate_history_id, h.rate_e8 from rate_history h
+            where h.merchant_id = scope.merchant_id and h.direction = %(direction)s::text and h.set_ms <= %(since_ms)s::bigint
+            order by h.rate_history_id desc limit 1) last),
+removed as (
+    select last.rate_e8,
+           (select min(next.rate_history_id) from rate_history next
+             where next.merchant_id = standing.merchant_id and next.direction = %(direction)s::text
+               and next.rate_history_id > last.rate_history_id) as removed_no
+      from standing
+     cross join lateral (
+           select h.rate_history_id, h.rate_e8 from rate_history h
+            where h.merchant_id = standing.merchant_id and h.direction = %(direction)s::text and h.rate_e8 is not null
+              and h.rate_history_id < standing.rate_history_id
+            order by h.rate_history_id desc limit 1) last
+     where standing.rate_e8 is null)
 select rate_e8
-  from ((select rate_e8, 1 as place from rate_history
-          where merchant_id = %(merchant_id)s::bigint and direction = %(direction)s::text and rate_e8 is not null
-            and set_ms <= %(since_ms)s::bigint
-          order by rate_history_id desc limit 1)
+  from (select rate_e8, case when merchant_id = %(platform)s::bigint then 2 else 1 end as place, 0 as newest
+          from standing where rate_e8 is not null
         union all
-        (select rate_e8, 2 from rate_history
-          where merchant_id = %(merchant_id)s::bigint and direction = %(direction)s::text and rate_e8 is not null
-            and set_ms > %(since_ms)s::bigint
-          order by rate_history_id limit 1)) standing
- order by place limit 1;
+        select rate_e8, 3, removed_no from removed
+        union all
+        (select rate_e8, 4, 0 from rate_history
+          where merchant_id in (%(merchant_id)s::bigint, %(platform)s::bigint) and direction = %(direction)s::text
+            and rate_e8 is not null and set_ms > %(since_ms)s::bigint
+          order by rate_history_id limit 1)) known
+ order by place, newest desc limit 1;

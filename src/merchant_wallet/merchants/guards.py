@@ -4,7 +4,8 @@ Rules:
 - Loosened: a higher approval limit or daily limit, a daily limit taken away, a new address on the
   allow-list, an allow-list taken away, a fee that moves further than the band within a day.
 - Tightened, and so one person's act: everything the other way round.
-- The day of a fee is the last 24 hours of the audit log: small steps do not add up to a large one.
+- A fee is compared with the fee now and with the fee of 24 hours ago, which the audit log tells: small steps
+  do not add up to a large one, and one person can't take back what two have moved.
 """
 
 from collections.abc import Mapping
@@ -30,13 +31,13 @@ SET: Final = "merchant.set"
 DAY_MS: Final = 86_400_000
 FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
 FEE_MINIMUM: Final = "withdraw-fee-min"
+FEES: Final = (*FEE_RATES, FEE_MINIMUM)
 GUARDS: Final = (
     "approval-limit",
     "second-approval-limit",
     "daily-limit",
     "allowed-addresses",
-    *FEE_RATES,
-    FEE_MINIMUM,
+    *FEES,
 )
 """The settings of which a change may need two people."""
 SAMPLE_UNITS: Final = 100_000_000
@@ -58,16 +59,17 @@ def _loosens(name: str, before: Merchant, after: Merchant, anchors: Anchors, ban
         return False
     if name == "allowed-addresses":
         return bool(was) and (not becomes or bool(becomes - was))
+    moved = max(abs(becomes - was), abs(becomes - anchors.get(name, was))) if name in FEES else 0
     if name in FEE_RATES:
-        return bool(abs(becomes - anchors.get(name, was)) > band_e8)
+        return bool(moved > band_e8)
     if name == FEE_MINIMUM:
-        return bool(abs(becomes - anchors.get(name, was)) * RATE_SCALE > band_e8 * SAMPLE_UNITS)
+        return bool(moved * RATE_SCALE > band_e8 * SAMPLE_UNITS)
     return was is not None and (becomes is None or bool(becomes > was))
 
 
 async def read_anchors(conn: Connection, merchant_id: int, at_ms: int) -> Anchors:
     """The fees of 24 hours ago, as far as they were others than now."""
-    names = {name_fact(name): name for name in (*FEE_RATES, FEE_MINIMUM)}
+    names = {name_fact(name): name for name in FEES}
     values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
     cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
     anchors: dict[str, int] = {}
