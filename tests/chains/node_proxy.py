@@ -34,6 +34,15 @@ class Silence(Exception):
     """Answer nothing at all and keep the connection open."""
 
 
+NO_BATCHES: list[Raw | Refusal] = [
+    Refusal(-32600, "batches are not supported"),
+    Raw(b"no batches", 400),
+    Raw(b"internal error", 500),
+    Raw(b"{}"),
+]
+"""What nodes answer that take no batches."""
+
+
 @dataclass
 class NodeProxy:
     """Passes everything on, but for the methods in `behaviours` (`*` stands for all)."""
@@ -42,9 +51,9 @@ class NodeProxy:
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     url: str = ""
-    takes_batches: bool = True
     refuses_batches: Raw | Refusal | None = None
     batches: list[list[str]] = field(default_factory=list)
+    singles: list[str] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         self._client = httpx.AsyncClient(trust_env=False, verify=False, timeout=30)
@@ -114,11 +123,12 @@ class NodeProxy:
         """What is said to one question or to a batch; a `Raw` instead of one answer is instead of all."""
         try:
             if isinstance(asked, dict):
+                self.singles.append(asked["method"])
                 return 200, "application/json", json.dumps(await self._answer_one(asked)).encode()
             self.batches.append([question["method"] for question in asked])
             if isinstance(self.refuses_batches, Raw):
                 raise self.refuses_batches
-            if not self.takes_batches or self.refuses_batches is not None:
+            if self.refuses_batches is not None:
                 refusal = {"code": -32600, "message": "batches are not supported"}
                 return 200, "application/json", json.dumps({"jsonrpc": "2.0", "error": refusal}).encode()
             said = [await self._answer_one(question) for question in asked]

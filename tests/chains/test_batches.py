@@ -6,16 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.chains.evm_liars import play
 from tests.chains.evm_scene import HELD, RECIPIENT, WALLET, EvmScene
+from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal, Silence
 
+from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
+from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
 from merchant_wallet.custody.holdings import Custodian, read_balances
+
+RECEIPTS = "eth_getBlockReceipts"
 
 Answer = Callable[[list[dict[str, Any]]], bytes]
 
 
-async def ask(answer: Answer, count: int = 3) -> list[int]:
+async def ask(answer: Answer, count: int = 3) -> list[int | CallReverted]:
     """What is read of a node that answers a batch so."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -30,7 +36,7 @@ async def ask(answer: Answer, count: int = 3) -> list[int]:
     port = server.sockets[0].getsockname()[1]
     rpc = JsonRpc(Endpoints([f"http://127.0.0.1:{port}"]))
     try:
-        return await rpc.ask_many(0, read_quantity, "eth_getBalance", [[number] for number in range(count)])
+        return await rpc.ask_calls(0, read_quantity, "eth_getBalance", [[number] for number in range(count)])
     finally:
         await rpc.endpoints.close()
         server.close()
@@ -67,7 +73,6 @@ NO_ANSWERS: dict[str, tuple[Answer, type[Exception]]] = {
     "one has another form": (spoil(lambda answers: answers[1].update(result="7")), NodeFailed),
     "one is another question's": (spoil(lambda answers: answers[1].update(id=99)), NodeFailed),
     "one is refused": (spoil(refuse_one), NodeRefused),
-    "one reverts": (spoil(revert_one), CallReverted),
     "batches are refused": (
         lambda _: b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}',
         NodeRefused,
@@ -76,6 +81,12 @@ NO_ANSWERS: dict[str, tuple[Answer, type[Exception]]] = {
     "plain text": (lambda _: b"try again later", NodeFailed),
     "numbers": (lambda _: b"[1, 2, 3]", NodeFailed),
 }
+
+
+def test_a_simulated_call_that_reverts_is_one_of_the_answers() -> None:
+    first, second, third = asyncio.run(ask(spoil(revert_one)))
+    assert (first, third) == (0, 2)
+    assert isinstance(second, CallReverted)
 
 
 @pytest.mark.parametrize("what", NO_ANSWERS)
@@ -109,3 +120,61 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one(evm: EvmScene) -> None
             assert held == {WALLET: HELD}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("refusal", NO_BATCHES)
+def test_a_node_without_batches_is_asked_for_each_balance(evm: EvmScene, refusal: Raw | Refusal) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        proxies[0].refuses_batches = refusal
+        assert await chain.balances([WALLET, RECIPIENT], await chain.final()) == [HELD, 0]
+
+    play(evm, 1, story)
+
+
+def test_a_silent_node_is_asked_in_no_other_form(evm: EvmScene) -> None:
+    async def story() -> None:
+        async with NodeProxy(evm.node.url) as proxy, evm.chain(proxy.url, timeout_s=1) as chain:
+            proxy.behaviours["eth_getBlockByNumber"] = answer_latest_alone
+            with pytest.raises(ChainAway, match="no answer within 1 s"):
+                await chain.arrivals(0, 3)
+            assert proxy.batches == [["eth_getBlockByNumber"] * 4]
+            assert proxy.singles == ["eth_getBlockByNumber"]
+
+    asyncio.run(story())
+
+
+async def answer_latest_alone(forward: Forward, params: list[Any]) -> Any:
+    if params[0] != "latest":
+        raise Silence
+    return await forward("eth_getBlockByNumber", *params)
+
+
+def test_no_question_is_left_running_after_the_first_failure(evm: EvmScene) -> None:
+    """The node refuses the first block's receipts and never answers for the others."""
+
+    async def story() -> None:
+        async with NodeProxy(evm.node.url) as proxy, evm.chain(proxy.url) as chain:
+            first = evm.node.height() + 1
+            for _ in range(12):
+                evm.token.give(RECIPIENT, 1)
+            pending = asyncio.Event()
+
+            async def answer(forward: Forward, params: list[Any]) -> Any:
+                if params[0] == hex(first):
+                    raise Raw(b"too many requests", 429)
+                await pending.wait()
+
+            proxy.behaviours[RECEIPTS] = answer
+            with pytest.raises(ChainAway, match="HTTP 429"):
+                await chain.arrivals(first, first + 11)
+            assert questions_under_way() == []
+            assert proxy.asked.count(RECEIPTS) <= 8
+            pending.set()
+
+    asyncio.run(story())
+
+
+def questions_under_way() -> list[str]:
+    """Tasks that neither serve as a node nor run the test."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    return [text for text in map(repr, others) if "NodeProxy" not in text]

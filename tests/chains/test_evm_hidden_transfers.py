@@ -7,7 +7,7 @@ import pytest
 from devnet.evm_node import COIN
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene
-from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Refusal
+from tests.chains.node_proxy import NO_BATCHES, Behaviour, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.addresses import keccak256
 from merchant_wallet.chains.evm import EvmChain
@@ -135,12 +135,35 @@ def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene
     play(evm, 1, story)
 
 
-def test_a_node_that_takes_no_batches_is_asked_for_each_block(evm: EvmScene) -> None:
+@pytest.mark.parametrize("refusal", NO_BATCHES)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_node_that_takes_no_batches_is_asked_for_each_block(
+    evm: EvmScene, refusal: Raw | Refusal, count: int
+) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
+        evm.settle()
         truth = await chain.arrivals(0, number)
-        proxies[0].takes_batches = False
+        proxies[0].refuses_batches = refusal
         assert await chain.arrivals(0, number) == truth
+        # Nor are batches tried again for every stretch.
+        batches_before = len(proxies[0].batches)
+        assert await chain.arrivals(0, number) == truth
+        assert len(proxies[0].batches) == batches_before
+
+    play(evm, count, story)
+
+
+@pytest.mark.parametrize("refusal", NO_BATCHES)
+def test_a_node_without_batches_or_receipts_of_whole_blocks_is_asked_for_each_receipt(
+    evm: EvmScene, refusal: Raw | Refusal
+) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        truth = await chain.arrivals(number, number)
+        proxies[0].fail(Refusal(-32601, "the method does not exist"), RECEIPTS)
+        proxies[0].refuses_batches = refusal
+        assert await chain.arrivals(number, number) == truth
 
     play(evm, 1, story)
 

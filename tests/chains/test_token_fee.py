@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import RECIPIENT, USDT, WALLET, EvmScene, payout, send
-from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
+from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 
+from merchant_wallet.chains import evm_node
 from merchant_wallet.chains.evm import EvmChain
 from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import Final, Hindered, Leg, Obstacle, Payout, Transfer
@@ -147,10 +148,8 @@ def test_a_node_is_asked_about_the_token_in_one_question(evm: EvmScene) -> None:
     play(evm, 2, story)
 
 
-@pytest.mark.parametrize(
-    "refusal", [Refusal(-32600, "batches are not supported"), Raw(b"no batches", 400), Raw(b"{}")]
-)
-def test_a_node_that_takes_no_batches_is_asked_one_by_one_from_then_on(
+@pytest.mark.parametrize("refusal", NO_BATCHES)
+def test_a_node_that_takes_no_batches_is_asked_one_by_one_for_a_while(
     evm: EvmScene, refusal: Raw | Refusal
 ) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
@@ -159,5 +158,25 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one_from_then_on(
         evm.token.do(SET_FEE, 10, 49)
         assert (await obstacle_of(chain)).kind == "token_fee"
         assert len(proxies[0].batches) == 1
+
+    play(evm, 1, story)
+
+
+def test_one_failed_batch_does_not_end_batches_for_ever(
+    evm: EvmScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evm_node, "BATCH_REST_S", 0.0)
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        proxies[0].refuses_batches = Raw(b"bad gateway", 502)
+        await chain.examine(ORDERED.transfer)
+        proxies[0].refuses_batches = None
+        asked_before = len(proxies[0].batches)
+        await chain.examine(ORDERED.transfer)
+        assert proxies[0].batches[asked_before:] == [["eth_call"] * 6]
+        singles_before = proxies[0].singles.count("eth_call")
+        await chain.examine(ORDERED.transfer)
+        # The simulated transfer is a question of its own.
+        assert proxies[0].singles.count("eth_call") == singles_before + 1
 
     play(evm, 1, story)

@@ -1,5 +1,6 @@
 """Crediting: dust, rates that are missing, who is told, and what happens when the book can't be asked."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -190,6 +191,36 @@ def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_town
         assert "out of order" in ((await town.deposit(otto)).cause or "")
         town.clock.advance(REST_MS)
         assert await town.creditor().credit_due() == 1
+
+    in_town(scenario)
+
+
+def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        told, failed = [town.clock()], asyncio.Event()
+        answered: list[int] = []
+
+        def clock() -> int:
+            if told:
+                return told.pop()
+            failed.set()
+            raise OSError("no clock")
+
+        async def ask(merchant_id: int, submission: Submission) -> Outcome:
+            if merchant_id == CAFE:
+                raise RuntimeError("out of order")
+            await failed.wait()
+            outcome = await town.book.submit(merchant_id, submission)
+            answered.append(merchant_id)
+            return outcome
+
+        await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
+        creditor = Creditor(town.connect, ToldBook(ask), clock=clock)
+        with pytest.raises(OSError, match="no clock"):
+            await creditor.credit_due()
+        await creditor.close()
+        # The turn ended after both: nothing of it runs beside the next turn.
+        assert answered == [SHOP]
 
     in_town(scenario)
 

@@ -10,7 +10,6 @@ Rules:
 - A node that has not got as far as the range says nothing about it.
 """
 
-import asyncio
 import itertools
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +29,7 @@ from merchant_wallet.chains.evm_node import (
 )
 from merchant_wallet.chains.evm_rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
-from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
 _AT_ONCE: Final = 8
 _TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
@@ -111,36 +110,23 @@ async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) ->
 async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
     """The transfers of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
     blocks = await _read_headers(node, first, last)
-    turns = asyncio.Semaphore(_AT_ONCE)
 
     async def read(block: EvmBlock) -> list[Arrival]:
-        async with turns:
-            receipts = await node.block_receipts(block)
+        receipts = await node.block_receipts(block)
         return _arrivals(rules, _checked_logs(node, block, receipts))
 
     wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
-    pages = await asyncio.gather(*map(read, wanted))
+    pages = await ask_together(read, wanted, at_once=_AT_ONCE)
     return Reading(blocks[-1].place.hash, [arrival for page in pages for arrival in page])
 
 
 async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
     """The blocks of a range, each the parent of the next. Raises NodeFailed, NodeRefused."""
-    try:
-        blocks = await node.blocks(first, last)
-    except NodeRefused:
-        # Some nodes take no batches. One that lacks a block says so again.
-        blocks = [await _expect_block(node, number) for number in range(first, last + 1)]
+    blocks = await node.blocks(first, last)
     for before, block in itertools.pairwise(blocks):
         if block.place.parent_hash != before.place.hash:
             raise NodeFailed(node.name, f"block {block.place.number} does not follow the one before it")
     return blocks
-
-
-async def _expect_block(node: EvmNode, number: int) -> EvmBlock:
-    block = await node.block(number)
-    if block is None:
-        raise NodeRefused(node.name, 0, f"has no block {number}")
-    return block
 
 
 def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]) -> list[tuple[int, EvmLog]]:

@@ -19,8 +19,7 @@ from merchant_wallet.chains.transport import (
     NodeFailed,
     NodeRefused,
     NodeSilent,
-    answer_of,
-    attempt,
+    ask_together,
 )
 
 # keccak("Transfer(address,address,uint256)"), the first topic of every token transfer's log (ERC-20).
@@ -29,6 +28,10 @@ TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55
 NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
 BATCH: Final = 100
 """Questions in one JSON-RPC batch; nodes take no more than some hundreds."""
+BATCH_REST_S: Final = 300.0
+"""A node that answered single questions but not their batch gets no batch for this long."""
+SINGLE_AT_ONCE: Final = 8
+"""Single questions that a node gets at the same time instead of a batch."""
 
 T = TypeVar("T")
 
@@ -81,7 +84,7 @@ class EvmNode:
     def __init__(self, rpc: JsonRpc, index: int) -> None:
         self._rpc = rpc
         self._index = index
-        self._takes_batches = True
+        self._batches_from_s = float("-inf")
 
     @property
     def name(self) -> str:
@@ -111,13 +114,13 @@ class EvmNode:
     async def blocks(self, first: int, last: int) -> list[EvmBlock]:
         """The blocks of a range, both ends included, asked for in batches.
 
-        Raises NodeRefused where one is missing, or the node takes no batches.
+        Raises NodeRefused where one is missing.
         """
         found: list[EvmBlock] = []
         for start in range(first, last + 1, BATCH):
             numbers = range(start, min(start + BATCH, last + 1))
             params = [(_tag(number), False) for number in numbers]
-            page = await self._rpc.ask_many(self._index, _read_block, "eth_getBlockByNumber", params)
+            page = await self._ask_many(_read_block, "eth_getBlockByNumber", params)
             for number, block in zip(numbers, page, strict=True):
                 if block is None:
                     raise NodeRefused(self.name, 0, f"has no block {number}")
@@ -151,7 +154,7 @@ class EvmNode:
         found: list[EvmReceipt | None] = []
         for start in range(0, len(tx_hashes), BATCH):
             params = [(tx_hash,) for tx_hash in tx_hashes[start : start + BATCH]]
-            found += await self._rpc.ask_many(self._index, _read_receipt, "eth_getTransactionReceipt", params)
+            found += await self._ask_many(_read_receipt, "eth_getTransactionReceipt", params)
         return found
 
     async def receipt(self, tx_hash: str) -> EvmReceipt | None:
@@ -182,34 +185,13 @@ class EvmNode:
     async def call_many(self, to: bytes, many: Sequence[bytes], at: int | str) -> list[bytes]:
         """What a contract would answer to each of these, asked together. Raises CallReverted."""
         params = [(_call(to, call_data, None), _tag(at)) for call_data in many]
-        return await self._rpc.ask_many(self._index, read_bytes, "eth_call", params)
+        return await self._ask_many(read_bytes, "eth_call", params)
 
     async def views(self, to: bytes, many: Sequence[bytes]) -> list[bytes | None]:
-        """What a contract answers to each of these at the head, None where it reverts.
-
-        One question asks for all of them. A node that answers no batches is asked one by one from then on.
-        """
-        if self._takes_batches:
-            params = [(_call(to, call_data, None), "latest") for call_data in many]
-            try:
-                answers = await self._rpc.ask_calls(self._index, read_bytes, "eth_call", params)
-            except NodeSilent:
-                raise
-            except (NodeFailed, NodeRefused):
-                # What answers single questions after this takes no batches.
-                pass
-            else:
-                return [None if isinstance(answer, CallReverted) else answer for answer in answers]
-        asked = (attempt(self._view(to, call_data)) for call_data in many)
-        views = [answer_of(view) for view in await asyncio.gather(*asked)]
-        self._takes_batches = False
-        return views
-
-    async def _view(self, to: bytes, call_data: bytes) -> bytes | None:
-        try:
-            return await self.call(to, call_data)
-        except CallReverted:
-            return None
+        """What a contract answers to each of these at the head, None where it reverts."""
+        params = [(_call(to, call_data, None), "latest") for call_data in many]
+        answers = await self._ask_calls(read_bytes, "eth_call", params)
+        return [None if isinstance(answer, CallReverted) else answer for answer in answers]
 
     async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
         """Units of gas that a call would use now. Raises CallReverted."""
@@ -225,6 +207,48 @@ class EvmNode:
 
     async def _ask(self, read: Callable[[Any], T], method: str, *params: object, **bounds: int) -> T:
         return await self._rpc.ask(self._index, read, method, *params, **bounds)
+
+    async def _ask_many(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T]:
+        """As `_ask_calls`, but one simulated call that reverts is raised. Raises CallReverted."""
+        answers = await self._ask_calls(read, method, many)
+        for answer in answers:
+            if isinstance(answer, CallReverted):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, CallReverted)]
+
+    async def _ask_calls(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
+        """The answers to one method with many parameters, in their order; one that reverts is an answer.
+
+        They are asked in one batch, or one by one where the node answers no batch: nodes say so with an
+        error, an HTTP status or garbage. A node that is silent is not asked again.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._batches_from_s:
+            return await self._ask_singly(read, method, many)
+        try:
+            return await self._rpc.ask_calls(self._index, read, method, many)
+        except NodeSilent:
+            raise
+        except (NodeFailed, NodeRefused):
+            answers = await self._ask_singly(read, method, many)
+        # Only now it is known that the batch was at fault. One may fail by chance, so the rest has an end.
+        self._batches_from_s = now_s + BATCH_REST_S
+        return answers
+
+    async def _ask_singly(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
+        async def ask(params: Sequence[object]) -> T | CallReverted:
+            try:
+                return await self._ask(read, method, *params, limit_bytes=LARGE_ANSWER_BYTES)
+            except CallReverted as reverted:
+                return reverted
+
+        return await ask_together(ask, many, at_once=SINGLE_AT_ONCE)
 
 
 class EvmNodes:

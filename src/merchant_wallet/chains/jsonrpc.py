@@ -74,25 +74,13 @@ class JsonRpc:
         body = await self.endpoints.post(node, msgspec.json.encode(question), limit_bytes=limit_bytes)
         return self._read(node, method, number, body, read)
 
-    async def ask_many(
-        self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
-    ) -> list[T]:
-        """One node's answers to one method with many parameters, asked together, in their order.
-
-        Raises NodeFailed, NodeRefused (a node may take no batches), CallReverted.
-        """
-        answers = await self.ask_calls(node, read, method, many)
-        for answer in answers:
-            if isinstance(answer, CallReverted):
-                raise answer
-        return [answer for answer in answers if not isinstance(answer, CallReverted)]
-
     async def ask_calls(
         self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
     ) -> list[T | CallReverted]:
-        """As `ask_many`, but a simulated call that reverts is one of the answers.
+        """One node's answers to one method with many parameters, in their order, asked in one batch.
 
-        Raises NodeFailed, NodeRefused.
+        A simulated call that reverts is one of the answers. Raises NodeFailed and NodeRefused; a node may
+        take no batches.
         """
         numbers = [next(self._ids) for _ in many]
         questions = [

@@ -7,7 +7,7 @@ no proxy is taken from the environment: what is configured is what is asked.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,7 +23,10 @@ LARGE_ANSWER_BYTES: Final = 64 * 2**20
 CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 # A node that failed is asked last for so long, so that one that hangs does not slow every question.
 REST_S: Final = 15.0
+AT_ONCE: Final = 100
+"""Questions of one kind that run at the same time where the caller names no number: one per connection."""
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -45,6 +48,27 @@ def answer_of(attempted: T | Exception) -> T:
     return attempted
 
 
+async def ask_together(
+    ask: Callable[[K], Awaitable[T]], many: Iterable[K], *, at_once: int = AT_ONCE
+) -> list[T]:
+    """The answers to many questions of one kind, in their order; at most `at_once` run at the same time.
+
+    The first failure cancels the other questions. It is raised when all have ended: none is left running.
+    """
+    turns = asyncio.Semaphore(at_once)
+
+    async def take_turn(one: K) -> T:
+        async with turns:
+            return await ask(one)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(take_turn(one)) for one in many]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [one.result() for one in asked]
+
+
 class NodeFailed(Exception):
     """One node gave no usable answer: away, too slow, too long, an HTTP error, or garbage."""
 
@@ -54,10 +78,6 @@ class NodeFailed(Exception):
 
 class NodeSilent(NodeFailed):
     """Nothing came back in time: the node is away or hangs, so asking it in another form is no use."""
-
-
-class AnswerTooLong(NodeFailed):
-    """The answer is longer than what is read of one; a smaller question may be answered."""
 
 
 class NodeRefused(Exception):
@@ -116,7 +136,7 @@ class Endpoints:
             async for piece in answer.aiter_bytes():
                 content += piece
                 if len(content) > limit_bytes:
-                    raise AnswerTooLong(self.names[node], f"an answer of more than {limit_bytes} bytes")
+                    raise NodeFailed(self.names[node], f"an answer of more than {limit_bytes} bytes")
             if answer.status_code != httpx.codes.OK:
                 raise self._failure(node, f"HTTP {answer.status_code}")
             return bytes(content)
@@ -152,13 +172,13 @@ class Endpoints:
     async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
         """What each node answers, or how it failed, in the nodes' order; all are asked at once."""
 
-        async def attempt(node: int) -> T | NodeFailed | NodeRefused:
+        async def hear(node: int) -> T | NodeFailed | NodeRefused:
             try:
                 return await ask(node)
             except (NodeFailed, NodeRefused) as error:
                 return error
 
-        return list(await asyncio.gather(*map(attempt, range(len(self)))))
+        return await ask_together(hear, range(len(self)))
 
     def _order(self) -> list[int]:
         since_s = asyncio.get_running_loop().time() - REST_S

@@ -8,8 +8,8 @@ that it refers to, parent by parent, up to the same block past the expiration, w
 it, a pruned block, a node behind or one that contradicts another: all of them leave the payout pending.
 """
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,7 +26,7 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron_answers import TransactionRecord
 from merchant_wallet.chains.tron_http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
 from merchant_wallet.chains.tron_reader import Movement, TronReader, movements_of, usable
@@ -179,7 +179,7 @@ class TronProof:
         number = signed.built_at_block
         while before is None or before.block.time_ms < end_ms:
             numbers = range(number, number + BODIES_AT_ONCE)
-            for body in await asyncio.gather(*(self._body(node, one) for one in numbers)):
+            for body in await ask_together(partial(self._body, node), numbers):
                 before = _check_follows(node, before, body, reference)
                 is_there |= signed.tx_hash in before.txids
                 if before.block.time_ms >= end_ms:

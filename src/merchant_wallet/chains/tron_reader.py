@@ -6,8 +6,8 @@ every transaction of a block, which any node can tell without an index or a prov
 tells of nothing in a block that is not empty has thrown it away, and is no source.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from merchant_wallet import clock
 from merchant_wallet.chains.addresses import TRC20, USDT_CONTRACTS, keccak256, to_tron
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron_answers import Log, TransactionRecord
 from merchant_wallet.chains.tron_http import SUCCESS, TronNode, TronNodes
 from merchant_wallet.chains.tron_token import DECIMALS, TronToken
@@ -174,8 +174,8 @@ class TronReader:
         found: list[Arrival] = []
         for start in range(first, last + 1, BLOCKS_AT_ONCE):
             numbers = range(start, min(start + BLOCKS_AT_ONCE, last + 1))
-            scans = (self._scan_block(node, number, is_solid=is_solid) for number in numbers)
-            for arrivals in await asyncio.gather(*scans):
+            scan = partial(self._scan_block, node, is_solid=is_solid)
+            for arrivals in await ask_together(scan, numbers):
                 found += arrivals
         return found
 

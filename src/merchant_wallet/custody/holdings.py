@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainReader
-from merchant_wallet.chains.transport import NodeRefused
+from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import balance_before
 
 AT_ONCE: Final = 32
@@ -107,11 +107,11 @@ async def read_balances(custodian: Custodian, addresses: Collection[bytes], bloc
                     return await custodian.read_many(page, block)
             except (ChainAway, NodeRefused) as error:
                 log.info("balances are asked for one by one", reason=str(error))
-        return list(await asyncio.gather(*map(read, page)))
+        return await ask_together(read, page)
 
     ordered = list(addresses)
     pages = [ordered[start : start + TOGETHER] for start in range(0, len(ordered), TOGETHER)]
-    answers = await asyncio.gather(*map(read_page, pages))
+    answers = await ask_together(read_page, pages)
     balances = {
         address: units
         for page, answer in zip(pages, answers, strict=True)

@@ -57,7 +57,11 @@ class Creditor:
     async def credit_due(self) -> int:
         """Ask for every deposit that is due now, up to a page; gives how many were credited."""
         due = await sightings.peek_due(await self._line.get(), self._clock(), limit=PAGE)
-        results = await asyncio.gather(*map(self._credit, due))
+        # All end before a failure is raised, so that no turn runs beside the next one.
+        results = await asyncio.gather(*map(self._credit, due), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
         if len(due) == PAGE:
             self.wake.set()
         return results.count(True)

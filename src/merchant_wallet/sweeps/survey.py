@@ -4,12 +4,12 @@ Rules: nothing is changed. Only what is final at an address counts, since what i
 What a chain can't say about an address stands in its line; a chain that is away ends the survey.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from merchant_wallet.chains.protocol import Block, Hindered
 from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.chains.transport import ask_together
 from merchant_wallet.sweeps import store
 from merchant_wallet.sweeps.plan import Holding
 from merchant_wallet.sweeps.store import Connection, Unswept
@@ -37,17 +37,16 @@ async def survey(
     unswept = await store.list_unswept(connection, chain, least_units)
     if not unswept:
         return []
-    final, done, turns = await sweeper.final(), 0, asyncio.Semaphore(AT_ONCE)
+    final, done = await sweeper.final(), 0
 
     async def look(one: Unswept) -> Holding:
         nonlocal done
-        async with turns:
-            found = await _look(chain, sweeper, one, final, minimum_units)
+        found = await _look(chain, sweeper, one, final, minimum_units)
         done += 1
         tell(done, len(unswept))
         return found
 
-    return list(await asyncio.gather(*map(look, unswept)))
+    return await ask_together(look, unswept, at_once=AT_ONCE)
 
 
 async def _look(chain: str, sweeper: Sweeper, one: Unswept, final: Block, minimum_units: int) -> Holding:
