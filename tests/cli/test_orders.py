@@ -62,6 +62,20 @@ def test_an_order_is_cancelled_and_its_amount_comes_back(wallet: Wallet) -> None
     assert wallet.ask("withdrawals", "show", "Shop", order_id) == cancelled
 
 
+def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "40")
+    wallet.tamper(
+        "insert into payout"
+        " (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
+        f" values ({merchant_id}, {order_id}, 1, 'acceptance', 0, 'it may have been paid', 1)"
+    )
+    assert "this order is frozen; it may have been paid" in wallet.refuse("withdrawals", "cancel", order_id)
+    assert wallet.ask("withdrawals", "show", order_id)["txnStatus"] == "0"
+    assert wallet.ask("withdrawals", "cancel", order_id, "--even-frozen")["txnStatus"] == "4"
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
+
+
 def test_an_order_that_is_finished_is_neither_approved_nor_cancelled(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet)
     order_id = wallet.order(merchant_id, "40")

@@ -45,6 +45,15 @@ class Till:
         )
         return found[0][0], found[0][1]
 
+    def freeze(self, order_id: int) -> None:
+        """What the payer or an acceptance does to an order that may have been paid."""
+        self.platform.rows(
+            "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
+            " frozen_ms) values (%s, %s, 1, 'acceptance', 0, 'it may have been paid', 1)",
+            self.shop.merchant_id,
+            order_id,
+        )
+
     def pay(self, order_id: int, tx_hash: str) -> None:
         """The order goes to its end, as the payer has it go."""
         for command in (Approve(order_id, "cli:ann"), TakeUp(order_id), Settle(order_id, tx_hash)):
@@ -185,6 +194,33 @@ def test_a_merchants_user_gives_up_its_own_order_and_no_other(till: Till, people
     assert user.post(f"{QUEUE}/approve", {"order": str(mine), "confirmed": "1"}).status_code == 404
     assert "went through" in decide(user, "cancel", mine)
     assert till.status(mine) == 4
+
+
+def test_a_merchants_user_gives_up_nothing_that_may_have_been_paid(till: Till, people: People) -> None:
+    order, user = till.order("60"), people.seat("merchant", till.shop.merchant_id)
+    sign = "insert into rollback_sign values (0, 'audit', 'behind', 'it has fewer entries', 1)"
+    till.platform.rows(sign)
+    told = decide(user, "cancel", order, even_frozen="1")
+    till.platform.rows("delete from rollback_sign")
+    assert "0 of 1 went through" in told
+    assert "payouts are stopped, and the platform must look at the order first" in told
+    till.freeze(order)
+    assert "even_frozen" not in user.page(f"{QUEUE}/{order}")
+    told = decide(user, "cancel", order, even_frozen="1")
+    assert "the order is frozen, and the platform must look at the chain first" in told
+    assert till.status(order) == 0
+
+
+def test_the_platform_gives_up_a_frozen_order_when_it_confirms_just_that(till: Till, people: People) -> None:
+    order, operator = till.order("60"), people.seat("operator")
+    till.freeze(order)
+    assert 'name="even_frozen"' in operator.page(f"{QUEUE}/{order}")
+    asked = operator.post(f"{QUEUE}/cancel", {"order": str(order)})
+    assert "Cancel the frozen ones, too" in tell(asked.text)
+    assert "the order is frozen" in decide(operator, "cancel", order)
+    assert till.status(order) == 0
+    assert "1 of 1 went through" in decide(operator, "cancel", order, even_frozen="1")
+    assert till.status(order) == 4
 
 
 def test_an_auditor_sees_the_queue_and_is_offered_nothing(till: Till, people: People) -> None:

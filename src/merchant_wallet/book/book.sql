@@ -60,6 +60,14 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
        first_approved_ms, first_counts_ms, approved_counts_ms
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
+-- name: read_stops
+-- A row without an order while a sign of a rollback stands, and one for each of these orders that is frozen. It is one
+-- statement, so that an acceptance, which freezes orders and deletes the signs, shows as a whole or not at all.
+select null::bigint from rollback_sign
+union all
+select order_id from payout
+ where merchant_id = $1::bigint and order_id = any($2::bigint[]) and frozen_ms is not null;
+
 -- name: read_deposits
 -- Transfers that arrived, by their names, with the credit that each has had, whether its address is the merchant's own, and
 -- the block that its transaction was credited from.

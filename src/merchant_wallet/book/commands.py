@@ -122,10 +122,16 @@ class TakeUp(Command, frozen=True, gc=False):
 
 
 class Cancel(Command, frozen=True, gc=False):
-    """Give an order up before it is taken up: 0 to 4, the hold is released."""
+    """Give an order up before it is taken up: 0 to 4, the hold is released.
+
+    `by_merchant`: a user of the merchant asks, not the platform. `even_frozen`: the platform's operator
+    confirms that a frozen order is cancelled.
+    """
 
     order_id: int
     actor: str
+    by_merchant: bool = False
+    even_frozen: bool = False
 
 
 class Expire(Command, frozen=True, gc=False):

@@ -35,6 +35,7 @@ class Needs:
     order_kinds: set[str] = field(default_factory=set)
     withdrawal_ids: set[int] = field(default_factory=set)
     withdrawal_mc_ids: set[str] = field(default_factory=set)
+    stoppable_ids: set[int] = field(default_factory=set)
     deposits: set[c.DepositKey] = field(default_factory=set)
     rates: bool = False
 
@@ -85,8 +86,14 @@ def _read_withdrawal(needs: Needs, command: c.ReadWithdrawal) -> None:
     needs.withdrawal_ids.add(command.order_id)
 
 
-def _move_withdrawal(needs: Needs, command: Any) -> None:
+def _take_up(needs: Needs, command: c.TakeUp) -> None:
     needs.withdrawal_ids.add(command.order_id)
+    needs.stoppable_ids.add(command.order_id)
+
+
+def _release_withdrawal(needs: Needs, command: Any) -> None:
+    needs.withdrawal_ids.add(command.order_id)
+    needs.stoppable_ids.add(command.order_id)
     needs.accounts.update((MERCHANT_USDT_ID, HOLD_ID))
 
 
@@ -129,12 +136,12 @@ _NEEDS: Final[dict[type[c.Command], Callable[[Needs, Any], None]]] = {
     c.QuoteWithdrawal: lambda needs, command: None,
     c.ReadWithdrawal: _read_withdrawal,
     c.Approve: _read_withdrawal,
-    c.TakeUp: _read_withdrawal,
-    c.Cancel: _move_withdrawal,
-    c.Expire: _move_withdrawal,
+    c.TakeUp: _take_up,
+    c.Cancel: _release_withdrawal,
+    c.Expire: _release_withdrawal,
     c.Settle: _settle,
     c.Fail: _read_withdrawal,
-    c.Refund: _move_withdrawal,
+    c.Refund: _release_withdrawal,
     c.ReadBalances: lambda needs, command: needs.accounts.update((MERCHANT_USDT_ID, MERCHANT_KFB_ID)),
     c.ReadSubUser: lambda needs, command: needs.ext_user_ids.add(command.ext_user_id),
     c.Register: lambda needs, command: needs.ext_user_ids.add(command.ext_user_id),

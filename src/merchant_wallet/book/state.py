@@ -184,7 +184,8 @@ class Draft:
 
     `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids
     that follows when `range_no` is used up. `settled_hashes` are the blocks that transactions were credited
-    from, by chain and hash.
+    from, by chain and hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: a sign
+    of a rollback stands. Both are read only for commands that need them.
     """
 
     merchant_id: int
@@ -209,6 +210,8 @@ class Draft:
     order_id_by_mc: dict[str, int] = field(default_factory=dict)
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
     settled_hashes: dict[tuple[str, str], str] = field(default_factory=dict)
+    frozen_orders: set[int] = field(default_factory=set)
+    is_rolled_back: bool = False
     rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
 

@@ -64,6 +64,8 @@ def _plan_reads(needs: Needs) -> Iterator[tuple[bytes, tuple[bytes, ...], Callab
     if needs.withdrawal_ids or needs.withdrawal_mc_ids:
         ids = arrays.of_ints(needs.withdrawal_ids), arrays.of_texts(needs.withdrawal_mc_ids)
         yield b"read_withdrawals", ids, _read_withdrawals
+    if needs.stoppable_ids:
+        yield b"read_stops", (arrays.of_ints(needs.stoppable_ids),), _read_stops
     if needs.rates:
         yield b"read_rates", (), _read_rates
     if needs.deposits:
@@ -153,6 +155,12 @@ def _read_withdrawals(draft: Draft, result: PGresult) -> None:
             approved_counts_ms=optional(row[21]),
         )
         draft.put_withdrawal(withdrawal)
+
+
+def _read_stops(draft: Draft, result: PGresult) -> None:
+    found = [arrays.read_optional_int(order_id) for (order_id,) in read_rows(result)]
+    draft.is_rolled_back = None in found
+    draft.frozen_orders.update(order_id for order_id in found if order_id is not None)
 
 
 def _read_rates(draft: Draft, result: PGresult) -> None:

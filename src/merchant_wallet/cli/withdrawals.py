@@ -155,8 +155,18 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
 
 
 @app.command()
-def cancel(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def cancel(
+    names: OrderArgument,
+    even_frozen: Annotated[
+        bool,
+        typer.Option("--even-frozen", help="Cancel it although it is frozen: you have looked at the chain."),
+    ] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Cancel an order that nobody has begun to pay, and give its amount back to the merchant.
+
+    A frozen order may have been paid. Look at the chain before you give --even-frozen.
 
     \b
     Example:
@@ -165,7 +175,8 @@ def cancel(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     from merchant_wallet.book.commands import Cancel
 
     named = _read_names(names)
-    _print_order(_move(named, "cancel", Cancel(named.order_id, name_actor()), data), as_json)
+    command = Cancel(named.order_id, name_actor(), even_frozen=even_frozen)
+    _print_order(_move(named, "cancel", command, data), as_json)
 
 
 @app.command()

@@ -1,7 +1,9 @@
 """Saying yes or no to orders, one or many: asked once more with all of them in sight, then told one by one.
 
 Rules: the book judges each order by itself, so some may go and others not; each one's outcome is told. Above
-the second limit the first yes is only the first. A merchant's user may cancel its own orders, nothing else.
+the second limit the first yes is only the first. A merchant's user may cancel its own orders, nothing else,
+and not after a rollback or when they are frozen. A frozen order is cancelled only if the form confirms just
+that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
+from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.book.writer import Fault, Unavailable, Unknown
 from merchant_wallet.codes import Refusal, Refused
 from merchant_wallet.console import flash
@@ -47,6 +50,10 @@ DONE: Final = {
 TOLD: Final[Mapping[str, str]] = {
     SAME_PERSON.msg: N_("You have approved it already. Another person must approve it too."),
     NOT_YET.msg: N_("Your word does not count yet: new and reset operators wait before it does."),
+    FROZEN.msg: N_("Nothing was done: the order is frozen, and the platform must look at the chain first."),
+    ROLLED_BACK.msg: N_(
+        "Nothing was done: payouts are stopped, and the platform must look at the order first."
+    ),
     TOO_LATE.msg: N_("Its time for approval has passed; it expires by itself."),
 }
 MOVED_ON: Final = N_("Nothing was done: the order has moved on meanwhile.")
@@ -173,7 +180,9 @@ def _command(seat: Seat, order: OrderLine, what: str) -> Command:
         return Refund(order.order_id)
     if what == APPROVE:
         return Approve(order.order_id, seat.actor, seat.person.counts_ms)
-    return Cancel(order.order_id, seat.actor)
+    is_merchant = seat.merchant_id is not None
+    confirmed = not is_merchant and seat.form.text("even_frozen") == "1"
+    return Cancel(order.order_id, seat.actor, by_merchant=is_merchant, even_frozen=confirmed)
 
 
 def _explain(seat: Seat, order: OrderLine, refusal: Refusal) -> Decided:

@@ -4,7 +4,8 @@ Rules:
 - Workers write signs (see `comparison`). The web side only reads them.
 - A sign stands until a person accepts it, even when what it saw has passed.
 - While any sign stands, no order is claimed, no transfer is signed, no order expires. The statements of
-  `withdrawals` and `sweeps` that do these things look at the table themselves.
+  `withdrawals` and `sweeps` that do these things look at the table themselves. The book looks at it before
+  an order is taken up, expires, is refunded, or is cancelled by its merchant.
 
 Statements are in `signs.sql`. All raise `psycopg.Error`.
 """

@@ -1,9 +1,9 @@
 """One attempt at one order, under the claim of a payer: as far towards its end as it goes now.
 
-Rules, in their order: take the order up in the book (0 to 1); compare it with the journal; let `Payment`
-pay it; settle when the chain's final record is exactly the order, fail and refund when it is committed that
-it can never be paid. What differs from the journal or from the chain's record is frozen for an operator and
-moves nothing.
+Rules, in their order: freeze an order that was approved too early; take it up in the book (0 to 1); compare
+it with the journal; let `Payment` pay it; settle when the chain's final record is exactly the order, fail and
+refund when it is committed that it can never be paid. What differs from the journal or from the chain's
+record is frozen for an operator and moves nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +13,7 @@ import structlog
 
 from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
-from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
+from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
 from merchant_wallet.chains.protocol import Payout
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.evidence import find_journal_fault, plan_payout
@@ -65,6 +65,9 @@ class Attempt:
         """Take the order as far as it goes now; says how long it should rest, and what it waits for."""
         order = await payouts.read_order(await self._line.get(), self._held)
         withdrawal: Withdrawal | None = order.withdrawal
+        # An order that is frozen before it is taken up can still be cancelled.
+        if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
+            return DONE
         if order.withdrawal.status == PENDING:
             withdrawal = await self._take_up(order)
         if withdrawal is None or withdrawal.status not in (PROCESSING, FAILED):
@@ -86,17 +89,19 @@ class Attempt:
         found = await payouts.read_entry(await self._line.get(), self._held)
         entry, previous_hash = found or (None, None)
         fault = find_journal_fault(self._held.merchant_id, withdrawal, entry, previous_hash)
-        if fault is None and withdrawal.status == PROCESSING:
-            fault = await self._find_early_approval()
         if fault is None:
             return False
         await self._freeze(fault)
         return True
 
-    async def _find_early_approval(self) -> str | None:
+    async def _freeze_approved_early(self) -> bool:
         who = await payouts.find_early_approval(await self._line.get(), self._held)
-        early = "the order may not be paid: {} approved it while that person's word did not count"
-        return None if who is None else early.format(who)
+        if who is None:
+            return False
+        await self._freeze(
+            f"the order may not be paid: {who} approved it while that person's word did not count"
+        )
+        return True
 
     async def _pay(self, order: PayableOrder, payout: Payout) -> Waits:
         chain = payout.transfer.chain
@@ -145,6 +150,9 @@ class Attempt:
         if isinstance(outcome, Withdrawal):
             return outcome
         if isinstance(outcome, Stale):
+            return None
+        if outcome in STOPPED:
+            log.info("order is stopped, it takes no step", **self._name, answer=repr(outcome))
             return None
         present = await payouts.read_order(await self._line.get(), self._held)
         if present.withdrawal.status == seen_status:

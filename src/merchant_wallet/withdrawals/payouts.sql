@@ -143,10 +143,12 @@ select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_
  where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;
 
 -- name: peek_expired
--- Orders past their deadline that nobody approved, page by page. After a rollback none: one may have been approved and
--- paid in what was lost, and its hold must not return to the merchant.
-select merchant_id, order_id from withdrawal
- where status = 0 and approved_ms is null and deadline_ms < %(now_ms)s::bigint
+-- Orders past their deadline that nobody approved, page by page. After a rollback none, and no frozen one: it may have
+-- been approved and paid in what was lost, and its hold must not return to the merchant. The book asks again.
+select w.merchant_id, w.order_id from withdrawal w
+ where w.status = 0 and w.approved_ms is null and w.deadline_ms < %(now_ms)s::bigint
    and not exists (select from rollback_sign)
-   and (merchant_id, order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
- order by merchant_id, order_id limit %(limit)s::int;
+   and not exists (select from payout p
+                    where p.merchant_id = w.merchant_id and p.order_id = w.order_id and p.frozen_ms is not null)
+   and (w.merchant_id, w.order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
+ order by w.merchant_id, w.order_id limit %(limit)s::int;

@@ -54,6 +54,15 @@ TOLD: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
 
 FINAL: Final = frozenset({PAID, CANCELLED, EXPIRED, REFUNDED})
 
+FROZEN: Final = Refusal(
+    42202, "orderId: this order is frozen; it may have been paid, so somebody must look at the chain first"
+)
+ROLLED_BACK: Final = Refusal(
+    42202, "orderId: the database was rolled back; the order may have been paid, so somebody must look first"
+)
+STOPPED: Final = (FROZEN, ROLLED_BACK)
+"""What keeps an order as it is, although its status allows a step. It passes when a person has looked."""
+
 BY_LIMIT: Final = "limit"
 """Who approved an order that no limit keeps waiting."""
 
@@ -191,11 +200,30 @@ def take_up(draft: Draft, command: TakeUp) -> Outcome:
     withdrawal = draft.withdrawals.get(command.order_id)
     if withdrawal is not None and withdrawal.status == PENDING and withdrawal.approved_ms is None:
         return Refusal(42202, "orderId: this order waits for approval")
-    return _step(draft, command.order_id, PROCESSING, "taken up by the payer")
+    stop = _find_stop(draft, command.order_id, PENDING)
+    return stop or _step(draft, command.order_id, PROCESSING, "taken up by the payer")
+
+
+def _find_stop(draft: Draft, order_id: int, status: int) -> Refusal | None:
+    """Why an order in this status may take no step now; in another one, its status is the reason."""
+    withdrawal = draft.withdrawals.get(order_id)
+    if withdrawal is None or withdrawal.status != status:
+        return None
+    if draft.is_rolled_back:
+        return ROLLED_BACK
+    return FROZEN if order_id in draft.frozen_orders else None
 
 
 def cancel(draft: Draft, command: Cancel) -> Outcome:
-    """Release the hold of an order that nobody has begun to pay."""
+    """Release the hold of an order that nobody has begun to pay.
+
+    The platform's operator may do so after a rollback too, and for a frozen order if that is confirmed. A
+    merchant's user may do neither.
+    """
+    stop = _find_stop(draft, command.order_id, PENDING)
+    is_frozen = command.order_id in draft.frozen_orders
+    if stop is not None and (command.by_merchant or (is_frozen and not command.even_frozen)):
+        return stop if command.by_merchant else FROZEN
     return _step(draft, command.order_id, CANCELLED, f"cancelled by {command.actor}", release="cancel")
 
 
@@ -207,7 +235,10 @@ def expire(draft: Draft, command: Expire) -> Outcome:
     in_time = withdrawal.approved_ms is not None or draft.now_ms <= withdrawal.deadline_ms
     if withdrawal.status == PENDING and in_time:
         return illegal(withdrawal, "expired")
-    return _step(draft, command.order_id, EXPIRED, "not approved before the deadline", release="expire")
+    stop = _find_stop(draft, command.order_id, PENDING)
+    return stop or _step(
+        draft, command.order_id, EXPIRED, "not approved before the deadline", release="expire"
+    )
 
 
 def fail(draft: Draft, command: Fail) -> Outcome:
@@ -217,7 +248,8 @@ def fail(draft: Draft, command: Fail) -> Outcome:
 
 def refund(draft: Draft, command: Refund) -> Outcome:
     """Return the hold of a failed order in full."""
-    return _step(draft, command.order_id, REFUNDED, "returned in full", release="refund")
+    stop = _find_stop(draft, command.order_id, FAILED)
+    return stop or _step(draft, command.order_id, REFUNDED, "returned in full", release="refund")
 
 
 def settle(draft: Draft, command: Settle) -> Outcome:

@@ -1,0 +1,172 @@
+"""An order that is frozen, or waits after a rollback, gives its hold back to nobody by itself."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.withdrawals.conftest import MERCHANT_ID, START_MS
+
+from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
+from merchant_wallet.chains.protocol import Unpayable
+from merchant_wallet.rollback.signs import Sign, record_signs
+from merchant_wallet.withdrawals import payouts
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+COIN = 1_000_000
+DEADLINE_MS = 3_600_000
+BEHIND = Sign(MERCHANT_ID, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
+
+
+async def freeze(shop: "Shop", order: Withdrawal) -> None:
+    """What an acceptance does to an order that the signer signed more for than the database knows."""
+    await shop.rows(
+        "insert into payout"
+        " (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
+        " values (%s, %s, 1, 'acceptance', 0, 'it may have been paid', %s)",
+        MERCHANT_ID,
+        order.order_id,
+        shop.clock.now_ms,
+    )
+
+
+async def held_units(shop: "Shop") -> int:
+    return (await shop.balances()).get("hold:USDT", 0)
+
+
+def test_a_frozen_order_does_not_expire_until_it_is_thawed(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, expiry = await shop.order(200 * COIN), shop.expiry()
+        await freeze(shop, order)
+        shop.clock.advance(DEADLINE_MS + 1)
+        assert await expiry.expire_overdue() == 0
+        assert (await shop.status(order), await held_units(shop)) == (0, 200 * COIN)
+        assert await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        assert await expiry.expire_overdue() == 1
+        assert (await shop.status(order), await held_units(shop)) == (5, 0)
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize("kind", [TakeUp, Expire, Refund])
+def test_the_book_itself_takes_no_step_with_a_frozen_order_or_after_a_rollback(
+    in_shop: "InShop", kind: type[TakeUp] | type[Expire] | type[Refund]
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order = await shop.order(10 * COIN if kind is not Expire else 200 * COIN)
+        if kind is Refund:
+            for command in (TakeUp(order.order_id), Fail(order.order_id, "the token refuses it")):
+                assert isinstance(await shop.ask(command), Withdrawal)
+        shop.clock.advance(DEADLINE_MS + 1)
+        before = await shop.status(order)
+        step: Command = kind(order.order_id)
+        await record_signs(shop.connection, [BEHIND])
+        assert await shop.ask(step) == ROLLED_BACK
+        # An acceptance freezes and deletes the signs in one transaction.
+        async with shop.connection.transaction():
+            await freeze(shop, order)
+            await shop.rows("delete from rollback_sign")
+        assert await shop.ask(step) == FROZEN
+        assert (await shop.status(order), await held_units(shop)) == (before, order.amount_units)
+        await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        assert isinstance(await shop.ask(step), Withdrawal)
+
+    in_shop(scenario)
+
+
+def test_another_orders_freeze_stops_nobody(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        frozen, other = await shop.order(200 * COIN), await shop.order(200 * COIN)
+        await freeze(shop, frozen)
+        shop.clock.advance(DEADLINE_MS + 1)
+        assert await shop.expiry().expire_overdue() == 1
+        assert [await shop.status(order) for order in (frozen, other)] == [0, 5]
+
+    in_shop(scenario)
+
+
+def test_a_merchants_user_cancels_neither_after_a_rollback_nor_a_frozen_order(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order = await shop.order(200 * COIN)
+        by_merchant = Cancel(order.order_id, "operator:shop", by_merchant=True, even_frozen=True)
+        await record_signs(shop.connection, [BEHIND])
+        assert await shop.ask(by_merchant) == ROLLED_BACK
+        await shop.rows("delete from rollback_sign")
+        await freeze(shop, order)
+        assert await shop.ask(by_merchant) == FROZEN
+        assert (await shop.status(order), await held_units(shop)) == (0, 200 * COIN)
+        await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        assert isinstance(await shop.ask(by_merchant), Withdrawal)
+
+    in_shop(scenario)
+
+
+def test_the_platform_cancels_after_a_rollback_and_a_frozen_order_only_when_that_is_confirmed(
+    in_shop: "InShop",
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        behind, frozen = await shop.order(200 * COIN), await shop.order(150 * COIN)
+        await freeze(shop, frozen)
+        await record_signs(shop.connection, [BEHIND])
+        assert isinstance(await shop.ask(Cancel(behind.order_id, "cli:ann")), Withdrawal)
+        assert await shop.ask(Cancel(frozen.order_id, "cli:ann")) == FROZEN
+        await shop.rows("delete from rollback_sign")
+        assert await shop.ask(Cancel(frozen.order_id, "cli:ann")) == FROZEN
+        assert await held_units(shop) == 150 * COIN
+        assert isinstance(await shop.ask(Cancel(frozen.order_id, "cli:ann", even_frozen=True)), Withdrawal)
+        assert (await shop.status(frozen), await held_units(shop)) == (4, 0)
+
+    in_shop(scenario)
+
+
+def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = shop.told(), await shop.order()
+        chain.may_build.clear()
+        chain.build_error = Unpayable("the token refuses it")
+        payer = shop.payer(chain)
+        await payer.start_due()
+        await chain.building.wait()
+        chain.may_build.set()
+        await shop.rows(
+            "create function sign_now() returns trigger language plpgsql as $$ begin"
+            " insert into rollback_sign values (0, 'audit', 'behind', 'now', 1); return new; end $$"
+        )
+        await shop.rows(
+            "create trigger sign_at_failure after update on withdrawal for each row"
+            " when (new.status = 3) execute function sign_now()"
+        )
+        await payer.finish()
+        assert (await shop.status(order), await held_units(shop)) == (3, 10 * COIN)
+        assert await shop.rows("select failures from payout") == [(0,)]
+        await shop.rows("delete from rollback_sign")
+        assert await shop.pay(payer, order) == 6
+
+    in_shop(scenario)
+
+
+def test_an_order_that_was_approved_too_early_is_frozen_before_it_is_taken_up_and_can_be_cancelled(
+    in_shop: "InShop",
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(200 * COIN), shop.told()
+        await shop.approve(order)
+        await shop.rows(
+            "insert into operator_wait"
+            " select 'operator', approved_ms, approved_ms + 1, 'reset' from withdrawal"
+        )
+        payer = shop.payer(chain)
+        for _ in range(2):
+            await shop.turn(payer)
+            [frozen] = await payouts.list_frozen(shop.connection)
+            assert (frozen.order_id, await shop.status(order)) == (order.order_id, 0)
+            assert "did not count" in frozen.cause
+            assert await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        await shop.turn(payer)
+        assert chain.built == []
+        assert isinstance(await shop.ask(Cancel(order.order_id, "cli:ann", even_frozen=True)), Withdrawal)
+        assert await held_units(shop) == 0
+
+    in_shop(scenario)
