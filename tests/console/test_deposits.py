@@ -113,3 +113,16 @@ def test_a_transaction_leads_to_the_explorer_that_the_settings_name(shop: Shop, 
     page = people.seat("auditor").page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
     link = f'href="https://scan.example/tx/{tx_hash}?utm=a&amp;b" target="_blank" rel="noopener noreferrer"'
     assert link in page
+
+
+@pytest.mark.parametrize("status", ["held", "pending", "credited"])
+def test_a_merchants_user_is_told_no_cause_and_no_command_of_the_platforms(
+    shop: Shop, people: People, status: str
+) -> None:
+    tx_hash = arrive(shop, status)
+    shop.platform.rows("update deposit set cause = 'the desk has 3 KFB' where tx_hash = %s", tx_hash)
+    told = tell(people.seat("merchant", shop.merchant_id).page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
+    assert "The platform is looking into this deposit" in told
+    for secret in ("the desk has", "deposits release", "deposits drop", "A person must decide"):
+        assert secret not in told
+    assert "the desk has 3 KFB" in tell(people.seat("operator").page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))

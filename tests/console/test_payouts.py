@@ -1,5 +1,7 @@
 """One person stops a chain's payouts, two let them go on."""
 
+import re
+
 from tests.console.conftest import People, tell
 from tests.console.test_band import CAUSE, PAYOUTS, all_goes_on, band, stop
 from tests.console.test_withdrawals import QUEUE, Till, audit, till
@@ -60,3 +62,36 @@ def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, pe
     page = people.seat("auditor").page(PAYOUTS)
     assert f"Stopped by cli:ann {CAUSE}" in tell(page)
     assert "data-opens" not in page.split('<div class="desk-page"')[1]
+
+
+def shown_dialogs(page: str) -> list[str]:
+    """The dialogs that a page opens at once."""
+    return re.findall(r'<dialog id="([^"]+)"[^>]* data-shown', page)
+
+
+def test_the_dialog_that_was_sent_opens_again_with_what_was_typed(till: Till, people: People) -> None:
+    stop(till.platform)
+    ann = people.seat("operator")
+    long = "a" * 501
+    resumed = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": long})
+    assert (resumed.status_code, shown_dialogs(resumed.text)) == (422, ["resume-TRC20"])
+    assert resumed.text.count(long) == 1
+    stopped = ann.post(f"{PAYOUTS}/TRC20/stop", {"reason": long})
+    assert (stopped.status_code, shown_dialogs(stopped.text)) == (422, ["stop-TRC20"])
+    assert stopped.text.count(long) == 1
+
+
+def test_a_reason_is_kept_when_the_word_does_not_count_yet(till: Till, people: People) -> None:
+    stop(till.platform)
+    ann = people.seat("operator")
+    till.platform.rows("insert into operator_wait values (%s, 1, 4000000000000, 'reset')", ann.name)
+    refused = people.again(ann).post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
+    assert (refused.status_code, shown_dialogs(refused.text)) == (422, ["resume-TRC20"])
+    assert "does not count yet" in tell(refused.text)
+    assert f"{WHY}</textarea>" in refused.text
+
+
+def test_a_stop_says_truly_who_reads_its_reason(till: Till, people: People) -> None:
+    page = tell(people.seat("operator").page(PAYOUTS))
+    assert "All of the platform's people read it." in page
+    assert "Everybody" not in page

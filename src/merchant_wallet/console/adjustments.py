@@ -71,7 +71,9 @@ async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Re
         unfinished=unfinished,
         decided=decided[:PAGE_ROWS],
         next=str(decided[PAGE_ROWS - 1].proposal_no) if len(decided) > PAGE_ROWS else None,
-        names=await _name_merchants(conn, [*waiting, *unfinished, *decided]),
+        names=await merchants.read_names(
+            conn, [one.merchant_id for one in (*waiting, *unfinished, *decided)]
+        ),
         is_own=partial(_is_own, seat),
     )
 
@@ -228,7 +230,7 @@ async def _show(seat: Seat, conn: Connection, proposal: Proposal, filled: Filled
         status=200 if filled.ok else 422,
         filled=filled,
         proposal=proposal,
-        merchant_name=(await _name_merchants(conn, [proposal]))[proposal.merchant_id],
+        merchant_name=(await merchants.read_names(conn, [proposal.merchant_id]))[proposal.merchant_id],
         is_own=_is_own(seat, proposal),
     )
 
@@ -287,14 +289,6 @@ async def _find(request: Request, conn: Connection) -> Proposal:
     if found is None:
         raise HTTPException(404)
     return found
-
-
-async def _name_merchants(conn: Connection, rows: list[Proposal]) -> dict[int, str]:
-    names = {}
-    for number in {row.merchant_id for row in rows}:
-        found = await merchants.show_merchant(conn, number)
-        names[number] = str(number) if found is None else found.name
-    return names
 
 
 ROUTES: Final = (

@@ -120,7 +120,7 @@ async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[
         changed = await store.change_settings(conn, seat.ground.keyring, merchant_id, typed)
         before, after = tell_changes(changed.before, changed.after)
         if after:
-            subject = f"merchant {merchant_id}"
+            subject = guards.name_subject(merchant_id)
             await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=after)
     return Changed(after, proposed)
 
@@ -197,7 +197,6 @@ async def _show(
         filled=filled,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
-        guarded=guards.GUARDS,
         proposed=await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
     )
 

@@ -82,7 +82,7 @@ async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
     """Let a chain's payouts go on, or propose that where two people are asked for."""
     chain = _read_chain(request)
     if errors := proposing.find_reason_error(seat):
-        return await _show(seat, conn, chain, refill(seat.form, ("resume",), {"resume": errors["reason"]}))
+        return await _show_refused(seat, conn, chain, errors[proposing.REASON])
     try:
         async with conn.transaction():
             before = await guards.read_stopped(conn, chain)
@@ -90,7 +90,7 @@ async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
                 return seat.go(PAYOUTS, NOT_STOPPED, tone=flash.WARN, chain=chain)
             return await _resume(seat, conn, chain, before)
     except Unproposed as unproposed:
-        return seat.go(PAYOUTS, unproposed.problem, tone=flash.WARN)
+        return await _show_refused(seat, conn, chain, unproposed.problem)
     except ChangeRefused:
         return seat.go(PAYOUTS, proposing.OVER, tone=flash.WARN)
 
@@ -103,6 +103,12 @@ async def _resume(seat: Seat, conn: Connection, chain: str, before: Facts) -> Re
     told = {**after, "reason": seat.form.text(proposing.REASON)}
     await act(seat, conn, guards.THAW, subject, before=before, after=told)
     return seat.go(PAYOUTS, RESUMED, chain=chain)
+
+
+async def _show_refused(seat: Seat, conn: Connection, chain: str, error: str) -> Response:
+    """The page with the dialog that proposes to resume a chain, as it was filled in."""
+    filled = Filled({"resume": seat.form.raw(proposing.REASON)}, {"resume": error})
+    return await _show(seat, conn, chain, filled)
 
 
 async def _show(seat: Seat, conn: Connection, refused: str = "", filled: Filled = EMPTY) -> Response:

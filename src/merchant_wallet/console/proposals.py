@@ -159,12 +159,9 @@ def _list_deciders(people: list[Operator], right: Right, change: ProposedChange,
 
 
 async def name_merchants(conn: Connection, rows: list[ProposedChange]) -> dict[int, str]:
-    """The names of the merchants that proposals are about."""
-    names = {}
-    for number in {row.merchant_id for row in rows if row.merchant_id is not None}:
-        found = await merchants.show_merchant(conn, number)
-        names[number] = str(number) if found is None else found.name
-    return names
+    """The names of the merchants that proposals are about or name among their facts."""
+    told = [facts.get("merchantId") for row in rows for facts in (row.before, row.after)]
+    return await merchants.read_names(conn, [*(row.merchant_id for row in rows), *told])
 
 
 async def _find(request: Request, conn: Connection) -> ProposedChange:

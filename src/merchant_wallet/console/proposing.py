@@ -5,6 +5,7 @@ Rules:
 - Where one person is enough (the sandbox), the page says that outside the sandbox two are needed.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,7 +15,7 @@ from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.console.frame import Connection, Seat
-from merchant_wallet.pages.languages import N_, Language
+from merchant_wallet.pages.languages import N_
 
 PROPOSALS: Final = "/console/proposals"
 REASON: Final = "reason"
@@ -22,11 +23,28 @@ NO_REASON: Final = N_("Say why, in 1 to 500 characters: a second person decides 
 NEEDS_REASON: Final = N_("Nothing was changed: another person must agree, and needs your reason.")
 PROPOSED: Final = N_("Proposed. It holds once another person has accepted it.")
 OVER: Final = N_("It can't be decided so any more: look at it again.")
+OTHERWISE: Final = N_("It was refused: {why}")
+RULE_REFUSED: Final = N_("Its own rule refused it now: {why}")
 STALE: Final = N_("Something else changed the value after this was proposed: propose it again.")
 REFUSALS: Final[Mapping[str, str]] = {
     decisions.NOT_YET: N_("Your word does not count yet: new and reset operators wait before it does."),
     decisions.OWN: N_("It is your own proposal: another person must accept it."),
+    "There is nothing to propose: the value is that already.": N_(
+        "There is nothing to propose: the value is that already."
+    ),
 }
+PATTERNS: Final = (
+    (
+        re.compile(r"Proposal \d+ was decided already: \w+ by (?P<name>.+)\."),
+        N_("It was decided already, by {name}: look at it again."),
+    ),
+    (
+        re.compile(r"Only (?P<name>.+) can withdraw it; you can refuse it\."),
+        N_("Only {name} can withdraw it; you can refuse it."),
+    ),
+    (re.compile(r"Proposal \d+ has expired: propose it again\."), N_("It has expired: propose it again.")),
+)
+"""Refusals that name somebody or something, and how a page tells them."""
 
 
 class Unproposed(Exception):
@@ -83,17 +101,20 @@ async def propose(
 
 def tell_refusal(seat: Seat, refused: ProposalRefused) -> str:
     """Why a proposal or a decision was refused, in the reader's language."""
-    known = REFUSALS.get(str(refused))
-    if known is None and seat.visitor.language is Language.EN:
-        return str(refused)
-    return seat.say(known or OVER)
+    text = str(refused)
+    if text in REFUSALS:
+        return seat.say(REFUSALS[text])
+    for pattern, told in PATTERNS:
+        if found := pattern.fullmatch(text):
+            return seat.say(told, **found.groupdict())
+    return seat.say(OTHERWISE, why=text)
 
 
 def tell_outcome(seat: Seat, change: ProposedChange) -> str:
     """Why a proposal failed, or the reason it was refused with; empty for others."""
     if change.outcome is None or change.state != decisions.FAILED:
         return change.outcome or ""
-    return seat.say(STALE) if change.outcome == changes.STALE else change.outcome
+    return seat.say(STALE) if change.outcome == changes.STALE else seat.say(RULE_REFUSED, why=change.outcome)
 
 
 def go_to(seat: Seat, change: ProposedChange) -> Response:

@@ -5,7 +5,7 @@ is what is missing from the fixed accounts: exact, and without reading a sub-use
 as the figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +77,13 @@ async def show_merchant(conn: Connection, merchant_id: int) -> MerchantLine | No
     values = {"statuses": list(STATUSES), "last_fixed": LAST_FIXED, "page": 1, "key_0": merchant_id - 1}
     rows = await fetch(conn, QUERIES["page_by_id"].text, values)
     return _show(rows[0]) if rows and rows[0]["merchant_id"] == merchant_id else None
+
+
+async def read_names(conn: Connection, merchant_ids: Iterable[int | None]) -> dict[int, str]:
+    """The name of each merchant by its id, and the id for one that there is none of; None is left out."""
+    wanted = {number for number in merchant_ids if number is not None}
+    rows = await fetch(conn, QUERIES["read_names"].text, {"merchant_ids": list(wanted)})
+    return {number: str(number) for number in wanted} | {row["merchant_id"]: row["name"] for row in rows}
 
 
 async def find_merchants(conn: Connection, word: str, *, limit: int = 20) -> list[MerchantFound]:

@@ -20,6 +20,10 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms
          from account a where a.merchant_id = m.merchant_id and a.account_id <= %(last_fixed)s::bigint) a
  order by m.merchant_id asc;
 
+-- name: read_names
+-- The names of some merchants, for a page that tells them by name.
+select merchant_id, name from merchant where merchant_id = any(%(merchant_ids)s::bigint[]);
+
 -- name: page_by_name
 -- Merchants by name, in byte order.
 with found as (

@@ -1,0 +1,108 @@
+"""What the second person reads of a proposal, and why one is refused or fails, in both languages."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.console.conftest import People, Visitor, tell
+from tests.console.test_two_people import OPERATORS, WHY, accept, proposal_of, set_
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+
+from merchant_wallet.upkeep import ensure_nonce_partitions
+
+SETTINGS = {"sandbox_two_people": True}
+CLOCK_MS = 1_790_000_000_000
+ADDRESS = "0x" + "1" * 40
+
+
+@pytest.fixture(autouse=True)
+def _time_passes(platform: Platform, clock: Clock) -> None:
+    clock.advance(3 * DAY_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
+
+
+def facts(page: str) -> dict[str, tuple[str, str]]:
+    """The comparison on a proposal's page: before and after by the fact's name."""
+    table = page.split('class="table table-cards"')[-1].split("</table>")[0]
+    rows = [re.findall(r"(?s)<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[2:]]
+    return {tell(cells[0]): (tell(cells[1]), tell(cells[2])) for cells in rows}
+
+
+def in_chinese(visitor: Visitor) -> Visitor:
+    visitor.http.headers["accept-language"] = "zh-CN"
+    return visitor
+
+
+def test_a_limit_or_a_list_that_is_taken_away_is_told_as_none_at_all(shop: Shop, people: People) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+    set_(ann, shop, allowed_addresses=ADDRESS, daily_limit="7000")
+    url = proposal_of(set_(ann, shop, allowed_addresses="", daily_limit="", reason=WHY))
+    assert facts(bob.page(url)) == {
+        "Where withdrawals may go": (ADDRESS, "anywhere"),
+        "Limit a day": ("7000", "no limit"),
+    }
+    assert facts(in_chinese(bob).page(url)) == {
+        "允许的提现地址": (ADDRESS, "任何地址"),
+        "每日限额": ("7000", "不限"),
+    }
+
+
+def test_roles_statuses_and_merchants_are_told_in_words(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann, bob = people.seat("owner"), people.seat("owner")
+    form = {"name": "shop.desk", "role": "merchant", "merchant": str(shop.merchant_id), "reason": WHY}
+    url = proposal_of(ann.post(f"{OPERATORS}/new", form))
+    name = platform.rows("select name from merchant where merchant_id = %s", shop.merchant_id)[0][0]
+    told = facts(bob.page(url))
+    assert (told["Role"], told["Merchant"]) == (("none", "Merchant user"), ("none", name))
+    assert facts(in_chinese(bob).page(url))["角色"] == ("无", "商户用户")
+    accept(bob, url)
+    number = platform.rows("select operator_id from operator where name = 'shop.desk'")[0][0]
+    raised = proposal_of(ann.post(f"{OPERATORS}/{number}/role", {"role": "owner", "reason": WHY}))
+    told = facts(bob.page(raised))
+    assert (told["角色"], told["商户"]) == (("商户用户", "所有者"), (name, "无"))
+    ann.post(f"{OPERATORS}/{number}/status", {"status": "disabled"})
+    enabled = proposal_of(ann.post(f"{OPERATORS}/{number}/status", {"status": "active", "reason": WHY}))
+    assert facts(bob.page(enabled))["状态"] == ("已禁用", "启用")
+
+
+def refusal_of(answer: Any, visitor: Visitor) -> str:
+    return tell(answer.text if answer.status_code == 422 else visitor.follow(answer).text)
+
+
+def test_why_a_decision_is_refused_is_told_in_chinese(
+    shop: Shop, people: People, clock: Clock, platform: Platform
+) -> None:
+    ann, bob, eve = (people.seat("operator") for _ in range(3))
+    done = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
+    open_ = proposal_of(set_(ann, shop, approval_limit="6000", reason=WHY))
+    in_chinese(eve)
+    told = refusal_of(eve.post(f"{open_}/withdraw"), eve)
+    assert f"只有 operator:{ann.name} 可以撤回，您可以拒绝。" in told
+    accept(bob, done)
+    assert f"已由 operator:{bob.name} 决定，请重新查看。" in refusal_of(accept(eve, done), eve)
+    assert f"decided already, by operator:{bob.name}" in refusal_of(accept(bob, done), bob)
+    clock.advance(8 * DAY_MS)
+    late = in_chinese(people.again(eve))
+    assert "已过期：请重新提议。" in refusal_of(accept(late, open_), late)
+
+
+def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platform, people: People) -> None:
+    ann, bob = people.seat("operator"), people.seat("operator")
+    form = {
+        "direction": "USDT:KFB",
+        "do": "set",
+        "rate-usdt-kfb": "8",
+        "rate-usdt-kfb-age": "",
+        "reason": WHY,
+    }
+    set_back = "update rate set kfb_usdt_e8 = %s where merchant_id = 0"
+    platform.rows(set_back, 12_000_000)
+    url = proposal_of(ann.post("/console/rates", form))
+    platform.rows(set_back, 14_000_000)
+    bob.follow(accept(bob, url))
+    outcome = platform.rows("select outcome from proposal order by proposal_no desc limit 1")[0][0]
+    assert "loop of exchanges" in outcome
+    assert f"Its own rule refused it now: {outcome}" in tell(bob.page(url))
+    assert f"其自身规则现在拒绝：{outcome}" in tell(in_chinese(bob).page(url))
