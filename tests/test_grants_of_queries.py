@@ -20,6 +20,7 @@ BOTH: Final = (Side.WEB, Side.WORKER)
 RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "approvals/changes.sql": WEB,
     "approvals/proposals.sql": BOTH,
+    "approvals/proposers.sql": WEB,
     "audit/audit.sql": BOTH,
     "audit/failures.sql": BOTH,
     "book/book.sql": BOTH,

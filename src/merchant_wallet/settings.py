@@ -171,7 +171,8 @@ class Settings:
         86400,
         whole_number(0, 2_592_000),
         "a whole number of seconds from 0 to 2592000",
-        "How many seconds a new or reset operator waits before its approvals and proposals count.",
+        "How many seconds an operator who is new, was reset, was let in again or got more rights waits "
+        "before approvals and proposals count.",
     )
     proposal_deadline_s: int = _setting(
         604_800,
@@ -471,7 +472,7 @@ class Settings:
 
     @property
     def operator_wait_ms(self) -> int:
-        """For how long a new or reset operator's word does not count."""
+        """For how long an operator's word does not count; see `operators.waits`."""
         return self.operator_wait_s * 1000 if self.needs_two_people else 0
 
     @property

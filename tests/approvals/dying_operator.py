@@ -27,7 +27,7 @@ async def main(url: str, proposal_no: int, moment: str) -> None:
         raise AssertionError("still alive")
 
     async with await connect(url) as conn:
-        await proposals.accept(conn, ask, proposal_no, "operator:bob", now_ms())
+        await proposals.accept(conn, ask, proposal_no, "operator:bob", now_ms(), roles=["operator"])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
@@ -11,7 +11,14 @@ from tests.crash.shop import open_shop, run
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
-from merchant_wallet.approvals.decisions import NOT_YET, OWN, Person, ProposalRefused
+from merchant_wallet.approvals.decisions import (
+    NOT_YET,
+    OWN,
+    PROPOSED_ALREADY,
+    PROPOSER_CHANGED,
+    Person,
+    ProposalRefused,
+)
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.db import connect
@@ -66,6 +73,19 @@ class Office:
             merchant_id=self.merchant_id,
         )
 
+    async def accept(self, kind: Kind, proposal_no: int, *, person: Person, at_ms: int) -> changes.Decided:
+        """A person's acceptance; owners and operators may propose this kind."""
+        return await changes.accept(
+            self.conn, kind, proposal_no, person=person, at_ms=at_ms, roles=["owner", "operator"]
+        )
+
+    async def hire(self, name: str, role: str = "operator") -> None:
+        """An operator of this name."""
+        await self.conn.execute(
+            "insert into operator (name, role, password_hash, created_ms) values (%s, %s, '$argon2id$', 0)",
+            [name, role],
+        )
+
     async def name(self) -> str:
         """What the merchant is called."""
         row = await (await self.conn.execute("select name from merchant")).fetchone()
@@ -108,7 +128,7 @@ def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url
         proposed = await office.propose()
         assert await office.name() == "Shop"
         assert await changes.list_open(office.conn, at_ms=2000) == [proposed]
-        done = await changes.accept(office.conn, RENAME, proposed.proposal_no, person=BOB, at_ms=2000)
+        done = await office.accept(RENAME, proposed.proposal_no, person=BOB, at_ms=2000)
         assert await office.name() == "Bazaar"
         assert (done.change.state, done.change.decided_by, done.change.decided_ms) == (
             "accepted",
@@ -138,7 +158,7 @@ def test_nobody_carries_out_what_that_person_proposed(database_url: str, actor: 
     async def story(office: Office) -> None:
         number = (await office.propose()).proposal_no
         same = Person(actor, "192.0.2.9")
-        refused = await refusal(changes.accept(office.conn, RENAME, number, person=same, at_ms=2000))
+        refused = await refusal(office.accept(RENAME, number, person=same, at_ms=2000))
         assert refused == OWN
         assert await office.name() == "Shop"
         statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
@@ -155,7 +175,7 @@ def test_a_word_that_does_not_count_yet_neither_proposes_nor_accepts_but_may_ref
         number = (await office.propose()).proposal_no
         new = Person("operator:eve", "192.0.2.3", counts_ms=2001)
         assert await refusal(office.propose(person=new, at_ms=2000)) == NOT_YET
-        early = changes.accept(office.conn, RENAME, number, person=new, at_ms=2000)
+        early = office.accept(RENAME, number, person=new, at_ms=2000)
         assert await refusal(early) == NOT_YET
         accepted = "state = 'accepted', decided_by = 'operator:eve', decided_ms = 2000"
         for column in ("proposer_from_ms", "decider_from_ms"):
@@ -164,7 +184,7 @@ def test_a_word_that_does_not_count_yet_neither_proposes_nor_accepts_but_may_ref
         refused = await changes.refuse(office.conn, number, "unknown to us", person=new, at_ms=2000)
         assert (refused.state, refused.outcome) == ("refused", "unknown to us")
         again = (await office.propose()).proposal_no
-        done = await changes.accept(office.conn, RENAME, again, person=new, at_ms=2001)
+        done = await office.accept(RENAME, again, person=new, at_ms=2001)
         assert done.change.state == "accepted"
 
     in_office(database_url, story)
@@ -174,11 +194,11 @@ def test_a_proposal_fails_when_its_value_was_changed_meanwhile(database_url: str
     async def story(office: Office) -> None:
         number = (await office.propose()).proposal_no
         await office.conn.execute("update merchant set name = 'Market'")
-        failed = await changes.accept(office.conn, RENAME, number, person=BOB, at_ms=2000)
+        failed = await office.accept(RENAME, number, person=BOB, at_ms=2000)
         assert (failed.change.state, failed.change.outcome) == ("failed", changes.STALE)
         assert await office.name() == "Market"
         assert (await office.log())[0] == ("operator:bob", "merchant.rename.fail")
-        late = changes.accept(office.conn, RENAME, number, person=BOB, at_ms=3000)
+        late = office.accept(RENAME, number, person=BOB, at_ms=3000)
         assert "decided already: failed" in await refusal(late)
 
     in_office(database_url, story)
@@ -187,7 +207,7 @@ def test_a_proposal_fails_when_its_value_was_changed_meanwhile(database_url: str
 def test_what_its_own_rule_refuses_is_undone_and_said(database_url: str) -> None:
     async def story(office: Office) -> None:
         number = (await office.propose(FORBIDDEN)).proposal_no
-        failed = await changes.accept(office.conn, RENAME, number, person=BOB, at_ms=2000)
+        failed = await office.accept(RENAME, number, person=BOB, at_ms=2000)
         assert (failed.change.state, failed.change.outcome) == ("failed", "No merchant has this name.")
         assert await office.name() == "Shop"
 
@@ -202,7 +222,7 @@ def test_after_its_deadline_nobody_carries_it_out(database_url: str) -> None:
         assert await changes.list_open(office.conn, at_ms=last_ms) == [made]
         assert await changes.list_open(office.conn, at_ms=last_ms + 1) == []
         assert await changes.list_decided(office.conn, at_ms=last_ms + 1) == [made]
-        late = changes.accept(office.conn, RENAME, made.proposal_no, person=BOB, at_ms=last_ms + 1)
+        late = office.accept(RENAME, made.proposal_no, person=BOB, at_ms=last_ms + 1)
         assert "expired" in await refusal(late)
         statement = "update proposal set state = 'accepted', decided_by = 'operator:bob', decided_ms = %s"
         with pytest.raises(errors.CheckViolation):
@@ -214,7 +234,7 @@ def test_after_its_deadline_nobody_carries_it_out(database_url: str) -> None:
 
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_its_maker(database_url: str) -> None:
     async def story(office: Office) -> None:
-        first, second = [(await office.propose()).proposal_no for _ in range(2)]
+        first, second = [(await office.propose(name)).proposal_no for name in ("Bazaar", "Market")]
         blank = changes.refuse(office.conn, first, " ", person=BOB, at_ms=2000)
         assert "reason" in await refusal(blank)
         no = await changes.refuse(office.conn, first, "not now", person=BOB, at_ms=2000)
@@ -224,7 +244,7 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_its_maker(database_
         back = await changes.withdraw(office.conn, second, person=Person("cli:ann", "terminal"), at_ms=2000)
         assert (back.state, back.outcome) == ("withdrawn", None)
         for number in (first, second):
-            late = changes.accept(office.conn, RENAME, number, person=BOB, at_ms=3000)
+            late = office.accept(RENAME, number, person=BOB, at_ms=3000)
             assert "decided already" in await refusal(late)
         assert [action for _, action in await office.log()][:2] == [
             "merchant.rename.withdraw",
@@ -242,7 +262,9 @@ def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
             async with await connect(database_url) as conn:
                 person = Person(f"operator:{name}", "192.0.2.4")
                 try:
-                    done = await changes.accept(conn, RENAME, number, person=person, at_ms=2000)
+                    done = await changes.accept(
+                        conn, RENAME, number, person=person, at_ms=2000, roles=["operator"]
+                    )
                 except ProposalRefused:
                     return "refused"
                 return done.change.state
@@ -263,9 +285,7 @@ def test_what_changes_nothing_or_names_a_secret_is_not_proposed(database_url: st
             await office.propose(before={"password": "x"})
         assert await changes.list_open(office.conn, at_ms=2000) == []
         assert await office.log() == []
-        assert "no proposal 99" in await refusal(
-            changes.accept(office.conn, RENAME, 99, person=BOB, at_ms=2000)
-        )
+        assert "no proposal 99" in await refusal(office.accept(RENAME, 99, person=BOB, at_ms=2000))
 
     in_office(database_url, story)
 
@@ -274,7 +294,7 @@ def test_a_proposal_of_one_kind_is_not_carried_out_as_another(database_url: str)
     async def story(office: Office) -> None:
         number = (await office.propose()).proposal_no
         other = Kind("merchant.paint", read_name, write_name)
-        refused = await refusal(changes.accept(office.conn, other, number, person=BOB, at_ms=2000))
+        refused = await refusal(office.accept(other, number, person=BOB, at_ms=2000))
         assert "another kind" in refused
         assert await office.name() == "Shop"
 
@@ -293,5 +313,95 @@ def test_open_ones_are_found_by_kind_and_subject(database_url: str) -> None:
         assert await find("rate.set", made.subject) == []
         assert await changes.show(office.conn, made.proposal_no) == made
         assert await changes.show(office.conn, 2**70) is None
+
+    in_office(database_url, story)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "update operator set status = 'disabled'",
+        "update operator set role = 'auditor'",
+        "insert into operator_wait values ('ann', 1001, 5000, 'reset')",
+    ],
+    ids=["disabled", "lost the right", "reset"],
+)
+def test_a_proposal_fails_when_its_proposer_lost_the_standing_meanwhile(
+    database_url: str, since: LiteralString
+) -> None:
+    async def story(office: Office) -> None:
+        await office.hire("ann")
+        number = (await office.propose()).proposal_no
+        await office.conn.execute(since)
+        failed = await office.accept(RENAME, number, person=BOB, at_ms=9000)
+        assert (failed.change.state, failed.change.outcome) == ("failed", PROPOSER_CHANGED)
+        assert await office.name() == "Shop"
+        assert (await office.log())[0] == ("operator:bob", "merchant.rename.fail")
+
+    in_office(database_url, story)
+
+
+def test_a_proposal_outlives_the_wait_that_its_proposer_had_before_it(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        await office.hire("ann")
+        await office.conn.execute("insert into operator_wait values ('ann', 500, 999, 'created')")
+        number = (await office.propose()).proposal_no
+        done = await office.accept(RENAME, number, person=BOB, at_ms=2000)
+        assert done.change.state == "accepted"
+
+    in_office(database_url, story)
+
+
+def test_at_the_terminal_the_role_at_the_console_takes_nothing_away_but_a_disabled_person_counts_no_more(
+    database_url: str,
+) -> None:
+    async def story(office: Office) -> None:
+        await office.hire("ann", "auditor")
+        shell = Person("cli:ann", "terminal")
+        first = (await office.propose(person=shell)).proposal_no
+        done = await office.accept(RENAME, first, person=BOB, at_ms=2000)
+        assert done.change.state == "accepted"
+        second = (await office.propose("Market", person=shell, before={"name": "Bazaar"})).proposal_no
+        await office.conn.execute("update operator set status = 'disabled'")
+        failed = await office.accept(RENAME, second, person=BOB, at_ms=2000)
+        assert failed.change.outcome == PROPOSER_CHANGED
+
+    in_office(database_url, story)
+
+
+def test_the_same_is_not_proposed_twice_also_not_at_once(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        async def propose() -> str:
+            async with await connect(database_url) as conn:
+                try:
+                    await Office(conn, office.merchant_id).propose()
+                except ProposalRefused as refused:
+                    return str(refused)
+                return "proposed"
+
+        answers = await asyncio.gather(*(propose() for _ in range(4)))
+        assert sorted(answers) == sorted(["proposed", *[PROPOSED_ALREADY] * 3])
+        (first,) = await changes.list_open(office.conn, at_ms=2000)
+        await office.propose("Market")
+        await changes.withdraw(office.conn, first.proposal_no, person=ANN, at_ms=2000)
+        again = await office.propose(at_ms=3000)
+        await office.propose(at_ms=3001 + HOUR_MS)
+        assert again.expires_ms == 3000 + HOUR_MS, "what has expired is in nobody's way"
+
+    in_office(database_url, story)
+
+
+def test_what_was_carried_out_once_is_not_carried_out_again_when_the_value_is_back(database_url: str) -> None:
+    async def story(office: Office) -> None:
+        twice = [(await office.propose(at_ms=at_ms)).proposal_no for at_ms in (1000, 1001 + HOUR_MS)]
+        await office.conn.execute("update proposal set expires_ms = %s", [9 * HOUR_MS])
+        await office.accept(RENAME, twice[0], person=BOB, at_ms=2 * HOUR_MS)
+        await office.conn.execute("update merchant set name = 'Shop'")
+        failed = await office.accept(RENAME, twice[1], person=BOB, at_ms=3 * HOUR_MS)
+        assert failed.change.outcome == changes.STALE
+        assert await office.name() == "Shop"
+        anew = (await office.propose(at_ms=3 * HOUR_MS)).proposal_no
+        done = await office.accept(RENAME, anew, person=BOB, at_ms=3 * HOUR_MS)
+        assert done.change.state == "accepted", "what is proposed since then is"
 
     in_office(database_url, story)

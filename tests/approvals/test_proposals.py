@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
@@ -15,7 +15,8 @@ from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop,
 
 from merchant_wallet.app import Base
 from merchant_wallet.approvals import proposals
-from merchant_wallet.approvals.proposals import Proposal, ProposalRefused
+from merchant_wallet.approvals.decisions import PROPOSED_ALREADY, PROPOSER_CHANGED, ProposalRefused
+from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.audit import records as audit
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
@@ -30,6 +31,7 @@ from merchant_wallet.settings import Settings
 from merchant_wallet.worker import make_duties
 
 ANN, BOB = "operator:ann", "operator:bob"
+ROLES = ("owner", "operator")
 DYING = Path(__file__).with_name("dying_operator.py")
 
 
@@ -103,7 +105,7 @@ def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> 
         proposed = await desk.propose(ext_user_id=ALICE)
         assert await proposals.list_open(desk.conn) == [proposed]
         assert await desk.shop.alice_units() == 0
-        accepted = await proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 2000)
+        accepted = await proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 2000, roles=ROLES)
         assert (accepted.state, accepted.decided_by, accepted.decided_ms) == ("accepted", BOB, 2000)
         assert [accepted.entry_id] == await desk.entries()
         assert await desk.shop.alice_units() == 5 * COIN
@@ -122,7 +124,9 @@ def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> 
 def test_nobody_accepts_what_he_proposed_himself(database_url: str, again: str) -> None:
     async def story(desk: Desk) -> None:
         no = (await desk.propose()).proposal_no
-        assert "Another person" in await refusal(proposals.accept(desk.conn, desk.ask, no, again, 2000))
+        assert "Another person" in await refusal(
+            proposals.accept(desk.conn, desk.ask, no, again, 2000, roles=ROLES)
+        )
         assert desk.asked == []
         statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
         with pytest.raises(errors.CheckViolation):
@@ -136,9 +140,9 @@ def test_nobody_accepts_what_he_proposed_himself(database_url: str, again: str) 
 def test_a_proposal_is_decided_once(database_url: str) -> None:
     async def story(desk: Desk) -> None:
         no = (await desk.propose()).proposal_no
-        await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+        await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
         for decision in (
-            proposals.accept(desk.conn, desk.ask, no, "operator:eve", 3000),
+            proposals.accept(desk.conn, desk.ask, no, "operator:eve", 3000, roles=ROLES),
             proposals.refuse(desk.conn, no, "operator:eve", 3000, "no"),
             proposals.withdraw(desk.conn, no, ANN, 3000),
         ):
@@ -155,7 +159,7 @@ def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
         async def accept(name: str) -> str:
             async with await connect(database_url) as conn:
                 try:
-                    done = await proposals.accept(conn, desk.ask, no, name, 2000)
+                    done = await proposals.accept(conn, desk.ask, no, name, 2000, roles=ROLES)
                 except ProposalRefused:
                     return "refused"
                 return done.state
@@ -169,7 +173,7 @@ def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
 
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_whoever_made_it(database_url: str) -> None:
     async def story(desk: Desk) -> None:
-        first, second = [(await desk.propose()).proposal_no for _ in range(2)]
+        first, second = [(await desk.propose(reason=f"ticket {no}")).proposal_no for no in range(2)]
         assert "reason" in await refusal(proposals.refuse(desk.conn, first, BOB, 2000, " "))
         no = await proposals.refuse(desk.conn, first, BOB, 2000, "no such ticket")
         assert (no.state, no.outcome, no.entry_id) == ("refused", "no such ticket", None)
@@ -186,7 +190,7 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_whoever_made_it(dat
 def test_what_the_book_refuses_has_failed_and_stays_so(database_url: str) -> None:
     async def story(desk: Desk) -> None:
         no = (await desk.propose(-FUNDS - 1)).proposal_no
-        failed = await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+        failed = await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
         assert (failed.state, failed.entry_id) == ("failed", None)
         assert failed.outcome == "amount: more than the available balance"
         await desk.shop.ask(desk.writer, Adjust(KFB, COIN, "more", "x", None))
@@ -213,7 +217,9 @@ def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
         later_ms = 2**45
         (left,) = await proposals.list_unfinished(desk.conn, now_ms=later_ms)
         assert (left.proposal_no, left.state, left.entry_id) == (no, "accepted", None)
-        assert "decided already" in await refusal(proposals.take(desk.conn, no, "operator:eve", later_ms))
+        assert "decided already" in await refusal(
+            proposals.take(desk.conn, no, "operator:eve", later_ms, roles=ROLES)
+        )
         done = [await proposals.carry_out(desk.conn, desk.ask, no) for _ in range(2)]
         assert done[0] == done[1]
         assert [done[0].entry_id] == await desk.entries()
@@ -226,7 +232,7 @@ def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
 def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> None:
     async def story(desk: Desk) -> None:
         no = (await desk.propose()).proposal_no
-        await proposals.take(desk.conn, no, BOB, 2000)
+        await proposals.take(desk.conn, no, BOB, 2000, roles=ROLES)
         finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), desk.writer)["proposals"]
         await finish(desk.conn, 2000)
         assert await desk.entries() == [], "whoever accepted it may still be at it"
@@ -259,7 +265,7 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
     async def story(desk: Desk) -> None:
         stuck, free = [(await desk.propose(units)).proposal_no for units in (5 * COIN, 7 * COIN)]
         for number in (stuck, free):
-            await proposals.take(desk.conn, number, BOB, 2000)
+            await proposals.take(desk.conn, number, BOB, 2000, roles=ROLES)
         lame = Lame(database_url)
         finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
@@ -279,7 +285,7 @@ def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> 
     async def story(desk: Desk) -> None:
         no = (await desk.propose()).proposal_no
         with pytest.raises(Unavailable):
-            await proposals.accept(desk.conn, away, no, BOB, 100_000)
+            await proposals.accept(desk.conn, away, no, BOB, 100_000, roles=ROLES)
         shown = await proposals.show(desk.conn, no)
         assert shown is not None
         assert shown.is_unfinished
@@ -292,7 +298,7 @@ def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> 
 
 def test_a_late_entry_of_the_book_stands_against_a_noted_refusal(database_url: str) -> None:
     async def story(desk: Desk) -> None:
-        taken = await proposals.take(desk.conn, (await desk.propose()).proposal_no, BOB, 2000)
+        taken = await proposals.take(desk.conn, (await desk.propose()).proposal_no, BOB, 2000, roles=ROLES)
         answer = await desk.ask(desk.shop.merchant_id, proposals.command_of(taken))
         assert isinstance(answer, Adjusted)
         assert await proposals.note_outcome(desk.conn, taken, Refusal(42200, "no"))
@@ -310,11 +316,11 @@ def test_an_acceptance_within_a_transaction_is_a_mistake_of_ours(database_url: s
         no = (await desk.propose()).proposal_no
         async with desk.conn.transaction():
             with pytest.raises(RuntimeError):
-                await proposals.accept(desk.conn, desk.ask, no, BOB, 2000)
+                await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
         assert desk.asked == []
         with pytest.raises(TypeError):
             await proposals.note_outcome(
-                desk.conn, await proposals.take(desk.conn, no, BOB, 1), Balances(0, 0)
+                desk.conn, await proposals.take(desk.conn, no, BOB, 1, roles=ROLES), Balances(0, 0)
             )
 
     on_desk(database_url, story)
@@ -360,7 +366,7 @@ def test_a_merchant_with_usdt_alone_is_credited_nothing_else(database_url: str) 
 
 def test_lists_go_page_by_page(database_url: str) -> None:
     async def story(desk: Desk) -> None:
-        numbers = [(await desk.propose()).proposal_no for _ in range(5)]
+        numbers = [(await desk.propose(reason=f"ticket {no}")).proposal_no for no in range(5)]
 
         def given(found: list[Proposal]) -> list[int]:
             return [proposal.proposal_no for proposal in found]
@@ -378,5 +384,49 @@ def test_lists_go_page_by_page(database_url: str) -> None:
         for wrong in (0, 201):
             with pytest.raises(ValueError, match="page"):
                 await proposals.list_open(desk.conn, limit=wrong)
+
+    on_desk(database_url, story)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "update operator set status = 'disabled'",
+        "update operator set role = 'auditor'",
+        "insert into operator_wait values ('ann', 1001, 5000, 'reset')",
+    ],
+    ids=["disabled", "lost the right", "reset"],
+)
+def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanwhile(
+    database_url: str, since: LiteralString
+) -> None:
+    async def story(desk: Desk) -> None:
+        await desk.conn.execute(
+            "insert into operator (name, role, password_hash, created_ms)"
+            " values ('ann', 'owner', '$argon2id$', 0)"
+        )
+        proposed = await desk.propose()
+        await desk.conn.execute(since)
+        late = proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 9000, roles=ROLES)
+        assert await refusal(late) == PROPOSER_CHANGED
+        assert desk.asked == []
+        assert await proposals.show(desk.conn, proposed.proposal_no) == proposed, "it can still be refused"
+
+    on_desk(database_url, story)
+
+
+def test_a_double_click_proposes_one_adjustment(database_url: str) -> None:
+    async def story(desk: Desk) -> None:
+        first = await desk.propose(lasts_ms=1000)
+        assert await refusal(desk.propose(at_ms=1001)) == PROPOSED_ALREADY
+        for more in (
+            {"reason": "ticket 13"},
+            {"units": 6 * COIN},
+            {"ext_user_id": ALICE},
+            {"currency": USDT},
+        ):
+            await desk.propose(**more)
+        assert first.expires_ms is not None
+        await desk.propose(at_ms=first.expires_ms + 1)
 
     on_desk(database_url, story)

@@ -106,13 +106,13 @@ def test_a_rate_and_operators_are_proposed_too(terminal: Terminal) -> None:
     assert len(taken["password"]) == 20
     assert "already" in wallet.refuse("operator", "create", "eve", "--role", "operator", *WHY)
     wallet.run("operator", "disable", "eve")
-    for command in (("reset", "eve"), ("enable", "eve"), ("set-role", "eve", "--role", "owner")):
-        assert wallet.ask("operator", *command, *WHY)["kind"].startswith("operator.")
-    assert wallet.ask("operator", "set-role", "eve", "--role", "auditor")["role"] == "auditor"
     stdin = wallet.run(
         "operator", "reset", "eve", "--password-stdin", *WHY, stdin="seven grey herons wade", status=1
     )
     assert "can't be chosen" in stdin.stderr
+    for command in (("reset", "eve"), ("enable", "eve"), ("set-role", "eve", "--role", "owner")):
+        assert wallet.ask("operator", *command, *WHY)["kind"].startswith("operator.")
+    assert wallet.ask("operator", "set-role", "eve", "--role", "auditor")["role"] == "auditor"
 
 
 def test_the_only_owner_who_is_locked_out_is_reset_from_the_shell(terminal: Terminal) -> None:

@@ -9,6 +9,7 @@ from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.rules import operators as rules
 from merchant_wallet.book.state import Draft
+from merchant_wallet.operators import records
 
 ADJUSTMENTS = "/console/adjustments"
 
@@ -47,6 +48,25 @@ def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, pe
     again = ben.follow(ben.post(f"{url}/accept"))
     assert "It was decided meanwhile." in tell(again.text)
     assert shop.balances()[0] == "1025"
+
+
+def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann, ben = people.seat("operator"), people.seat("owner")
+    url = propose(ann, shop)
+    assert ann.operator is not None
+    number = ann.operator.operator_id
+    platform.operate(lambda conn: records.disable(conn, number))
+    told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+    assert "The proposer's account was disabled, reset or changed" in told
+    log = platform.rows(
+        "select actor, action, after from audit_entry where subject = %s order by audit_no desc limit 2",
+        f"proposal {url.rsplit('/', 1)[1]}",
+    )
+    assert [action for _, action, _ in log] == ["adjustment.accept.refused", "adjustment.accept.asked"]
+    assert log[0][2]["reason"].startswith("The proposer's account was disabled")
+    assert shop.balances()[0] == "1000"
 
 
 def test_one_name_at_two_doors_is_one_person(shop: Shop, people: People) -> None:

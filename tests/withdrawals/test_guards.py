@@ -33,7 +33,7 @@ async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
 
 async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) -> Decided:
     kind = guards.make_kinds()[guards.THAW]
-    return await changes.accept(conn, kind, proposed.proposal_no, person=BEN, at_ms=at_ms)
+    return await changes.accept(conn, kind, proposed.proposal_no, person=BEN, at_ms=at_ms, roles=["operator"])
 
 
 @asynccontextmanager

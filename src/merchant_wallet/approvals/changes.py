@@ -4,12 +4,13 @@ Rules:
 - A proposal holds what the value was (`before`) and what it becomes (`after`). The second person sees both.
 - Acceptance carries the change out. Lock, comparison, change, proposal and audit entry are one transaction.
 - The value is read again under its lock. If it is not `before` any more, the proposal fails; nothing changes.
+- It fails, too, when the same change was accepted since it was proposed, or its proposer lost the standing.
 - The kind's own rule is asked again too. If it refuses, the proposal fails, and its `outcome` says why.
 - Proposing, refusing and withdrawing are written into the audit log in their own transaction.
 - Times come from the caller. The caller checks the right to propose and to decide.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ from merchant_wallet.approvals.decisions import (
     FAILED,
     HIGHEST_NO,
     OPEN,
+    PROPOSED_ALREADY,
+    PROPOSER_CHANGED,
     REFUSED,
     WITHDRAWN,
     Person,
@@ -33,6 +36,7 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
     is_expired,
 )
+from merchant_wallet.approvals.proposers import has_standing
 from merchant_wallet.audit import records as audit
 from merchant_wallet.db import Queries
 
@@ -126,10 +130,7 @@ async def propose(
     Raises ProposalRefused, FactsRefused.
     """
     check_proposer(person.actor, person.counts_ms, at_ms)
-    if dict(before) == dict(after):
-        raise ProposalRefused("There is nothing to propose: the value is that already.")
-    audit.check_facts(before)
-    audit.check_facts(after)
+    _check_difference(before, after)
     values = {
         "kind": kind,
         "subject": subject[: audit.MAX_SUBJECT],
@@ -143,17 +144,20 @@ async def propose(
         "expires_ms": at_ms + lasts_ms,
     }
     async with conn.transaction():
-        made = (await _fetch(conn, "insert_change", values))[0]
+        made = await _insert(conn, values)
         facts = {**made.after, "proposalNo": made.proposal_no, "reason": made.reason}
         await _record(conn, f"{kind}.propose", made, person, at_ms, before=before, after=facts)
     return made
 
 
-async def accept(conn: Connection, kind: Kind, proposal_no: int, *, person: Person, at_ms: int) -> Decided:
+async def accept(
+    conn: Connection, kind: Kind, proposal_no: int, *, person: Person, at_ms: int, roles: Collection[str]
+) -> Decided:
     """Accept an open proposal of this kind and carry it out, in one transaction.
 
-    Gives it as it then stands: `failed` when the value has changed meanwhile or its rule says no. Raises
-    ProposalRefused when this person can't accept it.
+    `roles` are those that may propose it. Gives it as it then stands: `failed` when the value has changed
+    meanwhile, its rule says no, or the proposer could not propose it any more. Raises ProposalRefused when
+    this person can't accept it.
     """
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
@@ -161,22 +165,14 @@ async def accept(conn: Connection, kind: Kind, proposal_no: int, *, person: Pers
             raise ProposalRefused(f"Proposal {proposal_no} is of another kind: {change.kind}.")
         check_decision(change, ACCEPTED, person.actor, person.counts_ms, at_ms)
         try:
-            applied = await _carry_out(conn, kind, change, at_ms)
+            applied = await _carry_out(conn, kind, change, at_ms, roles)
         except ChangeRefused as refused:
             failed = await _decide(conn, change, FAILED, person, at_ms, str(refused))
             facts = {"proposalNo": proposal_no, "outcome": failed.outcome}
             await _record(conn, f"{kind.name}.fail", failed, person, at_ms, after=facts)
             return Decided(failed)
         accepted = await _decide(conn, change, ACCEPTED, person, at_ms, None)
-        before = change.before if applied.before is None else applied.before
-        after = change.after if applied.after is None else applied.after
-        facts = {
-            **after,
-            "proposalNo": proposal_no,
-            "proposedBy": change.proposed_by,
-            "reason": change.reason,
-        }
-        await _record(conn, kind.name, accepted, person, at_ms, before=before, after=facts)
+        await _record_accepted(conn, accepted, applied, person, at_ms)
     return Decided(accepted, applied.shown)
 
 
@@ -215,9 +211,31 @@ async def list_decided(
     return await _fetch(conn, "list_decided_changes", values)
 
 
-async def _carry_out(conn: Connection, kind: Kind, change: ProposedChange, at_ms: int) -> Applied:
+def _check_difference(before: Facts, after: Facts) -> None:
+    if dict(before) == dict(after):
+        raise ProposalRefused("There is nothing to propose: the value is that already.")
+    audit.check_facts(before)
+    audit.check_facts(after)
+
+
+async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
+    # Of two that are proposed at once, the second must see the first.
+    await conn.execute(QUERIES["lock_proposing"].text, values)
+    if await _fetch(conn, "find_same_open", values):
+        raise ProposalRefused(PROPOSED_ALREADY)
+    return (await _fetch(conn, "insert_change", values))[0]
+
+
+async def _carry_out(
+    conn: Connection, kind: Kind, change: ProposedChange, at_ms: int, roles: Collection[str]
+) -> Applied:
+    if not await has_standing(conn, change, roles):
+        raise ChangeRefused(PROPOSER_CHANGED)
     async with conn.transaction():
         if dict(await kind.read(conn, change)) != change.before:
+            raise ChangeRefused(STALE)
+        if await _fetch(conn, "find_same_accepted", {"proposal_no": change.proposal_no}):
+            # The value is what it was, but it was changed and changed back.
             raise ChangeRefused(STALE)
         return await kind.apply(conn, change, at_ms)
 
@@ -255,6 +273,20 @@ async def _decide(
         "outcome": outcome,
     }
     return (await _fetch(conn, "decide_change", values))[0]
+
+
+async def _record_accepted(
+    conn: Connection, change: ProposedChange, applied: Applied, person: Person, at_ms: int
+) -> None:
+    before = change.before if applied.before is None else applied.before
+    after = change.after if applied.after is None else applied.after
+    facts = {
+        **after,
+        "proposalNo": change.proposal_no,
+        "proposedBy": change.proposed_by,
+        "reason": change.reason,
+    }
+    await _record(conn, change.kind, change, person, at_ms, before=before, after=facts)
 
 
 async def _record(

@@ -8,6 +8,31 @@ values (%(kind)s::text, %(subject)s::text, %(merchant_id)s::bigint, %(before)s::
 returning proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
           decided_by, decided_ms, outcome;
 
+-- name: lock_proposing
+-- One person at a time proposes something about a subject.
+select pg_advisory_xact_lock(hashtext('proposal'), hashtext(%(kind)s::text || ' ' || %(subject)s::text));
+
+-- name: find_same_open
+-- A proposal of the same change that can still be accepted.
+select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
+       decided_by, decided_ms, outcome
+  from proposal
+ where state = 'open' and kind = %(kind)s::text and subject = %(subject)s::text
+   and merchant_id is not distinct from %(merchant_id)s::bigint
+   and before = %(before)s::jsonb and after = %(after)s::jsonb
+   and (expires_ms is null or expires_ms >= %(proposed_ms)s::bigint)
+ limit 1;
+
+-- name: find_same_accepted
+-- A proposal that brought about the same value after this one was made.
+select o.proposal_no, o.kind, o.subject, o.merchant_id, o.before, o.after, o.reason, o.proposed_by, o.proposed_ms,
+       o.expires_ms, o.state, o.decided_by, o.decided_ms, o.outcome
+  from proposal p
+  join proposal o on o.kind = p.kind and o.subject = p.subject and o.merchant_id is not distinct from p.merchant_id
+   and o.after = p.after and o.state = 'accepted' and o.decided_ms >= p.proposed_ms and o.proposal_no <> p.proposal_no
+ where p.proposal_no = %(proposal_no)s::bigint
+ limit 1;
+
 -- name: read_change
 -- One proposal by its number.
 select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,

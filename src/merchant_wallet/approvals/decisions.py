@@ -3,8 +3,10 @@
 Rules:
 - A person is the name in an actor: `cli:ann` and `operator:Ann` are one person.
 - A proposal is decided once. The person who made it cannot accept it; nobody else can withdraw it.
-- A person whose word does not count yet (a new or reset operator) neither proposes nor accepts. A no is
-  taken from everybody: it lets nothing through.
+- A person whose word does not count yet neither proposes nor accepts. Such a person is an operator who is
+  new, was reset, was let in again or got more rights. A no is taken from everybody: it lets nothing through.
+- The same is not proposed twice while the first proposal is open: a double click makes one.
+- A proposal can't be accepted any more once its proposer's account lost its standing; see `proposers`.
 - After its deadline a proposal can only be refused or withdrawn.
 """
 
@@ -25,7 +27,12 @@ MAX_PAGE: Final = 200
 HIGHEST_NO: Final = 2**63 - 1
 
 NOT_YET: Final = (
-    "Your word does not count yet: an operator who is new, was reset or has a new role waits before it does."
+    "Your word does not count yet: an operator who is new, was reset, was let in again or got more rights "
+    "waits before it does."
+)
+PROPOSED_ALREADY: Final = "The same is proposed already: accept, refuse or withdraw that proposal first."
+PROPOSER_CHANGED: Final = (
+    "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
 )
 OWN: Final = "Another person must accept it: this proposal is your own."
 
@@ -51,6 +58,8 @@ class Decidable(Protocol):
     def state(self) -> str: ...
     @property
     def proposed_by(self) -> str: ...
+    @property
+    def proposed_ms(self) -> int: ...
     @property
     def decided_by(self) -> str | None: ...
     @property

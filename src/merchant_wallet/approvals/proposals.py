@@ -7,7 +7,7 @@ what the book did: `carry_out` asks again and finds out. What the book says is n
 proposal's lock, so a no is noted only while nobody else is asking.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,9 +19,8 @@ from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
     HIGHEST_NO,
-    MAX_PAGE,
-    MAX_REASON,
-    OPEN,
+    PROPOSED_ALREADY,
+    PROPOSER_CHANGED,
     REFUSED,
     WITHDRAWN,
     ProposalRefused,
@@ -30,6 +29,7 @@ from merchant_wallet.approvals.decisions import (
     check_proposer,
     check_reason,
 )
+from merchant_wallet.approvals.proposers import has_standing
 from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.codes import Refusal
@@ -37,7 +37,6 @@ from merchant_wallet.db import Queries
 from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
-__all__ = ["MAX_PAGE", "MAX_REASON", "OPEN", "ProposalRefused"]
 CALM_MS: Final = 60_000
 """How long an acceptance is left to whoever made it before it counts as unfinished."""
 
@@ -103,9 +102,18 @@ async def propose(
         "proposer_from_ms": counts_ms,
         "expires_ms": None if lasts_ms is None else at_ms + lasts_ms,
     }
+    async with conn.transaction():
+        return await _insert(conn, values)
+
+
+async def _insert(conn: AsyncConnection, values: dict[str, Any]) -> Proposal:
+    # Of two that are proposed at once, the second must see the first.
+    await conn.execute(QUERIES["lock_proposing"].text, values)
+    if await _fetch(conn, "find_same_open", values):
+        raise ProposalRefused(PROPOSED_ALREADY)
     found = await _fetch(conn, "insert_proposal", values)
     if not found:
-        raise ProposalRefused(f"merchant: there is no {merchant_id}, or it has USDT alone.")
+        raise ProposalRefused(f"merchant: there is no {values['merchant_id']}, or it has USDT alone.")
     return found[0]
 
 
@@ -163,13 +171,24 @@ async def list_unfinished(conn: AsyncConnection, *, now_ms: int, limit: int = 50
 
 
 async def take(
-    conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int, counts_ms: int = 0
+    conn: AsyncConnection,
+    proposal_no: int,
+    decided_by: str,
+    at_ms: int,
+    counts_ms: int = 0,
+    *,
+    roles: Collection[str],
 ) -> Proposal:
     """Accept an open proposal, before the book is asked; `counts_ms` as in `propose`.
 
-    Raises ProposalRefused.
+    `roles` are those that may propose an adjustment. Raises ProposalRefused, also when the proposer could not
+    propose it any more.
     """
-    return await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
+    async with conn.transaction():
+        taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
+        if not await has_standing(conn, taken, roles):
+            raise ProposalRefused(PROPOSER_CHANGED)
+        return taken
 
 
 async def refuse(
@@ -231,16 +250,25 @@ def command_of(proposal: Proposal) -> Adjust:
 
 
 async def accept(
-    conn: AsyncConnection, ask: Ask, proposal_no: int, decided_by: str, at_ms: int, counts_ms: int = 0
+    conn: AsyncConnection,
+    ask: Ask,
+    proposal_no: int,
+    decided_by: str,
+    at_ms: int,
+    counts_ms: int = 0,
+    *,
+    roles: Collection[str],
 ) -> Proposal:
     """Accept a proposal and carry it out; gives it as it then stands, `failed` when the book refused.
+
+    `roles` as in `take`.
 
     Raises ProposalRefused, and what `ask` raises: then it stays accepted, and `carry_out` finds out. Raises
     RuntimeError within a transaction, whose rollback would forget what the book has done.
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise RuntimeError("an acceptance must be committed before the book is asked")
-    taken = await take(conn, proposal_no, decided_by, at_ms, counts_ms)
+    taken = await take(conn, proposal_no, decided_by, at_ms, counts_ms, roles=roles)
     return await carry_out(conn, ask, taken.proposal_no)
 
 

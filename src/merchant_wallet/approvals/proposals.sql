@@ -1,5 +1,20 @@
 -- Proposals of adjustments. `proposals.py` runs these; every change names the state it was decided on.
 
+-- name: lock_proposing
+-- One person at a time proposes an adjustment of a merchant's book.
+select pg_advisory_xact_lock(hashtext('proposal'), hashtext('adjustment ' || %(merchant_id)s::bigint));
+
+-- name: find_same_open
+-- A proposal of the same adjustment that can still be accepted.
+select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
+       decided_ms, outcome, entry_id, expires_ms
+  from proposal
+ where kind = 'adjustment' and state = 'open' and merchant_id = %(merchant_id)s::bigint and currency = %(currency)s::text
+   and signed_units = %(signed_units)s::bigint and reason = %(reason)s::text
+   and ext_user_id is not distinct from %(ext_user_id)s::text
+   and (expires_ms is null or expires_ms >= %(proposed_ms)s::bigint)
+ limit 1;
+
 -- name: insert_proposal
 -- A proposal to a merchant that can use the currency; no row for any other.
 insert into proposal (kind, merchant_id, currency, signed_units, reason, ext_user_id, proposed_by, proposed_ms, proposer_from_ms,

@@ -107,7 +107,7 @@ class Register(Command, frozen=True, gc=False):
 class Approve(Command, frozen=True, gc=False):
     """One person's yes to an order above a limit. `actor` names the person, such as `operator:ann`.
 
-    `counts_ms` is from when that person's word counts: a new or reset operator waits.
+    `counts_ms` is from when that person's word counts: see `operators.waits`.
     """
 
     order_id: int

@@ -82,6 +82,7 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         from merchant_wallet.clock import now_ms
         from merchant_wallet.guards import list_guards
         from merchant_wallet.operators.records import NewOperator
+        from merchant_wallet.operators.roles import list_roles
 
         found = await changes.show(session.conn, number)
         if found is None:
@@ -89,9 +90,10 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         guards = list_guards(session.settings, (await session.open_base()).keyring)
         if found.kind not in guards:
             raise Failure(f"Proposal {number} is of a kind that this version can't carry out: {found.kind}.")
-        person = await name_person(session)
+        person, guard = await name_person(session), guards[found.kind]
+        roles = list_roles(guard.right)
         done = await changes.accept(
-            session.conn, guards[found.kind].kind, number, person=person, at_ms=now_ms()
+            session.conn, guard.kind, number, person=person, at_ms=now_ms(), roles=roles
         )
         shown = {"password": done.shown.password} if isinstance(done.shown, NewOperator) else {}
         return {**describe(done.change), **shown}

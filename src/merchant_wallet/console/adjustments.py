@@ -13,21 +13,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals import decisions, proposals
-from merchant_wallet.approvals.proposals import Proposal, ProposalRefused
-from merchant_wallet.book.actors import person_of
+from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Fault, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
-from merchant_wallet.console.proposing import REFUSALS, tell_refusal
+from merchant_wallet.console.proposing import REFUSALS, find_reason_error, tell_refusal
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.money import CURRENCIES, format_units, parse_units
-from merchant_wallet.operators.roles import Right
+from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.oversight import merchants
 from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
@@ -61,7 +61,7 @@ async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Re
     decided = await proposals.list_decided(
         conn, now_ms=seat.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )
-    waiting = await proposals.list_open(conn, now_ms=seat.at_ms, limit=proposals.MAX_PAGE)
+    waiting = await proposals.list_open(conn, now_ms=seat.at_ms, limit=decisions.MAX_PAGE)
     unfinished = await proposals.list_unfinished(conn, now_ms=seat.at_ms)
     return seat.page(
         "console/adjustments.html",
@@ -74,7 +74,7 @@ async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Re
         names=await merchants.read_names(
             conn, [one.merchant_id for one in (*waiting, *unfinished, *decided)]
         ),
-        is_own=partial(_is_own, seat),
+        is_own=partial(decisions.is_own, actor=seat.actor),
     )
 
 
@@ -119,14 +119,21 @@ async def show_proposal(request: Request, seat: Seat, conn: Connection) -> Respo
 async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
     """Accept one and carry it out."""
     found = await _find(request, conn)
-    if _is_own(seat, found):
+    if decisions.is_own(found, seat.actor):
         return seat.go(url_of(found), OWN, tone=flash.WARN)
     await _record(seat, conn, "accept.asked", found, after=_describe(found))
     try:
         done = await proposals.accept(
-            conn, _ask(seat), found.proposal_no, seat.actor, seat.at_ms, seat.person.counts_ms
+            conn,
+            _ask(seat),
+            found.proposal_no,
+            seat.actor,
+            seat.at_ms,
+            seat.person.counts_ms,
+            roles=list_roles(Right.PROPOSE_ADJUSTMENT),
         )
     except ProposalRefused as refused:
+        await _record(seat, conn, "accept.refused", found, after={"reason": str(refused)})
         return seat.go(url_of(found), _explain(found, refused, seat), tone=flash.WARN)
     except (Unavailable, Fault):
         return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
@@ -148,8 +155,8 @@ async def carry_out(request: Request, seat: Seat, conn: Connection) -> Response:
 async def refuse(request: Request, seat: Seat, conn: Connection) -> Response:
     """Say no to one, with a reason."""
     found, reason = await _find(request, conn), seat.form.text("reason")
-    if not 1 <= len(reason) <= proposals.MAX_REASON or not reason.isprintable():
-        return await _show(seat, conn, found, refill(seat.form, ("reason",), {"reason": seat.say(NO_REASON)}))
+    if errors := _find_reason_error(seat):
+        return await _show(seat, conn, found, refill(seat.form, ("reason",), errors))
     try:
         async with conn.transaction():
             done = await proposals.refuse(conn, found.proposal_no, seat.actor, seat.at_ms, reason)
@@ -176,9 +183,13 @@ def url_of(proposal: Proposal) -> str:
     return f"{ADJUSTMENTS}/{proposal.proposal_no}"
 
 
+def _find_reason_error(seat: Seat) -> dict[str, str]:
+    return find_reason_error(seat, NO_REASON)
+
+
 async def _judge(seat: Seat, conn: Connection) -> tuple[MerchantRef | None, dict[str, str]]:
     """The merchant that was named, and what is wrong with the form."""
-    form, errors = seat.form, dict[str, str]()
+    form, errors = seat.form, _find_reason_error(seat)
     if form.text("direction") not in (CREDIT, DEBIT) or form.text("currency") not in CURRENCIES:
         raise HTTPException(400)
     try:
@@ -186,9 +197,6 @@ async def _judge(seat: Seat, conn: Connection) -> tuple[MerchantRef | None, dict
             errors["amount"] = seat.say(NO_AMOUNT)
     except ValueError:
         errors["amount"] = seat.say(NO_AMOUNT)
-    reason = form.text("reason")
-    if not 1 <= len(reason) <= proposals.MAX_REASON or not reason.isprintable():
-        errors["reason"] = seat.say(NO_REASON)
     try:
         merchant = await store.find(conn, form.text("merchant"))
     except MerchantUnknown:
@@ -219,7 +227,7 @@ def _show_form(seat: Seat, filled: Filled) -> Response:
         status=200 if filled.ok else 422,
         filled=filled,
         currencies=CURRENCIES,
-        most=proposals.MAX_REASON,
+        most=decisions.MAX_REASON,
     )
 
 
@@ -231,7 +239,7 @@ async def _show(seat: Seat, conn: Connection, proposal: Proposal, filled: Filled
         filled=filled,
         proposal=proposal,
         merchant_name=(await merchants.read_names(conn, [proposal.merchant_id]))[proposal.merchant_id],
-        is_own=_is_own(seat, proposal),
+        is_own=decisions.is_own(proposal, seat.actor),
     )
 
 
@@ -240,11 +248,6 @@ def _explain(found: Proposal, refused: ProposalRefused, seat: Seat) -> str:
     if decisions.is_expired(found, seat.at_ms):
         return EXPIRED
     return REFUSALS.get(str(refused), DECIDED)
-
-
-def _is_own(seat: Seat, proposal: Proposal) -> bool:
-    """Whether it is this person's own proposal, whichever door it came in by."""
-    return person_of(proposal.proposed_by) == person_of(seat.actor)
 
 
 def _ask(seat: Seat) -> proposals.Ask:

@@ -32,7 +32,7 @@ from merchant_wallet.console.tables import read_state
 from merchant_wallet.guards import RIGHTS, list_guards
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
-from merchant_wallet.operators.roles import Operator, Right, may
+from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.oversight import merchants
 from merchant_wallet.oversight.paging import read_number
 from merchant_wallet.pages.languages import N_
@@ -85,7 +85,14 @@ async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
         raise HTTPException(403)
     seat.require(guard.right)
     try:
-        done = await changes.accept(conn, guard.kind, found.proposal_no, person=seat.person, at_ms=seat.at_ms)
+        done = await changes.accept(
+            conn,
+            guard.kind,
+            found.proposal_no,
+            person=seat.person,
+            at_ms=seat.at_ms,
+            roles=list_roles(guard.right),
+        )
     except ProposalRefused as refused:
         return await _show(
             seat, conn, await _find(request, conn), Filled(problem=tell_refusal(seat, refused))

@@ -27,7 +27,16 @@ OTHERWISE: Final = N_("It was refused: {why}")
 RULE_REFUSED: Final = N_("Its own rule refused it now: {why}")
 STALE: Final = N_("Something else changed the value after this was proposed: propose it again.")
 REFUSALS: Final[Mapping[str, str]] = {
-    decisions.NOT_YET: N_("Your word does not count yet: new and reset operators wait before it does."),
+    decisions.NOT_YET: N_(
+        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
+        "rights waits before it does."
+    ),
+    decisions.PROPOSED_ALREADY: N_(
+        "The same is proposed already: accept, refuse or withdraw that proposal first."
+    ),
+    decisions.PROPOSER_CHANGED: N_(
+        "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
+    ),
     decisions.OWN: N_("It is your own proposal: another person must accept it."),
     "There is nothing to propose: the value is that already.": N_(
         "There is nothing to propose: the value is that already."
@@ -45,6 +54,11 @@ PATTERNS: Final = (
     (re.compile(r"Proposal \d+ has expired: propose it again\."), N_("It has expired: propose it again.")),
 )
 """Refusals that name somebody or something, and how a page tells them."""
+OUTCOMES: Final[Mapping[str, str]] = {
+    changes.STALE: STALE,
+    decisions.PROPOSER_CHANGED: REFUSALS[decisions.PROPOSER_CHANGED],
+}
+"""Why a proposal failed, where the rule of its kind was not asked."""
 
 
 class Unproposed(Exception):
@@ -61,12 +75,12 @@ def url_of(change: ProposedChange) -> str:
     return f"{PROPOSALS}/{change.proposal_no}"
 
 
-def find_reason_error(seat: Seat) -> dict[str, str]:
-    """What is wrong with the reason of a form that proposes something."""
+def find_reason_error(seat: Seat, told: str = NO_REASON) -> dict[str, str]:
+    """What is wrong with the reason of a form that proposes or refuses something."""
     try:
         decisions.check_reason(seat.form.text(REASON))
     except ProposalRefused:
-        return {REASON: seat.say(NO_REASON)}
+        return {REASON: seat.say(told)}
     return {}
 
 
@@ -114,7 +128,8 @@ def tell_outcome(seat: Seat, change: ProposedChange) -> str:
     """Why a proposal failed, or the reason it was refused with; empty for others."""
     if change.outcome is None or change.state != decisions.FAILED:
         return change.outcome or ""
-    return seat.say(STALE) if change.outcome == changes.STALE else seat.say(RULE_REFUSED, why=change.outcome)
+    known = OUTCOMES.get(change.outcome)
+    return seat.say(RULE_REFUSED, why=change.outcome) if known is None else seat.say(known)
 
 
 def go_to(seat: Seat, change: ProposedChange) -> Response:

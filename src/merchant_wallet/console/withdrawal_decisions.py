@@ -49,7 +49,10 @@ DONE: Final = {
 }
 TOLD: Final[Mapping[str, str]] = {
     SAME_PERSON.msg: N_("You have approved it already. Another person must approve it too."),
-    NOT_YET.msg: N_("Your word does not count yet: new and reset operators wait before it does."),
+    NOT_YET.msg: N_(
+        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
+        "rights waits before it does."
+    ),
     FROZEN.msg: N_("Nothing was done: the order is frozen, and the platform must look at the chain first."),
     ROLLED_BACK.msg: N_(
         "Nothing was done: payouts are stopped, and the platform must look at the order first."

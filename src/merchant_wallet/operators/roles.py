@@ -63,6 +63,11 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
 """What each role may: an auditor reads everything and changes nothing."""
 
 
+def list_roles(right: Right) -> list[str]:
+    """The platform's own roles that have a right."""
+    return [role.value for role in Role if role != Role.MERCHANT and right in RIGHTS[role]]
+
+
 class Operator(msgspec.Struct, frozen=True):
     """One operator. `merchant_id` is set exactly for the role merchant; `enrolled`: has a second factor.
 

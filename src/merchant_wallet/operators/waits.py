@@ -12,7 +12,7 @@ from typing import Final
 
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.operators.records import QUERIES, Connection
-from merchant_wallet.operators.roles import RIGHTS, Right, Role
+from merchant_wallet.operators.roles import Right, list_roles
 
 CREATED: Final = "created"
 RESET: Final = "reset"
@@ -35,7 +35,6 @@ async def read_wait_end(conn: Connection, actor: str) -> int:
 
 async def count_deciders(conn: Connection, right: Right, actors: Sequence[str], *, at_ms: int) -> int:
     """How many operators could decide with this right now, not counting the persons behind `actors`."""
-    roles = [role.value for role in Role if role != Role.MERCHANT and right in RIGHTS[role]]
-    values = {"roles": roles, "others": [person_of(actor) for actor in actors], "at_ms": at_ms}
+    values = {"roles": list_roles(right), "others": [person_of(actor) for actor in actors], "at_ms": at_ms}
     row = await (await conn.execute(QUERIES["count_deciders"].text, values)).fetchone()
     return 0 if row is None else int(row[0])

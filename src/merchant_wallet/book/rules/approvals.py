@@ -22,7 +22,9 @@ SAME_PERSON: Final = Refusal(
     42202, "orderId: you have approved this order already; above the second limit another person must, too"
 )
 NOT_YET: Final = Refusal(
-    42202, "actor: your word does not count yet; an operator who is new or was reset waits before it does"
+    42202,
+    "actor: your word does not count yet; an operator who is new, was reset, was let in again or got more "
+    "rights waits before it does",
 )
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")
 

@@ -1,0 +1,30 @@
+"""Whether the proposer of something open could still propose it.
+
+Rules:
+- A proposer who was disabled since, or whose word began to wait again since, could not.
+- An operator at the console needs a role that may propose it. At the terminal no role is asked for.
+- A person without an operator's account is known at the terminal only, and has nothing to lose.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.approvals.decisions import Decidable
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("proposers.sql"))
+_CONSOLE: Final = "operator:"
+
+
+async def has_standing(conn: AsyncConnection[Any], proposal: Decidable, roles: Collection[str]) -> bool:
+    """Whether the proposer could still propose it; `roles` are those that may."""
+    values = {"actor": proposal.proposed_by, "proposed_ms": proposal.proposed_ms}
+    row = await (await conn.execute(QUERIES["read_standing"].text, values)).fetchone()
+    if row is None:
+        return True
+    is_active, role, waits_anew = row
+    is_from_console = proposal.proposed_by.startswith(_CONSOLE)
+    return is_active and not waits_anew and (role in roles or not is_from_console)
