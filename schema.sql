@@ -21,26 +21,32 @@ CREATE DOMAIN public.range_number AS integer
 
 CREATE FUNCTION public.add_nonce_days(first_day integer, last_day integer) RETURNS integer[]
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+    today bigint := floor(extract(epoch from clock_timestamp()) / 86400);
     made int[] := '{}';
     wanted int;
 begin
-    if last_day - first_day > 31 then
+    if last_day::bigint - first_day > 31 then
         raise exception 'at most 32 days at once' using errcode = 'invalid_parameter_value';
+    end if;
+    if (first_day < today - 8 or last_day > today + 8) and not pg_has_role(session_user, current_user, 'member') then
+        raise exception 'nonces of days % to % are too far from the database''s day %: compare the clocks',
+            first_day, last_day, today using errcode = 'invalid_parameter_value';
     end if;
     -- One maker at a time. Requests go on meanwhile: neither this lock nor attaching a table hinders them, while
     -- CREATE TABLE ... PARTITION OF would wait for all of them and make all others wait behind it.
-    lock table nonce in share update exclusive mode;
+    lock table public.nonce in share update exclusive mode;
     for wanted in
         select d from generate_series(first_day, last_day) d
          where not exists (select from pg_inherits i join pg_class c on c.oid = i.inhrelid
-                            where i.inhparent = 'nonce'::regclass and c.relname = format('nonce_%s', d))
+                            where i.inhparent = 'public.nonce'::regclass and c.relname = format('nonce_%s', d))
          order by d
     loop
-        execute format('create table %I (like nonce including all)', format('nonce_%s', wanted));
-        execute format('alter table nonce attach partition %I for values in (%s)', format('nonce_%s', wanted), wanted);
+        execute format('create table public.%I (like public.nonce including all)', format('nonce_%s', wanted));
+        execute format('alter table public.nonce attach partition public.%I for values in (%s)',
+                       format('nonce_%s', wanted), wanted);
         made := made || wanted;
     end loop;
     return made;
@@ -49,13 +55,13 @@ $$;
 
 CREATE FUNCTION public.drop_nonce_day(old_day integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if old_day >= floor(extract(epoch from clock_timestamp()) / 86400) - 1 then
         raise exception 'nonces of day % are still needed', old_day using errcode = 'invalid_parameter_value';
     end if;
-    execute format('drop table if exists %I', format('nonce_%s', old_day));
+    execute format('drop table if exists public.%I', format('nonce_%s', old_day));
 end
 $$;
 

@@ -99,6 +99,22 @@ class Cluster:
 
 
 @contextmanager
+def lone_cluster() -> Iterator[Cluster]:
+    """A server with nothing in it, where a test is the superuser."""
+    root = Path(tempfile.mkdtemp(prefix="wallet-one-"))
+    root.chmod(0o711)
+    cluster = Cluster(root, "a")
+    try:
+        cluster.initialize()
+        cluster.start()
+        yield cluster
+    finally:
+        if cluster.process is not None:
+            cluster.kill()
+        shutil.rmtree(root)
+
+
+@contextmanager
 def primary_and_standby(database: str) -> Iterator[tuple[Cluster, Cluster, str]]:
     """A primary with an empty database, its standby, and the URL that names both."""
     root = Path(tempfile.mkdtemp(prefix="wallet-two-"))

@@ -8,11 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from tests.clusters import lone_cluster
 from tests.roles import as_web, as_worker
 
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.clock import now_ms
 from merchant_wallet.db import connect_sync
 from merchant_wallet.grants import FUNCTIONS, GRANTS, GrantRefused, Side, grant
+from merchant_wallet.migrate import migrate
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
 AS: Mapping[Side, Callable[[str], str]] = {Side.WEB: as_web, Side.WORKER: as_worker}
@@ -143,7 +146,7 @@ def test_the_worker_side_sees_nothing_of_those_who_sign_in(database_url: str) ->
 
 
 def test_the_web_side_drops_no_nonces_and_the_worker_side_no_recent_ones(database_url: str) -> None:
-    today = now_ms() // 86_400_000
+    today = now_ms() // DAY_MS
     with connect_sync(as_web(database_url)) as web, connect_sync(as_worker(database_url)) as worker:
         made = web.execute("select add_nonce_days(%s, %s)", (today - 5, today + 1)).fetchone()
         assert made == (list(range(today - 5, today + 2)),)
@@ -157,11 +160,95 @@ def test_the_web_side_drops_no_nonces_and_the_worker_side_no_recent_ones(databas
             web.execute("select add_nonce_days(1, 33)")
 
 
+@pytest.mark.parametrize("side", Side)
+def test_a_side_makes_nonce_days_near_the_databases_own_day_alone(database_url: str, side: Side) -> None:
+    today = now_ms() // DAY_MS
+    with connect_sync(database_url) as owner, connect_sync(AS[side](database_url)) as connection:
+        for first, last in ((-5, -5), (0, 1), (today - 30, today), (today, today + 31), (2**31 - 1,) * 2):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="compare the clocks"):
+                connection.execute("select add_nonce_days(%s, %s)", (first, last))
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="at most 32 days"):
+            connection.execute("select add_nonce_days(%s, %s)", (-(2**31), 2**31 - 1))
+        # A machine whose clock is off by a week makes yesterday to tomorrow by that clock.
+        for by_its_clock in (today - 7, today + 7):
+            days = [by_its_clock - 1, by_its_clock, by_its_clock + 1]
+            row = connection.execute("select add_nonce_days(%s, %s)", (days[0], days[-1])).fetchone()
+            assert row == (days,)
+        assert owner.execute("select add_nonce_days(1, 2)").fetchone() == ([1, 2],)
+
+
+def test_a_function_that_a_side_made_does_not_run_with_the_owners_rights(database_url: str) -> None:
+    """In databases of PostgreSQL 14 and older everybody may create functions in schema public."""
+    today = now_ms() // DAY_MS
+    with connect_sync(database_url) as owner:
+        owner.execute("grant create on schema public to public")
+        with connect_sync(as_web(database_url)) as web:
+            web.execute(
+                "create function public.format(text, int) returns text language plpgsql as $$"
+                " begin execute 'create table taken (by_whom name)'; return pg_catalog.format($1, $2); end $$"
+            )
+            web.execute("select add_nonce_days(%s, %s)", (today + 2, today + 2))
+            owner.execute("select add_nonce_days(%s, %s)", (today - 3, today - 3))
+            with connect_sync(as_worker(database_url)) as worker:
+                worker.execute("select drop_nonce_day(%s)", (today - 3,))
+        assert owner.execute("select to_regclass('taken')").fetchone() == (None,)
+        assert owner.execute("select to_regclass(%s)", (f"nonce_{today - 3}",)).fetchone() == (None,)
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_a_role_that_may_create_in_schema_public_is_refused(database_url: str, everybody: bool) -> None:
+    with connect_sync(database_url) as owner:
+        owner.execute(f"grant create on schema public to {'public' if everybody else WORKER_ROLE}".encode())
+    with pytest.raises(GrantRefused, match="revoke create on schema public from public, wallet_w"):
+        grant(database_url)
+    with connect_sync(database_url) as owner:
+        owner.execute(f"revoke create on schema public from public, {WORKER_ROLE}".encode())
+    assert grant(database_url) == {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}
+
+
+def test_objects_of_other_owners_are_left_alone() -> None:
+    """As those of an extension in schema public, which the tables' owner has no rights on."""
+    with lone_cluster() as cluster:
+        for role in ("shop", "shop_web", "shop_worker"):
+            cluster.execute(f"create role {role} login")
+        cluster.execute("create database shop owner shop")
+        for statement in (
+            "create function public.counted() returns int language sql as 'select 1'",
+            "revoke all on function public.counted() from public",
+            "create table public.figures (n int)",
+            "create sequence public.numbers",
+        ):
+            cluster.execute(statement, "shop")
+        url = cluster.url("shop").replace("postgres@", "shop@", 1)
+        migrate(url, lambda _: None)
+        roles = {Side.WEB: "shop_web", Side.WORKER: "shop_worker"}
+        assert grant(url, roles) == roles
+        assert grant(url) == roles
+
+
+def test_what_is_the_owners_own_is_taken_from_a_side_that_must_not_have_it(database_url: str) -> None:
+    with connect_sync(database_url) as owner:
+        owner.execute("create function ours(int) returns int language sql as 'select 1'")
+        owner.execute(f"grant execute on function ours(int) to {WEB_ROLE}".encode())
+        owner.execute('create table "Ours, too" (n int)')
+        owner.execute(f'grant insert (n) on "Ours, too" to {WEB_ROLE}'.encode())
+        grant(database_url)
+        row = owner.execute(
+            "select has_column_privilege(%s, '\"Ours, too\"', 'n', 'insert'),"
+            " (select proacl::text from pg_proc where proname = 'ours')",
+            (WEB_ROLE,),
+        ).fetchone()
+    assert row is not None
+    can_insert, may_execute = row
+    assert can_insert is False
+    assert WEB_ROLE not in may_execute
+
+
 def test_functions_with_the_owners_rights_find_nothing_of_the_callers(database_url: str) -> None:
     query = "select proname, proconfig, prosecdef from pg_proc where pronamespace = 'public'::regnamespace"
     with connect_sync(database_url) as connection:
         found = {name: config for name, config, definer in connection.execute(query).fetchall() if definer}
-    assert found == {name.partition("(")[0]: ["search_path=public, pg_temp"] for name in FUNCTIONS}
+    assert found == {name.partition("(")[0]: ["search_path=pg_catalog, pg_temp"] for name in FUNCTIONS}
 
 
 @pytest.mark.parametrize(

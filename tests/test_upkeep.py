@@ -6,6 +6,7 @@ from functools import partial
 
 import psycopg
 import pytest
+from psycopg import sql
 from structlog.testing import capture_logs
 
 from merchant_wallet.db import connect
@@ -84,6 +85,21 @@ def test_only_days_beyond_those_kept_are_dropped(database_url: str) -> None:
         cursor = await connection.execute("select nonce from nonce")
         assert await cursor.fetchall() == [("new",)]
         assert await list_nonce_days(connection) == [TODAY, TODAY + 1]
+
+    on_database(database_url, scenario)
+
+
+def test_partitions_with_names_of_no_day_are_passed_over(database_url: str) -> None:
+    async def scenario(connection: psycopg.AsyncConnection) -> None:
+        await ensure_nonce_partitions(connection, TODAY)
+        for name, day in (("nonce_-5", -5), ("nonce_by_hand", 77)):
+            await connection.execute(
+                sql.SQL("create table {} partition of nonce for values in ({})").format(
+                    sql.Identifier(name), sql.Literal(day)
+                )
+            )
+        assert await list_nonce_days(connection) == [TODAY - 1, TODAY, TODAY + 1]
+        assert await drop_old_nonces(connection, TODAY + 1, 1) == [TODAY - 1]
 
     on_database(database_url, scenario)
 

@@ -157,8 +157,22 @@ FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
 # What is asked of a role: whether it is there, and whether its own rights would make grants pointless.
 _ROLE = """
 select r.rolsuper or r.rolcreaterole or r.rolbypassrls
-    or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member')
+    or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
+       exists (select from pg_roles m where pg_has_role(r.oid, m.oid, 'member')
+                  and has_schema_privilege(m.oid, 'public', 'create'))
   from pg_roles r where r.rolname = %s"""
+# Only the owner's own objects: it may have no right on those of an extension, and then REVOKE fails.
+_LIST_REVOKES: Final = """
+select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
+  from (select case c.relkind when 'S' then 'sequence' else 'table' end as kind,
+               c.oid::regclass::text as name, c.relowner as owner
+          from pg_class c
+         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+        union all
+        select 'routine', p.oid::regprocedure::text, p.proowner
+          from pg_proc p
+         where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p', 'w')) o
+ where pg_has_role(o.owner, 'usage') order by o.name"""
 _NOTE = """
 insert into side_role (side, role_name, granted_ms) values (%s, %s, %s)
 on conflict (side) do update set role_name = excluded.role_name, granted_ms = excluded.granted_ms"""
@@ -205,12 +219,17 @@ def _check_role(connection: psycopg.Connection, role: str) -> None:
             f"The database role {role} is the owner of the tables, a member of the owner, or may do what the"
             " owner may: a side needs a plain role of its own."
         )
+    if row[1]:
+        # What it makes there could be taken for the functions of PostgreSQL in the owner's own statements.
+        raise GrantRefused(
+            f"The database role {role} may create objects in schema public, as everybody may in databases of"
+            f" PostgreSQL 14 and older: `revoke create on schema public from public, {role}`."
+        )
 
 
 def _revoke(connection: psycopg.Connection, role: str) -> None:
-    statement = sql.SQL("revoke all on all {} in schema public from {}")
-    kinds = ("tables", "sequences", "functions")
-    connection.execute(_join(statement.format(sql.SQL(kind), sql.Identifier(role)) for kind in kinds))
+    statements = [text for (text,) in connection.execute(_LIST_REVOKES, {"role": role}).fetchall()]
+    connection.execute("; ".join(statements).encode())
 
 
 def _grant(connection: psycopg.Connection, side: Side, role: str) -> None:

@@ -157,8 +157,7 @@ class Reconciler:
         for name, custodian in custodians.items():
             try:
                 final = await self._search(connection, name, custodian)
-                while not await self._survey(connection, name, custodian, final) and surveys_all:
-                    pass
+                await self._survey(connection, name, custodian, final, is_whole=surveys_all)
             except FAILURES as error:
                 failures[name] = str(error) or type(error).__name__
         return failures
@@ -187,15 +186,27 @@ class Reconciler:
         return final
 
     async def _survey(
-        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block
-    ) -> bool:
-        """Look at the next addresses that are not known to hold anything; gives whether a round ended.
+        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block, *, is_whole: bool
+    ) -> None:
+        """Look at the next addresses that are not known to hold anything, or at all from the first on.
 
         What a transfer brought that no node showed is seen by its balance alone.
         """
+        if is_whole:
+            last: bytes | None = b""
+            while last is not None:
+                last = await self._survey_page(connection, name, custodian, final, last)
+        else:
+            last = await records.read_survey_place(connection, name)
+            last = await self._survey_page(connection, name, custodian, final, last)
+        await records.move_survey(connection, name, last, self._clock())
+
+    async def _survey_page(
+        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block, after: bytes
+    ) -> bytes | None:
+        """Look at some addresses after one; gives the last of them, None when no more follow."""
         limit = custodian.survey_size
-        addresses = await records.page_unsurveyed(connection, name, limit)
-        is_end = len(addresses) < limit
+        addresses = await records.page_unsurveyed(connection, name, after, limit)
         if addresses:
             held = await read_balances(custodian, addresses, final)
             found = {address for address, units in held.items() if units > 0}
@@ -207,9 +218,7 @@ class Reconciler:
                     units=held[address],
                 )
             await records.add_addresses(connection, name, records.DEPOSIT, found, self._clock())
-        after = None if is_end else addresses[-1]
-        await records.move_survey(connection, name, after, self._clock())
-        return is_end
+        return None if len(addresses) < limit else addresses[-1]
 
     async def _keep(
         self, connection: AsyncConnection, name: str, arrivals: Sequence[Arrival], last: int
@@ -278,7 +287,8 @@ class Reconciler:
         for each in judged:
             movement = each.movement
             address = movement.sender if movement.is_out else movement.recipient
-            if address in expected and not each.is_booked:
+            # A held deposit is expected already.
+            if address in expected and not each.is_booked and not each.is_held:
                 expected[address] += movement.effect_units
         strays = {
             format_address(name, address): (held[address], units)

@@ -116,9 +116,10 @@ def days_to_keep(tolerance_s: int) -> int:
 
 
 async def list_nonce_days(connection: AsyncConnection) -> list[int]:
-    """The UTC days, counted from the epoch, that have a partition."""
+    """The UTC days, counted from the epoch, that have a partition. Other partitions are ignored."""
     cursor = await connection.execute(_TEXTS["list_nonce_partitions"])
-    return sorted(_day_of(name) for (name,) in await cursor.fetchall())
+    days = [_day_of(name) for (name,) in await cursor.fetchall()]
+    return sorted(day for day in days if day is not None)
 
 
 async def ensure_nonce_partitions(
@@ -179,8 +180,6 @@ async def _drop_day(connection: AsyncConnection, day: int) -> bool:
     return True
 
 
-def _day_of(table: str) -> int:
+def _day_of(table: str) -> int | None:
     named = re.fullmatch(r"nonce_([0-9]+)", table)
-    if named is None:
-        raise ValueError(f"{table} is no partition of a day's nonces")
-    return int(named[1])
+    return None if named is None else int(named[1])

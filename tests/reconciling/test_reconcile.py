@@ -10,13 +10,10 @@ from tests.reconciling.conftest import (
     SHOP,
     STRANGER,
     InVault,
-    Ledger,
     Vault,
     address,
 )
 
-from merchant_wallet.chains.addresses import format_address
-from merchant_wallet.chains.protocol import Arrival
 from merchant_wallet.withdrawals.stops import list_stops, resume_payouts
 
 
@@ -401,67 +398,5 @@ def test_coin_spent_since_the_last_time_is_told(in_vault: InVault) -> None:
     async def scenario(vault: Vault) -> None:
         (coin,) = (await vault.compare())["coin"]
         assert (coin["held"], coin["spent"]) == (str(7 * 10**18), "0")
-
-    in_vault(scenario)
-
-
-def hide(chain: Ledger) -> None:
-    """From now on the chain's logs lack the newest block's transfers; its balances have them."""
-    hidden = len(chain.blocks) - 1
-    honest = chain.arrivals
-
-    async def arrivals(first: int, last: int) -> list[Arrival]:
-        return [each for each in await honest(first, last) if each.block_number != hidden]
-
-    chain.arrivals = arrivals  # type: ignore[method-assign] # This chain is to lie.
-
-
-@pytest.mark.parametrize("name", ["ERC20", "TRC20"])
-def test_a_deposit_that_no_node_shows_is_found_by_its_balance(in_vault: InVault, name: str) -> None:
-    async def scenario(vault: Vault) -> None:
-        chain = vault.chains[name]
-        chain.put((STRANGER, address("ulla", name), 25 * COIN))
-        hide(chain)
-        await vault.watch()
-        found = await vault.compare(name)
-        assert (found["sound"], found["unexplained"], found["unswept"]) == (False, "25", "25")
-        assert found["addresses"] == [
-            {"address": format_address(name, address("ulla", name)), "holds": "25", "should": "0"}
-        ]
-        assert found["surveyedMs"] == vault.town.clock()
-
-    in_vault(scenario)
-
-
-def test_a_second_deposit_that_no_node_shows_is_named_by_its_address(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.chain.put((STRANGER, address("ulla"), 25 * COIN))
-        vault.chain.put((STRANGER, address("otto"), 5 * COIN))
-        await vault.watch()
-        assert (await vault.compare())["addresses"] == []
-        vault.chain.put((STRANGER, address("ulla"), 3 * COIN))
-        hide(vault.chain)
-        await vault.watch()
-        found = await vault.compare()
-        assert (found["sound"], found["unexplained"]) == (False, "3")
-        assert [(each["holds"], each["should"]) for each in found["addresses"]] == [("28", "25")]
-
-    in_vault(scenario)
-
-
-def test_all_addresses_are_looked_at_a_few_at_a_time(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.survey_size = 2
-        last = max(address(name) for name in ("anna", "ulla", "otto", "shop", "cafe"))
-        vault.chain.put((STRANGER, last, 25 * COIN))
-        hide(vault.chain)
-        vault.chain.asked.clear()
-        rounds = 0
-        while (await vault.compare())["sound"]:
-            rounds += 1
-        assert 0 < rounds <= 5
-        assert last in vault.chain.asked
-        second = await vault.reconciler().reconcile("ERC20", surveys_all=True)
-        assert second["chains"][0]["surveyedMs"] == vault.town.clock()
 
     in_vault(scenario)

@@ -136,11 +136,16 @@ async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
     return Addresses(of[HOT], of[DEPOSIT])
 
 
-async def page_unsurveyed(connection: AsyncConnection, chain: str, limit: int) -> list[bytes]:
-    """The next addresses that were given out and are not known to hold anything."""
-    return [
-        bytes(address) for (address,) in await _rows(connection, "page_unsurveyed", chain=chain, limit=limit)
-    ]
+async def page_unsurveyed(connection: AsyncConnection, chain: str, after: bytes, limit: int) -> list[bytes]:
+    """The next addresses after one that were given out and are not known to hold anything."""
+    rows = await _rows(connection, "page_unsurveyed", chain=chain, after=after, limit=limit)
+    return [bytes(address) for (address,) in rows]
+
+
+async def read_survey_place(connection: AsyncConnection, chain: str) -> bytes:
+    """The address after which the worker's survey goes on; empty at the start of a round."""
+    rows = await _rows(connection, "read_survey_place", chain=chain)
+    return bytes(rows[0][0]) if rows else b""
 
 
 async def move_survey(connection: AsyncConnection, chain: str, after: bytes | None, now_ms: int) -> None:

@@ -66,9 +66,9 @@ select address, purpose from custody_address where chain = %(chain)s::text order
 select address from hot_wallet where chain = %(chain)s::text;
 
 -- name: page_unsurveyed
--- The next addresses that were given out and are not known to hold anything.
+-- The next addresses after one that were given out and are not known to hold anything.
 select g.address from given_address g
- where g.address > coalesce((select s.after_address from custody_survey s where s.chain = %(chain)s::text), ''::bytea)
+ where g.address > %(after)s::bytea
    and not exists (select from custody_address c where c.chain = %(chain)s::text and c.address = g.address)
  order by g.address limit %(limit)s::int;
 
@@ -78,6 +78,10 @@ insert into custody_survey as s (chain, after_address, whole_ms)
 values (%(chain)s::text, coalesce(%(after)s::bytea, ''::bytea),
         case when %(after)s::bytea is null then %(now_ms)s::bigint end)
 on conflict (chain) do update set after_address = excluded.after_address, whole_ms = coalesce(excluded.whole_ms, s.whole_ms);
+
+-- name: read_survey_place
+-- The address after which the survey goes on.
+select after_address from custody_survey where chain = %(chain)s::text;
 
 -- name: read_survey
 -- When the balances of all addresses have last been looked at.
