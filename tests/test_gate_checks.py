@@ -26,6 +26,7 @@ from merchant_wallet.gate import (
     Caller,
     Gate,
     find_source,
+    is_trusted,
     read_address,
     refuse_callback,
     require_app_key,
@@ -306,6 +307,11 @@ def test_what_is_no_failed_authentication_does_not_count() -> None:
 )
 def test_a_source_is_read_or_nobodys(text: str, address: object) -> None:
     assert read_address(text) == address
+
+
+def test_without_proxies_nobody_is_trusted() -> None:
+    assert not is_trusted("10.0.0.1", ())
+    assert is_trusted("10.0.0.1", (ip_network("10.0.0.0/8"),))
 
 
 def test_so_many_hops_of_proxies_are_looked_at_and_no_more() -> None:

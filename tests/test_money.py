@@ -192,3 +192,36 @@ def test_the_longest_text_is_read_and_a_longer_one_is_malformed(text: str, code:
     with pytest.raises(Refused) as refused:
         parse_transfer(text)
     assert refused.value.refusal.code == code
+
+
+@pytest.mark.parametrize(("rate_e8", "text"), [(14_000_000, "0.14"), (710_000_000, "7.1"), (10**8, "1")])
+def test_rates_print_as_the_shortest_plain_decimal(rate_e8: int, text: str) -> None:
+    assert format_rate(rate_e8) == text
+
+
+def test_the_largest_balance_can_be_typed_and_nothing_above_it() -> None:
+    most = format_units(MAX_BALANCE_UNITS)
+    assert parse_units(most) == MAX_BALANCE_UNITS
+    above = format_units(MAX_BALANCE_UNITS + 1)
+    with pytest.raises(ValueError, match=f"^{above} is more than {most}, the largest amount kept$"):
+        parse_units(above)
+
+
+def test_a_typed_amount_has_forty_characters_at_most() -> None:
+    assert parse_units("0." + "0" * 6) == 0
+    with pytest.raises(ValueError, match="has more than 6 decimals"):
+        parse_units("0." + "0" * 38)
+    with pytest.raises(ValueError, match="is not a plain decimal number"):
+        parse_units("0." + "0" * 39)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1e2", "'1e2' is not a plain decimal number such as 12.5"),
+        ("1.0000001", "1.0000001 has more than 6 decimals"),
+    ],
+)
+def test_an_operator_is_told_what_is_wrong_with_an_amount(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        parse_units(text)

@@ -66,6 +66,7 @@ class Ledger:
     steps: list[Step] = field(default_factory=list)
     callbacks: list[CallbackDue] = field(default_factory=list)
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
+    settled_hashes: dict[tuple[str, str], str] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(
         default_factory=lambda: {(USDT, KFB): KFB_RATE, (KFB, USDT): USDT_RATE}
     )
@@ -96,6 +97,8 @@ class Ledger:
             if entry.mc_order_id in needs.order_ids_known and entry.kind in needs.order_kinds:
                 _know(draft, entry)
         draft.deposits = {key: self.deposits[key] for key in needs.deposits & set(self.deposits)}
+        named = {(key.chain, key.tx_hash) for key in needs.deposits}
+        draft.settled_hashes = {key: self.settled_hashes[key] for key in named & set(self.settled_hashes)}
         if needs.rates:
             draft.rates = dict(self.rates)
         return draft
@@ -109,6 +112,7 @@ class Ledger:
         self._write_accounts(draft)
         self._write_orders(draft)
         self._write_credits(draft)
+        self._check_columns(draft)
         self.range_no, self.counter, self.next_range = draft.range_no, draft.counter, draft.next_range
         self.head_hash, self.last_ms = draft.head_hash, draft.now_ms
         self.withdrawn_day, self.withdrawn_units = draft.withdrawn_day, draft.withdrawn_units
@@ -134,9 +138,8 @@ class Ledger:
     def totals(self) -> dict[str, int]:
         """The sum of all balances, by currency; 0 unless money was made or lost."""
         sums: Counter[str] = Counter()
-        currencies = {account.account_id: account.currency for account in FIXED}
         for account_id, balance in self.balances.items():
-            sums[currencies.get(account_id) or self.sub_users[account_id].currency] += balance
+            sums[self.currency_of(account_id)] += balance
         return dict(sums)
 
     def _claim(self, nonces: list[str]) -> None:
@@ -195,7 +198,30 @@ class Ledger:
         for key in draft.changes.credited:
             assert self.deposits[key].credited is None
             assert self.deposits[key].is_due
-            self.deposits[key] = draft.deposits[key]
+            deposit = self.deposits[key] = draft.deposits[key]
+            if deposit.released_by is None:
+                known = self.settled_hashes.setdefault((key.chain, key.tx_hash), deposit.block_hash)
+                assert known == deposit.block_hash, "a transaction is credited from one block"
+
+    def _check_columns(self, draft: Draft) -> None:
+        """Each new row has what the schema's types, keys and checks ask for, and the batch's own moment."""
+        changes = draft.changes
+        for entry in changes.entries:
+            assert (entry.at_ms, entry.rate_e8 >= 0) == (draft.now_ms, True)
+            for posting in entry.postings:
+                moved = {self.currency_of(posting.source_id), self.currency_of(posting.target_id)}
+                assert moved == {posting.currency}
+        for step in changes.steps:
+            assert step.order_id in self.withdrawals
+            assert (step.at_ms, bool(step.cause)) == (draft.now_ms, True)
+        assert all(callback.created_ms == draft.now_ms for callback in changes.callbacks)
+        for user in changes.registered:
+            assert (user.paused, user.has_pin) == (False, False)
+
+    def currency_of(self, account_id: int) -> str:
+        """What an account holds."""
+        fixed = {account.account_id: account.currency for account in FIXED}
+        return fixed.get(account_id) or self.sub_users[account_id].currency
 
 
 def _addresses(user: SubUser) -> set[bytes]:

@@ -14,16 +14,19 @@ from merchant_wallet.money import KFB, USDT
 
 OPENING = "merchant:KFB 100; merchant:USDT 100; anna 100; fees:KFB 7"
 CREDIT = Adjust(KFB, units("5"), "deposit", "cli:ann", None, "bank 4711")
+COINS = msgspec.structs.replace(CREDIT, currency=USDT)
+UNIT = msgspec.structs.replace(CREDIT, signed_units=1)
 FEES = WithdrawFees(KFB, units("2"), "to treasury", "cli:ann", "bank 4711")
 ALL_FEES = msgspec.structs.replace(FEES, amount_units=None)
 
 
-@pytest.mark.parametrize("command", [CREDIT, FEES, ALL_FEES])
+@pytest.mark.parametrize("command", [CREDIT, UNIT, FEES, ALL_FEES])
 def test_a_reference_that_is_said_twice_moves_once_and_says_so(command: Command) -> None:
     ledger = given(OPENING)
     first = ledger.ask(command)
     assert isinstance(first, Adjusted)
     assert not first.repeated
+    assert first.entry_id == ledger.entries[-1].entry_id
     count = len(ledger.entries)
     again = msgspec.structs.replace(first, repeated=True)
     assert ledger.ask(command) == again
@@ -49,6 +52,7 @@ def test_a_reference_is_found_within_the_same_batch_too() -> None:
         (CREDIT, msgspec.structs.replace(CREDIT, currency=USDT)),
         (CREDIT, msgspec.structs.replace(CREDIT, ext_user_id="anna")),
         (CREDIT, msgspec.structs.replace(CREDIT, ext_user_id="nobody")),
+        (COINS, msgspec.structs.replace(COINS, ext_user_id="nobody")),
         (CREDIT, msgspec.structs.replace(CREDIT, reason="another deposit")),
         (CREDIT, FEES),
         (FEES, CREDIT),
@@ -78,6 +82,12 @@ def test_another_reference_moves_again() -> None:
 @pytest.mark.parametrize("command", [CREDIT, FEES])
 def test_a_reference_is_a_short_printable_text(command: Command, name: str) -> None:
     expect(given(OPENING), msgspec.structs.replace(command, name=name), BAD_REFERENCE)
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 64])
+@pytest.mark.parametrize("command", [CREDIT, FEES])
+def test_the_shortest_and_the_longest_reference_are_taken(command: Command, name: str) -> None:
+    assert isinstance(given(OPENING).ask(msgspec.structs.replace(command, name=name)), Adjusted)
 
 
 def test_a_refusal_uses_no_reference_up() -> None:

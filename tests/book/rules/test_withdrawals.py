@@ -180,6 +180,12 @@ def test_a_tron_address_in_other_letters_is_another_address() -> None:
     expect(ledger, withdraw(chain="TRC20", address="tJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"), ORDER_ID_TAKEN)
 
 
+def test_an_order_to_tron_is_repeated_by_the_same_letters() -> None:
+    ledger = given("merchant:USDT 1000")
+    tron = withdraw(chain="TRC20", address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
+    expect(ledger, tron, {"order_id": opened(ledger, tron)})
+
+
 def test_an_order_is_read_by_both_its_ids_alone() -> None:
     ledger = given("merchant:USDT 200")
     first, second = opened(ledger), opened(ledger, withdraw("w2"))
@@ -406,6 +412,14 @@ def test_an_order_that_failed_but_was_not_refunded_still_counts() -> None:
     ledger = given("merchant:USDT 1000")
     walk(ledger, opened(ledger, limited("w1", "60")), [PROCESSING, FAILED])
     expect(ledger, limited("w2", "41"), WITHDRAW_DAY_LIMIT)
+
+
+def test_the_whole_allowance_is_there_again_at_any_time_of_the_day() -> None:
+    ledger, noon_ms = given("merchant:USDT 100"), START_MS + DAY_MS // 2
+    order_id = opened(ledger, withdraw(daily_limit_units=units("100")), noon_ms)
+    walk(ledger, order_id, [CANCELLED], noon_ms)
+    assert ledger.withdrawn_units == 0
+    opened(ledger, withdraw("w2", daily_limit_units=units("100")), noon_ms)
 
 
 def test_an_order_of_yesterday_gives_todays_limit_nothing_back() -> None:
