@@ -58,7 +58,7 @@ def test_the_entry_that_releases_a_hold_names_its_order(kind: str) -> None:
     ledger = given("merchant:USDT 100")
     limit_units = units("100") if kind == "refund" else 0
     order_id = order_of(ledger.ask(withdraw(approval_limit_units=limit_units))).order_id
-    ways = {
+    ways: dict[str, list[Command]] = {
         "cancel": [Cancel(order_id, "operator:ann")],
         "expire": [Expire(order_id)],
         "refund": [TakeUp(order_id), Fail(order_id, "reverted"), Refund(order_id)],
