@@ -15,7 +15,7 @@ from tests.crash.service import PATIENCE_S, PROGRAM, Service, copy_folder, wait_
 
 from merchant_wallet.app import make_base
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
-from merchant_wallet.checkpointing.keys import open_signer
+from merchant_wallet.checkpointing.keys import open_or_create_signer
 from merchant_wallet.checkpointing.signing import write_checkpoints
 from merchant_wallet.clock import now_ms
 from merchant_wallet.db import connect, connect_sync
@@ -75,7 +75,7 @@ def checkpoint(service: Service) -> None:
 
     async def write() -> int:
         base = make_base(settings, service.database_url())
-        signer = open_signer(settings, base.keyring.derive(OLD_KEY))
+        signer = open_or_create_signer(settings, base.keyring.derive(OLD_KEY))
         async with await connect(base.url) as conn:
             return await write_checkpoints(conn, signer, base.checkpoint_dir, now_ms(), interval_ms=0)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.book.scribe import START_MS, Scribe, on
 
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
-from merchant_wallet.checkpointing.keys import open_signer, settle_signer
+from merchant_wallet.checkpointing.keys import open_or_create_signer, settle_signer
 from merchant_wallet.checkpointing.signing import CheckpointSigner
 from merchant_wallet.config import ConfigError
 from merchant_wallet.server import run_serve
@@ -72,7 +72,7 @@ def test_a_key_is_never_shown(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, checkpoint_key=bytes(range(32)))
     assert "0102" not in repr(settings)
     assert "\\x01" not in repr(settings)
-    assert bytes(range(32)) not in repr(open_signer(settings, OLD_KEY)).encode()
+    assert bytes(range(32)) not in repr(open_or_create_signer(settings, OLD_KEY)).encode()
 
 
 def test_the_web_side_starts_without_the_key_and_refuses_to_start_with_it() -> None:

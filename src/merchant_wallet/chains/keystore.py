@@ -17,6 +17,7 @@ from coincurve import PrivateKey
 from merchant_wallet.chains.addresses import COIN_TYPES, ExtendedPrivateKey, derive_account, keccak256
 from merchant_wallet.chains.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
 from merchant_wallet.chains.signer import Source
+from merchant_wallet.disk import sync_folder
 from merchant_wallet.ownership import follow_owner
 
 FOLDER: Final = "keys"
@@ -218,12 +219,4 @@ def _write_once(path: Path, content: bytes, *, may_exist: bool = False) -> None:
                 raise KeystoreError(f"There is {path} already; it is not replaced.") from None
     finally:
         draft.unlink()
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)

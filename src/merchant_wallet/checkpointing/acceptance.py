@@ -5,13 +5,15 @@ Rules:
   with a list of what was accepted, by whom and why. New checkpoints begin new files.
 - The entry in the audit log names that list by its SHA-256, and commits with the acceptance.
 - Orders that the signer signed more for than the database knows are frozen: they may have been paid, and on a
-  chain without nonces a further signature could pay them again.
-- Files are moved first. After a crash in between, the signs still stand, and the command is given again.
+  chain without nonces a further signature could pay them again. Without the signer's record nothing is
+  accepted, unless every open order is frozen.
+- All signs are committed before any file is moved. After a crash they stand, and the command is given again:
+  it goes on in the same folder.
+- While the key is not the service's, only a new key is accepted: nothing else would end the sign.
 """
 
 import asyncio
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,26 +27,38 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
 from merchant_wallet.chains.signing_journal import Payment
+from merchant_wallet.checkpointing.evidence import Evidence, choose_folder, move, write_list
 from merchant_wallet.checkpointing.keys import pin, publish
-from merchant_wallet.checkpointing.signing import FOLDER_MODE, CheckpointSigner, sync_folder
+from merchant_wallet.checkpointing.signing import CheckpointSigner
 from merchant_wallet.db import Queries
 from merchant_wallet.ids import COUNTER_BITS
 from merchant_wallet.rollback import signs
 from merchant_wallet.rollback.comparison import Comparison
 from merchant_wallet.rollback.signer_record import find_signer_sign, read_last_payments
-from merchant_wallet.rollback.signs import Sign
+from merchant_wallet.rollback.signs import NO_MERCHANT, Sign
 
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
-EVIDENCE: Final = "evidence"
-LIST_FILE: Final = "accepted.json"
+ACTION: Final = "rollback.accept"
 MOST_TOLD: Final = 20
 """So many causes stand in the audit log; the list has all."""
+MOST_ACCEPTANCES: Final = 500
+"""So many of the newest are asked for the names of their folders."""
+SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
+NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
 
 Connection = AsyncConnection[Any]
 
 
 class NothingToAccept(Exception):
     """No sign of a rollback stands or can be found."""
+
+
+class KeyDiffers(Exception):
+    """The checkpoints' key is not the service's, and no new key was asked for. The text says how."""
+
+
+class RecordMissing(Exception):
+    """The signer's record is not there, and nobody asked to freeze every open order. The text is its path."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -54,14 +68,6 @@ class Word(msgspec.Struct, frozen=True):
     reason: str
     source: str
     at_ms: int
-
-
-class Evidence(msgspec.Struct, frozen=True):
-    """A file that was kept: its name, size and hex SHA-256."""
-
-    name: str
-    size: int
-    sha256: str
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -74,7 +80,10 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where to look: the checkpoints' folder, the old form's key, and the signer's record."""
+    """Where to look: the checkpoints' folder, the old form's key, and the signer's record.
+
+    `signer_record` is None where no signer keeps one, as in the sandbox.
+    """
 
     folder: Path
     old_key: bytes
@@ -83,53 +92,106 @@ class Place(msgspec.Struct, frozen=True):
 
 async def find_all_signs(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
     """The signs that stand, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
+    standing = await signs.list_signs(conn)
+    known = {(sign.merchant_id, sign.subject) for sign in standing}
+    found = await _compare(conn, place, now_ms)
+    return standing + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
+
+
+async def _compare(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
     found = await Comparison(place.folder, place.old_key).find_signs(conn, now_ms)
     if place.signer_record is not None:
         signed = await find_signer_sign(conn, place.signer_record, now_ms)
         found += [] if signed is None else [signed]
-    standing = await signs.list_signs(conn)
-    known = {(sign.merchant_id, sign.subject) for sign in standing}
-    return standing + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
+    return found
 
 
 async def accept(
-    conn: Connection, place: Place, word: Word, *, new_signer: CheckpointSigner | None = None
+    conn: Connection,
+    place: Place,
+    word: Word,
+    *,
+    new_signer: CheckpointSigner | None = None,
+    freeze_open: bool = False,
 ) -> Accepted:
     """Accept every sign there is now, and with `new_signer` begin anew under its key.
 
-    Raises NothingToAccept, OSError, `psycopg.Error`; then nothing is accepted.
+    With `freeze_open` every open order is frozen, and the signer's record may be missing. Raises
+    NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`; then nothing is
+    accepted, and the signs that were found stand.
     """
+    await _check_record(place, freeze_open)
+    await _record_found(conn, place, word.at_ms, new_key=new_signer is not None)
+    payments = await _read_payments(place)
     async with signs.locked(conn):
-        found = await find_all_signs(conn, place, word.at_ms)
-        if not found and new_signer is None:
+        standing = await signs.list_signs(conn)
+        if not standing:
             raise NothingToAccept
-        names = await asyncio.to_thread(_name_files, place.folder, found, new_signer is not None)
-        accepted = await asyncio.to_thread(_keep, place.folder, found, names, word)
+        if new_signer is None:
+            await _require_key(conn, place)
+        accepted = await _keep(conn, place.folder, standing, word, new_key=new_signer is not None)
         if new_signer is not None:
             await _begin_anew(conn, place, new_signer, word.at_ms)
-        payments = [] if place.signer_record is None else await _read_payments(place.signer_record)
-        frozen = await _freeze_signed(conn, payments, word.at_ms)
+        frozen = await _freeze(conn, payments, word.at_ms, all_open=freeze_open)
         accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
         await _record(conn, accepted, payments, word, new_key=new_signer is not None)
     return accepted
 
 
-async def _read_payments(record: Path) -> list[Payment]:
-    return await asyncio.to_thread(read_last_payments, record, whole=True)
+async def _check_record(place: Place, freeze_open: bool) -> None:
+    """Refuse before anything is done: what is missing or unreadable at the end of the record."""
+    record = place.signer_record
+    if record is None:
+        return
+    if not freeze_open and not await asyncio.to_thread(record.exists):
+        raise RecordMissing(str(record))
+    await asyncio.to_thread(read_last_payments, record)
 
 
-async def _freeze_signed(conn: Connection, payments: Sequence[Payment], now_ms: int) -> tuple[int, ...]:
-    """Freeze the open orders that more was signed for than the database knows; gives their ids."""
+async def _record_found(conn: Connection, place: Place, now_ms: int, *, new_key: bool) -> None:
+    """Commit the signs that a comparison finds now, beside those that stand."""
+    async with signs.locked(conn):
+        if not new_key:
+            await _require_key(conn, place)
+        found = await _compare(conn, place, now_ms)
+        if new_key:
+            # It stands when the command breaks off, also where nothing else is wrong.
+            found.append(Sign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms))
+        await signs.record_signs(conn, found)
+        if not await signs.is_standing(conn):
+            raise NothingToAccept
+
+
+async def _require_key(conn: Connection, place: Place) -> None:
+    keys = await load_keys(conn, place.folder, place.old_key)
+    if keys.fault is not None:
+        raise KeyDiffers(keys.fault)
+
+
+async def _read_payments(place: Place) -> list[Payment]:
+    if place.signer_record is None:
+        return []
+    return await asyncio.to_thread(read_last_payments, place.signer_record, whole=True)
+
+
+async def _freeze(
+    conn: Connection, payments: Sequence[Payment], now_ms: int, *, all_open: bool
+) -> tuple[int, ...]:
+    """Freeze the open orders that more was signed for than the database knows, or all; gives their ids."""
     signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
     values = {
         "order_ids": list(signed),
         "counts": list(signed.values()),
         "counter_bits": COUNTER_BITS,
-        "cause": "the signer signed more for it than this database knows: it may have been paid",
+        "cause": SIGNED_MORE,
         "now_ms": now_ms,
     }
     cursor = await conn.execute(QUERIES["freeze_signed"].text, values)
-    return tuple(sorted(order_id for (order_id,) in await cursor.fetchall()))
+    frozen = {order_id for (order_id,) in await cursor.fetchall()}
+    if all_open:
+        cursor = await conn.execute(QUERIES["freeze_open"].text, {"cause": NO_RECORD, "now_ms": now_ms})
+        frozen |= {order_id for (order_id,) in await cursor.fetchall()}
+    return tuple(sorted(frozen))
 
 
 def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]:
@@ -144,21 +206,18 @@ def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]
     return [name for name in names if (folder / name).exists()]
 
 
-def _keep(folder: Path, found: Sequence[Sign], names: Sequence[str], word: Word) -> Accepted:
-    if not names:
-        return Accepted(list(found), [], None)
-    kept = folder / EVIDENCE / str(word.at_ms)
-    kept.mkdir(mode=FOLDER_MODE, parents=True)
-    files = []
-    for name in names:
-        with (folder / name).open("rb") as file:
-            digest, size = hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size
-        (folder / name).rename(kept / name)
-        files.append(Evidence(name, size, digest))
-    accepted = Accepted(list(found), files, kept)
-    (kept / LIST_FILE).write_bytes(_list(accepted, word))
-    for changed in (kept, kept.parent, folder):
-        sync_folder(changed)
+async def _keep(
+    conn: Connection, folder: Path, standing: Sequence[Sign], word: Word, *, new_key: bool
+) -> Accepted:
+    """Move the files that the signs are about, and list them with what an acceptance that broke off moved."""
+    told = await audit.list_entries(conn, action=ACTION, limit=MOST_ACCEPTANCES)
+    named = {str((entry.after or {}).get("evidence")) for entry in told}
+    kept = choose_folder(folder, min(sign.since_ms for sign in standing), named)
+    names = await asyncio.to_thread(_name_files, folder, standing, new_key)
+    files = await asyncio.to_thread(move, folder, names, kept)
+    accepted = Accepted(list(standing), files, kept if files else None)
+    if files:
+        await asyncio.to_thread(write_list, kept, _list(accepted, word))
     return accepted
 
 
@@ -189,7 +248,7 @@ async def _record(
     await audit.append(
         conn,
         actor=word.actor,
-        action="rollback.accept",
+        action=ACTION,
         subject="database",
         after={
             "reason": word.reason,
@@ -198,6 +257,7 @@ async def _record(
             "evidence": None if folder is None else folder.name,
             "evidenceSha256": hashlib.sha256(_list(accepted, word)).hexdigest(),
             "frozenOrders": list(accepted.frozen_orders[:MOST_TOLD]),
+            "frozen": len(accepted.frozen_orders),
             "newKey": new_key,
         },
         source=word.source,

@@ -4,6 +4,7 @@ Rules:
 - Nothing is paid before the first comparison has been made (`compared`).
 - What shows a rollback is written down as a sign, and logged as an error each minute while it stands.
 - A book with a sign gets no new checkpoint: it would hide what the old one saw.
+- A worker whose key was replaced writes no checkpoints: it must be restarted with the new one.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from pathlib import Path
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.book.checkpoint_keys import read_pinned
 from merchant_wallet.checkpointing.signing import (
     CheckpointSigner,
     write_audit_checkpoint,
@@ -84,9 +86,17 @@ class CheckpointKeeper:
                 cause=sign.cause,
             )
 
+    async def _is_replaced(self, conn: AsyncConnection) -> bool:
+        """Whether the service's key is another one by now; what this one signs would be believed no more."""
+        pinned = await read_pinned(conn)
+        if pinned in (None, self._signer.public_key):
+            return False
+        log.error("no checkpoints are written: the checkpoint key was replaced, restart this worker")
+        return True
+
     async def _write(self, conn: AsyncConnection, at_ms: int, standing: set[tuple[str, int]]) -> None:
         subjects = {subject for subject, _ in standing}
-        if "key" in subjects:
+        if "key" in subjects or await self._is_replaced(conn):
             return
         behind = {merchant_id for subject, merchant_id in standing if subject == "book"}
         await write_checkpoints(conn, self._signer, self._folder, at_ms, without=behind)

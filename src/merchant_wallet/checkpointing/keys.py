@@ -21,9 +21,10 @@ from merchant_wallet.book.checkpoint_keys import (
     read_pinned,
     read_published,
 )
-from merchant_wallet.checkpointing.signing import FOLDER_MODE, CheckpointSigner, seal_old_files, sync_folder
-from merchant_wallet.config import ConfigError, load_key_file, load_or_create_key_file
+from merchant_wallet.checkpointing.signing import FOLDER_MODE, CheckpointSigner, seal_old_files
+from merchant_wallet.config import ConfigError, load_or_create_key_file
 from merchant_wallet.db import Queries
+from merchant_wallet.disk import sync_folder
 from merchant_wallet.settings import Settings
 
 QUERIES: Final = Queries(Path(__file__).with_name("keys.sql"))
@@ -33,12 +34,6 @@ KEY_NAME: Final = "checkpoint key"
 def has_private_key(settings: Settings) -> bool:
     """Whether there is a private key already, set or in its file."""
     return settings.checkpoint_key is not None or settings.checkpoint_key_path.exists()
-
-
-def open_signer(settings: Settings, old_key: bytes) -> CheckpointSigner:
-    """The signer with the key that is there. Raises ConfigError."""
-    key = settings.checkpoint_key or load_key_file(settings.checkpoint_key_path, KEY_NAME)
-    return CheckpointSigner(key, old_key)
 
 
 def open_or_create_signer(settings: Settings, old_key: bytes) -> CheckpointSigner:

@@ -29,6 +29,7 @@ from merchant_wallet.book.checkpoints import (
     read_tail,
     text_to_sign,
 )
+from merchant_wallet.disk import sync_folder
 from merchant_wallet.ownership import follow_owner
 
 INTERVAL_MS: Final = 60_000
@@ -115,9 +116,8 @@ def _file_of(directory: Path, head: Checkpoint) -> Path:
 
 
 def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms: int) -> bool:
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+    file = _open_locked(path)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
         size = os.fstat(file).st_size
         if not size:
             follow_owner(file, path.parent)
@@ -131,6 +131,28 @@ def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms:
     if not size:
         sync_folder(path.parent)
     return True
+
+
+def _open_locked(path: Path) -> int:
+    """The file of this name, open under its lock, made where there is none."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # It may have been moved away, as evidence, while this waited for the lock.
+            if _is_at(path, file):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _is_due(last: Checkpoint, head: Checkpoint, interval_ms: int) -> bool:
@@ -187,12 +209,3 @@ def _hash_file(file: int, size: int) -> str:
         digest.update(chunk)
         offset += len(chunk)
     return digest.hexdigest()
-
-
-def sync_folder(directory: Path) -> None:
-    """A new file's name is on the disk only when its folder is."""
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -1,5 +1,6 @@
 """`book accept-rollback`: a person's word that a database that was rolled back may be paid from."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -12,9 +13,21 @@ from merchant_wallet.cli.session import SOURCE, Session, name_actor, run
 if TYPE_CHECKING:
     from merchant_wallet.checkpointing.acceptance import Accepted
     from merchant_wallet.rollback.signs import Sign
+    from merchant_wallet.settings import Settings
 
 app = typer.Typer()
 
+RECORD_ADVICE: Final = (
+    "It says which orders were signed in what was lost. Give its newest copy with --signer-record FILE, or "
+    "freeze every open order with --freeze-open."
+)
+UNREADABLE_ADVICE: Final = (
+    "The signer signs nothing with it either. Bring back the newest whole one, or move it away and give "
+    "--freeze-open."
+)
+KEY_ADVICE: Final = (
+    "bring back the right checkpoint.pub. If the key is lost, --new-key keeps all checkpoints as evidence."
+)
 SIGN_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
 
 
@@ -27,6 +40,18 @@ def accept_rollback(
     new_key: Annotated[
         bool, typer.Option("--new-key", help="The checkpoint key is lost: begin anew under another.")
     ] = False,
+    signer_record: Annotated[
+        Path | None,
+        typer.Option(
+            "--signer-record",
+            metavar="FILE",
+            help="The signer's newest signed.jsonl, where the signer has a data folder of its own.",
+        ),
+    ] = None,
+    freeze_open: Annotated[
+        bool,
+        typer.Option("--freeze-open", help="Without that record: freeze every order that is still open."),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,6 +59,9 @@ def accept_rollback(
 
     It accepts every sign of a rollback that `doctor` shows. The checkpoints that the database no longer holds
     are kept as evidence, in a folder beside the others. Enter what was lost before you do this.
+
+    Open orders that the signer signed more for than the database knows are frozen. The signer's record says
+    which. Where it can't be had, --freeze-open freezes all open orders.
 
     \b
     Example:
@@ -43,7 +71,7 @@ def accept_rollback(
         raise Failure("--reason: say what happened.")
 
     async def act(session: Session) -> dict[str, Any]:
-        return _describe(await _accept(session, reason.strip(), new_key))
+        return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open))
 
     document = run(data, act)
     terminal.print_list(document, "signs", SIGN_COLUMNS, as_json)
@@ -51,25 +79,55 @@ def accept_rollback(
         terminal.note(f"What the database no longer holds is kept in {document['evidence']}.")
     for order_id in document["frozenOrders"]:
         terminal.note(f"Order {order_id} is frozen, it may have been paid: `withdrawals show {order_id}`.")
+    if new_key:
+        terminal.note("Restart every `work` and `up`: they sign no checkpoint with the old key any more.")
 
 
-async def _accept(session: Session, reason: str, new_key: bool) -> "Accepted":
+async def _accept(
+    session: Session, reason: str, new_key: bool, given: Path | None, freeze_open: bool
+) -> "Accepted":
     from merchant_wallet.book.checkpoint_keys import OLD_KEY
-    from merchant_wallet.chains.keystore import JOURNAL
-    from merchant_wallet.checkpointing.acceptance import NothingToAccept, Place, Word, accept
+    from merchant_wallet.checkpointing.acceptance import (
+        KeyDiffers,
+        NothingToAccept,
+        Place,
+        RecordMissing,
+        Word,
+        accept,
+    )
     from merchant_wallet.checkpointing.keys import open_or_create_signer
     from merchant_wallet.clock import now_ms
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.rollback.signer_record import RecordUnreadable
 
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
-    place = Place(base.checkpoint_dir, old_key, keys_folder(settings) / JOURNAL)
+    place = Place(base.checkpoint_dir, old_key, _find_record(settings, given, freeze_open))
     word = Word(name_actor(), reason, SOURCE, now_ms())
     signer = open_or_create_signer(settings, old_key) if new_key else None
     try:
-        return await accept(session.conn, place, word, new_signer=signer)
+        return await accept(session.conn, place, word, new_signer=signer, freeze_open=freeze_open)
     except NothingToAccept:
         raise Failure("Nothing shows a rollback of this database, nothing was changed.") from None
+    except KeyDiffers as differs:
+        raise Failure(f"{differs}: {KEY_ADVICE}") from None
+    except RecordMissing as missing:
+        raise Failure(f"The signer's record {missing} is not there. {RECORD_ADVICE}") from None
+    except RecordUnreadable as unreadable:
+        raise Failure(f"{unreadable}, nothing was accepted. {UNREADABLE_ADVICE}") from None
+
+
+def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) -> Path | None:
+    """The signer's record, None where there is none to be had. Raises Failure where it must be named."""
+    from merchant_wallet.chains.keystore import JOURNAL
+    from merchant_wallet.signers import keys_folder
+
+    if given is not None or settings.sandbox:
+        return given
+    if settings.signer_socket is None:
+        return keys_folder(settings) / JOURNAL
+    if not freeze_open:
+        raise Failure(f"The signer is a process of its own (WALLET_SIGNER_SOCKET). {RECORD_ADVICE}")
+    return None
 
 
 def _describe(accepted: "Accepted") -> dict[str, Any]:

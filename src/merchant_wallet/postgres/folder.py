@@ -176,15 +176,6 @@ def write_secret(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def sync_folder(path: Path) -> None:
-    """Force the names in a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def make_socket_dir(account: Account | None) -> Path:
     """A private folder with a short name: the data folder's own may be too long for a socket's path."""
     usual = tempfile.gettempdir()

@@ -12,7 +12,6 @@ Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.E
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
 from merchant_wallet.db import Queries
-from merchant_wallet.rollback.signs import NO_MERCHANT, Kind, Sign, Subject
+from merchant_wallet.rollback.signs import NO_MERCHANT, Kind, Sign, Subject, tell_moment
 
 QUERIES: Final = Queries(Path(__file__).with_name("comparison.sql"))
 BOOKS_AT_ONCE: Final = 500
@@ -162,8 +161,7 @@ def judge(seen: Checkpoint, count: int | None, entry_hash: str | None, name: str
 
     The journal has `count` entries, None without a book; `entry_hash` is that of the entry that was last.
     """
-    moment = datetime.fromtimestamp(seen.at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
-    saw = f"the checkpoint of {moment} saw {seen.entry_count} entries"
+    saw = f"the checkpoint of {tell_moment(seen.at_ms)} saw {seen.entry_count} entries"
     if count is None:
         return "behind", f"{saw}, and the database has no such book"
     if count < seen.entry_count:

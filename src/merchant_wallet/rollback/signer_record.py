@@ -13,7 +13,6 @@ Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.
 import asyncio
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,22 +21,32 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.chains.signing_journal import Payment, Release
 from merchant_wallet.db import Queries
-from merchant_wallet.ids import COUNTER_BITS
-from merchant_wallet.rollback.signs import NO_MERCHANT, Sign
+from merchant_wallet.ids import COUNTER_BITS, MAX_ID
+from merchant_wallet.rollback.signs import NO_MERCHANT, Sign, tell_moment
 
 QUERIES: Final = Queries(Path(__file__).with_name("signer_record.sql"))
 TAIL_BYTES: Final = 256 * 1024
 """About a thousand payments."""
 
+LAST_MOMENT_MS: Final = 253_402_300_799_000
+"""The end of the year 9999."""
+
 Connection = AsyncConnection[Any]
+
+
+class RecordUnreadable(Exception):
+    """The signer's record has a line of another form. The text says so, without its full stop."""
+
+    def __init__(self, record: Path) -> None:
+        super().__init__(f"{record.name} has lines of another form")
 
 
 async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> Sign | None:
     """The sign of a rollback that the signer's record shows, None without one or without a record."""
     try:
         payments = await asyncio.to_thread(read_last_payments, record)
-    except msgspec.DecodeError:
-        return Sign(NO_MERCHANT, "signer", "unreadable", f"{record.name} has lines of another form", now_ms)
+    except RecordUnreadable as unreadable:
+        return Sign(NO_MERCHANT, "signer", "unreadable", str(unreadable), now_ms)
     cursor = await conn.execute(QUERIES["read_accepted"].text)
     row = await cursor.fetchone()
     accepted_ms = row[0] if row is not None and row[0] is not None else -1
@@ -45,7 +54,7 @@ async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> Sign 
     if not unknown:
         return None
     first = min(unknown, key=lambda payment: payment.at_ms)
-    moment = datetime.fromtimestamp(first.at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
+    moment = tell_moment(first.at_ms)
     others = f", and {len(unknown) - 1} more later" if len(unknown) > 1 else ""
     cause = f"order {first.payout_id} was signed at {moment}, which this database has not taken up{others}"
     return Sign(NO_MERCHANT, "signer", "behind", cause, now_ms)
@@ -59,7 +68,10 @@ async def _find_unknown(conn: Connection, payments: Iterable[Payment]) -> list[P
 
 
 def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
-    """The newest payments of the record, or all; the oldest first. None where there is no record."""
+    """The newest payments of the record, or all; the oldest first. None where there is no record.
+
+    Raises RecordUnreadable, OSError.
+    """
     try:
         descriptor = os.open(record, os.O_RDONLY)
     except FileNotFoundError:
@@ -72,5 +84,16 @@ def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
         os.close(descriptor)
     # The first line may have begun before, the last may be torn.
     lines = tail.split(b"\n")[1 if start else 0 : -1]
-    entries = [msgspec.json.decode(line, type=Payment | Release) for line in lines]
+    entries = [_parse(line, record) for line in lines]
     return [entry for entry in entries if isinstance(entry, Payment)]
+
+
+def _parse(line: bytes, record: Path) -> Payment | Release:
+    try:
+        entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise RecordUnreadable(record) from None
+    # The database takes no other ids, and no year has other moments.
+    if not (0 < entry.payout_id <= MAX_ID and 0 <= entry.at_ms <= LAST_MOMENT_MS):
+        raise RecordUnreadable(record)
+    return entry

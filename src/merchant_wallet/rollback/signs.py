@@ -12,6 +12,7 @@ Statements are in `signs.sql`. All raise `psycopg.Error`.
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -65,6 +66,11 @@ async def record_signs(conn: Connection, signs: Iterable[Sign]) -> list[Sign]:
         if cursor.rowcount == 1:
             new.append(sign)
     return new
+
+
+def tell_moment(at_ms: int) -> str:
+    """A moment as the causes of signs name it. Raises ValueError, OverflowError for one beyond all years."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 @asynccontextmanager

@@ -1,0 +1,242 @@
+"""Accepting a rollback: killed at any point, without the signer's record, and with another key."""
+
+import fcntl
+import os
+import threading
+import time
+from functools import partial
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on, write_history
+from tests.rollback.test_comparison import checkpoint
+from tests.rollback.test_keeper import (
+    LATER_MS,
+    OLD_KEY,
+    OTHER,
+    SIGNER,
+    WORD,
+    accept_all,
+    folder,
+    keep,
+    pay,
+    record,
+    rolled_back,
+)
+
+from merchant_wallet.audit import records
+from merchant_wallet.book.checkpoints import Checkpoint, file_of
+from merchant_wallet.checkpointing import acceptance, evidence
+from merchant_wallet.checkpointing.acceptance import Accepted, KeyDiffers, Place, RecordMissing, accept
+from merchant_wallet.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.checkpointing.keys import publish
+from merchant_wallet.checkpointing.signing import CheckpointSigner, append_all
+from merchant_wallet.rollback.signer_record import RecordUnreadable
+from merchant_wallet.rollback.signs import list_signs
+
+__all__ = ["folder", "rolled_back"]
+
+KILLED = 9
+HEAD = Checkpoint(MERCHANT_ID, 5, 7, "ab" * 32, START_MS)
+
+
+def die(*_: object, **__: object) -> None:
+    os._exit(KILLED)
+
+
+def wait_for_waiter(path: Path) -> None:
+    """Until somebody waits for the lock of a file."""
+    inode, deadline_s = f":{path.stat().st_ino} ", time.monotonic() + 60
+    while not any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()):
+        assert time.monotonic() < deadline_s
+        os.sched_yield()
+
+
+def accept_and_die(
+    scribe: Scribe, place: Place, module: object, name: str, new: CheckpointSigner | None = None
+) -> None:
+    """In a process of its own, which is killed where it would call a function."""
+
+    def run() -> None:
+        setattr(module, name, die)
+        accept_all(scribe, place, new)
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    process.join(60)
+    assert process.exitcode == KILLED
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (acceptance, "_read_payments"),
+        (acceptance, "_keep"),
+        (evidence, "_find_free"),
+        (evidence, "_describe"),
+        (acceptance, "write_list"),
+        (acceptance, "_freeze"),
+        (acceptance, "_record"),
+    ],
+)
+def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_again(
+    scribe: Scribe, rolled_back: Path, module: object, name: str
+) -> None:
+    # No worker has run since the rollback: only the files show it.
+    assert on(scribe.url, list_signs) == []
+    place, saw = Place(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
+    accept_and_die(scribe, place, module, name)
+    [sign] = keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+    assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "behind")
+    assert on(scribe.url, records.list_entries) == []
+    accepted = accept_all(scribe, place)
+    assert accepted.signs == [sign]
+    assert [(file.name, file.sha256) for file in accepted.files] == [("1001.jsonl", sha256(saw).hexdigest())]
+    assert accepted.folder is not None
+    assert (accepted.folder / "1001.jsonl").read_bytes() == saw
+    [entry] = on(scribe.url, records.list_entries)
+    assert entry.after is not None
+    told = (accepted.folder / "accepted.json").read_bytes()
+    assert entry.after["evidence"] == accepted.folder.name
+    assert entry.after["evidenceSha256"] == sha256(told).hexdigest()
+    assert keep(scribe, CheckpointKeeper(SIGNER, rolled_back)) == []
+
+
+def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(scribe: Scribe, folder: Path) -> None:
+    scribe.fund(COIN)
+    checkpoint(scribe, folder)
+    accept_and_die(scribe, Place(folder, OLD_KEY), acceptance, "_record", OTHER)
+    assert [sign.subject for sign in on(scribe.url, list_signs)] == ["key"]
+    with pytest.raises(KeyDiffers):
+        accept_all(scribe, Place(folder, OLD_KEY))
+    accepted = accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+    assert "1001.jsonl" in [file.name for file in accepted.files]
+    assert keep(scribe, CheckpointKeeper(OTHER, folder)) == []
+
+
+def test_evidence_of_two_acceptances_lies_in_two_folders(scribe: Scribe, rolled_back: Path) -> None:
+    place, folders = Place(rolled_back, OLD_KEY), []
+    for _ in range(2):
+        scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+        append_all(SIGNER, rolled_back, [HEAD])
+        folders.append(accept_all(scribe, place).folder)
+    assert [kept and kept.name for kept in folders] == ["1", "1-2"]
+
+
+def test_another_key_is_accepted_only_with_a_new_one(scribe: Scribe, folder: Path) -> None:
+    publish(OTHER, folder)
+    place = Place(folder, OLD_KEY)
+    [sign] = keep(scribe, CheckpointKeeper(SIGNER, folder))
+    assert sign.subject == "key"
+    with pytest.raises(KeyDiffers):
+        accept_all(scribe, place)
+    assert on(scribe.url, list_signs) == [sign]
+    # Once the right file is back, there is nothing left but the sign.
+    publish(SIGNER, folder)
+    assert accept_all(scribe, place).signs == [sign]
+
+
+def test_a_worker_with_the_replaced_key_writes_nothing_and_says_what_to_do(
+    scribe: Scribe, folder: Path
+) -> None:
+    scribe.fund(COIN)
+    old = CheckpointKeeper(SIGNER, folder)
+    assert keep(scribe, old) == []
+    accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+    with capture_logs() as logs:
+        assert keep(scribe, old, LATER_MS + 60_000) == []
+    assert [line["event"] for line in logs] == [
+        "no checkpoints are written: the checkpoint key was replaced, restart this worker"
+    ]
+    assert not file_of(folder, MERCHANT_ID).exists()
+    assert keep(scribe, CheckpointKeeper(OTHER, folder), LATER_MS + 120_000) == []
+    assert file_of(folder, MERCHANT_ID).exists()
+
+
+def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_are_frozen(
+    scribe: Scribe, rolled_back: Path, tmp_path: Path
+) -> None:
+    write_history(scribe)
+    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
+    assert {status for _, status in rows} >= {0, 1}
+    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    place = Place(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
+    with pytest.raises(RecordMissing):
+        accept_all(scribe, place)
+    assert len(on(scribe.url, list_signs)) == 1
+    assert file_of(rolled_back, MERCHANT_ID).exists()
+    accepted: Accepted = on(scribe.url, lambda conn: accept(conn, place, WORD, freeze_open=True))
+    assert list(accepted.frozen_orders) == open_ids
+    frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
+    assert [order_id for (order_id,) in frozen] == open_ids
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nonsense",
+        b'{"kind":"payment\xff"}',
+        b"[" * 5000,
+        b'{"kind":"release","atMs":1,"payoutId":9223372036854775808,"actor":"a","reason":"b"}',
+        b'{"kind":"release","atMs":99999999999999999,"payoutId":7,"actor":"a","reason":"b"}',
+    ],
+)
+def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_one_is_back(
+    scribe: Scribe, rolled_back: Path, tmp_path: Path, line: bytes
+) -> None:
+    path = tmp_path / "signed.jsonl"
+    path.write_bytes(line + b"\n")
+    keeper, place = CheckpointKeeper(SIGNER, rolled_back, path), Place(rolled_back, OLD_KEY, path)
+    assert {sign.kind for sign in keep(scribe, keeper)} == {"behind", "unreadable"}
+    assert keeper.compared.is_set()
+    for freeze_open in (False, True):
+        with pytest.raises(RecordUnreadable):
+            on(scribe.url, partial(accept, place=place, word=WORD, freeze_open=freeze_open))
+    assert file_of(rolled_back, MERCHANT_ID).exists()
+    record(tmp_path, pay(1, START_MS - 1))
+    assert len(accept_all(scribe, place).signs) == 2
+    assert keep(scribe, keeper) == []
+
+
+def test_a_record_that_breaks_before_its_end_is_refused_before_any_file_is_moved(
+    scribe: Scribe, rolled_back: Path, tmp_path: Path
+) -> None:
+    path = record(tmp_path, *[pay(number, START_MS) for number in range(1, 2001)])
+    path.write_bytes(b"nonsense\n" + path.read_bytes())
+    with pytest.raises(RecordUnreadable):
+        accept_all(scribe, Place(rolled_back, OLD_KEY, path))
+    assert file_of(rolled_back, MERCHANT_ID).exists()
+
+
+def test_whoever_waited_for_a_file_that_is_moved_begins_a_new_one(folder: Path) -> None:
+    append_all(SIGNER, folder, [HEAD])
+    path, moved = file_of(folder, MERCHANT_ID), folder / "moved"
+    later = Checkpoint(MERCHANT_ID, 6, 8, "cd" * 32, START_MS + 120_000)
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        before = path.read_bytes()
+        writer = threading.Thread(target=append_all, args=(SIGNER, folder, [later]))
+        writer.start()
+        wait_for_waiter(path)
+        path.rename(moved)
+    writer.join(60)
+    assert moved.read_bytes() == before
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+def test_a_file_is_moved_only_once_its_writer_is_done(folder: Path) -> None:
+    append_all(SIGNER, folder, [HEAD])
+    path, kept, found = file_of(folder, MERCHANT_ID), folder / "evidence" / "1", []
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        mover = threading.Thread(target=lambda: found.extend(evidence.move(folder, [path.name], kept)))
+        mover.start()
+        wait_for_waiter(path)
+        file.write(b"more\n")
+    mover.join(60)
+    assert [file.sha256 for file in found] == [sha256((kept / path.name).read_bytes()).hexdigest()]
+    assert (kept / path.name).read_bytes().endswith(b"more\n")
