@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,49 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "is not empty and holds no installation" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["letter"]
+
+
+@pytest.mark.parametrize("program", ["", "bin/merchant-wallet"])
+def test_another_virtual_environment_is_left_alone(tmp_path: Path, program: str) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True, timeout=60)
+    if program:
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(
+        [ROOT / "scripts" / "install", tmp_path], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 1
+    assert "is not empty and holds no installation" in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_clones_own_environment_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "install", tmp_path / "scripts")
+    program = tmp_path / ".venv" / "bin" / "merchant-wallet"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / "scripts" / "install", tmp_path / ".venv"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "is not empty and holds no installation" in done.stderr
+    assert program.exists()
+
+
+def test_an_installation_is_brought_up_to_date_also_one_without_a_stamp(installed: Path) -> None:
+    stamp = installed / ".merchant-wallet-installation"
+    assert stamp.exists()
+    stamp.unlink()
+    subprocess.run([ROOT / "scripts" / "install", installed], check=True, timeout=300)
+    assert stamp.exists()
+    assert (installed / "bin" / "merchant-wallet").exists()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody who may not write")
