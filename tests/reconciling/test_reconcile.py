@@ -14,7 +14,8 @@ from tests.reconciling.conftest import (
     address,
 )
 
-from merchant_wallet.withdrawals.stops import list_stops, resume_payouts
+from merchant_wallet.withdrawals.guards import read_stopped, resume
+from merchant_wallet.withdrawals.stops import list_stops
 
 
 def test_empty_books_and_empty_chains_agree(in_vault: InVault) -> None:
@@ -249,7 +250,8 @@ def test_when_less_is_held_than_is_owed_payouts_stop_on_every_chain(in_vault: In
         # Only an operator lifts it.
         assert len(await list_stops(vault.town.connection)) == 2
         for chain in vault.chains:
-            assert await resume_payouts(vault.town.connection, chain, "reconciliation")
+            stopped = await read_stopped(vault.town.connection, chain)
+            await resume(vault.town.connection, chain, stopped)
         await vault.reconcile()
         assert await list_stops(vault.town.connection) == []
 

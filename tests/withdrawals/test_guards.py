@@ -9,7 +9,7 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.withdrawals import guards, hot_wallets
-from merchant_wallet.withdrawals.stops import list_stops, resume_payouts, stop_payouts
+from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
 WALLET = bytes(range(20))
@@ -82,7 +82,9 @@ def test_a_stop_that_was_made_anew_meanwhile_is_another_one(database_url: str) -
     async def scenario() -> None:
         async with stopped(database_url) as conn:
             proposed = await propose(conn)
-            await resume_payouts(conn, "TRC20", "reconciliation")
+            seen = await guards.read_stopped(conn, "TRC20")
+            one = [stop for stop in seen["stops"] if stop["actor"] == "reconciliation"]
+            await guards.resume(conn, "TRC20", {"stops": one, "frozenMs": None})
             await stop_payouts(conn, "TRC20", "reconciliation", "12 USDT are missing", 16)
             assert (await accept(conn, proposed)).change.state == "failed"
             assert len(await list_stops(conn)) == 3

@@ -10,9 +10,10 @@ from tests.withdrawals.fake_chains import SequencedFake
 
 from merchant_wallet.chains.addresses import parse_address
 from merchant_wallet.chains.protocol import Hindered, Obstacle, Payout, SignedTransfer, Unpayable
+from merchant_wallet.withdrawals.guards import read_stopped, resume
 from merchant_wallet.withdrawals.hot_wallets import list_wallets, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_hindered, read_signed
-from merchant_wallet.withdrawals.stops import resume_payouts, stop_payouts
+from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -273,7 +274,7 @@ def test_a_place_that_a_dead_payer_left_behind_is_taken_back_even_while_payouts_
         shop.clock.advance(60_000)
         assert await gaps.fill_gaps() == 1
         assert await finish(shop, payer, later) == [2]
-        await resume_payouts(shop.connection, "ERC20", "operator")
+        await resume(shop.connection, "ERC20", await read_stopped(shop.connection, "ERC20"))
         assert await finish(shop, payer, order) == [2]
         assert await places(shop) == [(0, "fill"), (1, "payout"), (2, "payout")]
 

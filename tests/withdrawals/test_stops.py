@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.withdrawals.test_places import finish
 
+from merchant_wallet.approvals.changes import ChangeRefused
+from merchant_wallet.withdrawals.guards import read_stopped, resume
 from merchant_wallet.withdrawals.payouts import list_hindered
-from merchant_wallet.withdrawals.stops import list_stops, resume_payouts, stop_payouts
+from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -17,6 +20,7 @@ def test_a_stop_holds_new_payouts_of_its_chain_and_lets_signed_ones_end(in_shop:
         await shop.turn(payer)
         now = shop.clock.now_ms
         assert await stop_payouts(stops, "ERC20", "operator", "books differ", now)
+        seen = await read_stopped(stops, "ERC20")
         assert await stop_payouts(stops, "ERC20", "reconcile", "custody is short", now + 1)
         assert not await stop_payouts(stops, "ERC20", "operator", "another cause", now + 2)
         waiting = await shop.order()
@@ -25,10 +29,12 @@ def test_a_stop_holds_new_payouts_of_its_chain_and_lets_signed_ones_end(in_shop:
             ("operator", "books differ"),
             ("reconcile", "custody is short"),
         ]
-        assert await resume_payouts(stops, "ERC20", "operator")
+        await resume(stops, "ERC20", seen)
         assert await finish(shop, payer, waiting) == [0]
-        assert await resume_payouts(stops, "ERC20", "reconcile")
-        assert not await resume_payouts(stops, "ERC20", "reconcile")
+        last = await read_stopped(stops, "ERC20")
+        await resume(stops, "ERC20", last)
+        with pytest.raises(ChangeRefused):
+            await resume(stops, "ERC20", last)
         assert await finish(shop, payer, waiting) == [2]
 
     in_shop(scenario)

@@ -78,10 +78,6 @@ insert into payout_stop (chain, actor, cause, since_ms)
 values (%(chain)s::text, %(actor)s::text, %(cause)s::text, %(now_ms)s::bigint)
 on conflict (chain, actor) do nothing;
 
--- name: resume
--- He takes it back.
-delete from payout_stop where chain = %(chain)s::text and actor = %(actor)s::text;
-
 -- name: lock_frozen
 -- Whether a chain's wallet is frozen; nobody freezes or thaws it before this transaction ends.
 select frozen_cause, frozen_ms from hot_wallet where chain = %(chain)s::text for update;

@@ -1,7 +1,8 @@
 """Stopping all new payouts of a chain, by an operator or by whatever finds that the funds don't add up.
 
 Rules: what was signed before is followed to its end, nothing new is signed. Several may stop a chain; it goes
-on when each has taken it back. Statements are in `hot_wallets.sql`. Raises `psycopg.Error`.
+on when every stop is taken back, which `guards` does. Statements are in `hot_wallets.sql`. Raises
+`psycopg.Error`.
 """
 
 import msgspec
@@ -23,12 +24,6 @@ async def stop_payouts(connection: AsyncConnection, chain: str, actor: str, caus
     """Let nothing new be signed on a chain; False when this actor had stopped it, whose first cause stays."""
     parameters = {"chain": chain, "actor": actor, "cause": cause, "now_ms": now_ms}
     cursor = await connection.execute(TEXTS["stop"], parameters)
-    return cursor.rowcount == 1
-
-
-async def resume_payouts(connection: AsyncConnection, chain: str, actor: str) -> bool:
-    """Take an actor's stop back; False when there was none."""
-    cursor = await connection.execute(TEXTS["resume"], {"chain": chain, "actor": actor})
     return cursor.rowcount == 1
 
 
