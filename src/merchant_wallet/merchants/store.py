@@ -94,8 +94,9 @@ async def create(
 
     `seed` (BIP32) is the sandbox's and gives the wallets' accounts, one per merchant and chain, at account
     number = merchant id; without one, outside the sandbox, they are an account of the pool. The appKey's
-    prefix tells the two apart. `settings` are texts as
-    for `change_settings`. Raises SettingRefused, RangesExhausted, PoolEmpty.
+    prefix tells the two apart. `settings` are texts as for `change_settings`.
+
+    Raises SettingRefused, RangesExhausted, PoolEmpty.
     """
     changed = _parse({**(settings or {}), "name": name})
     app_key = generate_app_key(sandbox=seed is not None)

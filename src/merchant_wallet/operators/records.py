@@ -139,8 +139,7 @@ async def change_password(
     """Change an operator's own password; all sessions end but `kept_session`, the id of this one.
 
     Raises OperatorRefused when `old` is not the present one, or no longer once the new one is to be written;
-    PasswordRefused. Who counts the attempts is the
-    caller: see `attempts`.
+    PasswordRefused. The caller counts the attempts: see `attempts`.
     """
     operator = await show_by_id(conn, operator_id)
     row = await (await conn.execute(QUERIES["read_password"].text, {"operator_id": operator_id})).fetchone()
