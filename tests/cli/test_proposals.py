@@ -1,5 +1,6 @@
 """The command line where two people are asked for: it proposes, and another person accepts."""
 
+import re
 from typing import Any
 
 import pytest
@@ -64,6 +65,15 @@ def test_payouts_go_on_once_another_person_has_accepted_it(terminal: Terminal) -
     made = wallet.ask("wallets", "thaw", "TRC20", "--reason", "the node was replaced")
     assert [stop["chainType"] for stop in wallet.ask("wallets", "list")["stops"]] == ["TRC20"]
     assert "your own" in wallet.refuse("proposals", "accept", made["proposalNo"])
+    shown = wallet.ask("proposals", "show", made["proposalNo"])
+    assert shown["before"]["stops"][0]["cause"] == "odd balances"
+    assert isinstance(shown["before"]["stops"][0]["sinceMs"], int)
+    assert shown["before"]["frozenMs"] is None
+    assert (made["before"], made["after"]) == (shown["before"], {"stoppedBy": None})
+    told = wallet.run("proposals", "show", made["proposalNo"]).stdout
+    assert '"cause": "odd balances"' in told
+    assert "frozenMs: none" in told
+    assert "{'" not in told
     done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
     assert (done["kind"], done["state"], done["subject"]) == ("wallet.thaw", "accepted", "wallet TRC20")
     assert wallet.ask("wallets", "list")["stops"] == []
@@ -81,7 +91,8 @@ def test_a_looser_limit_is_proposed_and_another_person_accepts_it(terminal: Term
     assert (made["approvalLimit"], made["dailyLimit"]) == ("500", "9000"), "what tightens holds at once"
     number = made["proposalNo"]
     (listed,) = wallet.ask("proposals", "list")["proposals"]
-    assert (listed["before"], listed["after"]) == ("approval-limit: 500", "approval-limit: 5000")
+    assert (listed["before"], listed["after"]) == ({"approval-limit": "500"}, {"approval-limit": "5000"})
+    assert re.search(r"approval-limit: 500 +approval-limit: 5000 ", wallet.run("proposals", "list").stdout)
     assert "your own" in wallet.refuse("proposals", "accept", number)
     done = terminal.of("bob").ask("proposals", "accept", number)
     assert (done["state"], done["proposedBy"], done["decidedBy"]) == ("accepted", "cli:root", "cli:bob")
@@ -147,3 +158,31 @@ def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Termina
     )
     assert "does not count yet" in terminal.of("bob").refuse("withdrawals", "approve", order)
     assert terminal.of("root").ask("withdrawals", "approve", order)["approvals"]["given"] == 1
+
+
+def test_a_reason_is_kept_also_where_one_person_is_enough(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    # Tightening takes one person, and in the sandbox one person is enough for everything.
+    wallet.run("merchant", "set", "Shop", "--approval-limit", "500", *WHY)
+    assert last_entry(wallet)["after"] == {"approvalLimit": "500", "reason": WHY[1]}
+    wallet.variables["WALLET_SANDBOX_TWO_PEOPLE"] = "false"
+    wallet.run("wallets", "freeze", "TRC20", "--reason", "odd balances")
+    commands = (
+        ("merchant", "set", "Shop", "--approval-limit", "5000"),
+        ("rates", "set", "USDT:KFB", "7.1"),
+        ("operator", "create", "bob", "--role", "auditor"),
+        ("operator", "reset", "bob"),
+        ("operator", "set-role", "bob", "--role", "operator"),
+        ("operator", "enable", "bob"),
+        ("wallets", "thaw", "TRC20"),
+    )
+    for command in commands:
+        wallet.run(*command, *WHY)
+        after = last_entry(wallet)["after"]
+        assert after["reason"] == WHY[1], command
+        assert "alone" not in after, command
+    number = last_entry(wallet)["auditNo"]
+    too_long = wallet.refuse("rates", "set", "USDT:KFB", "7.2", "--reason", "x" * 501)
+    assert "1 to 500 printable characters" in too_long
+    assert last_entry(wallet)["auditNo"] == number

@@ -91,6 +91,11 @@ def test_what_tightens_a_guard_holds_at_once_and_needs_no_reason(
     answer = set_(ann, shop, approval_limit="500", daily_limit="7000", name="Shop by the sea")
     assert answer.headers["location"] == f"/console/merchants/{shop.merchant_id}/settings"
     assert limits(platform, shop)[0] == 500
+    assert "reason" not in last_entry(platform)[3]
+    set_(ann, shop, approval_limit="400", reason=WHY)
+    assert last_entry(platform)[3] == {"approvalLimit": "400", "reason": WHY}, "one that is given is kept"
+    assert set_(ann, shop, approval_limit="300", reason="x" * 501).status_code == 422
+    assert limits(platform, shop)[0] == 400
 
 
 def test_what_needs_a_second_person_is_proposed_and_the_rest_is_saved(

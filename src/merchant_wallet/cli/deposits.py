@@ -6,7 +6,14 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import AmountArgument, DataOption, JsonOption, MerchantOption, read_amount
+from merchant_wallet.cli.options import (
+    AmountArgument,
+    AuditReasonOption,
+    DataOption,
+    JsonOption,
+    MerchantOption,
+    read_amount,
+)
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -40,7 +47,6 @@ PlaceOption = Annotated[
     int | None,
     typer.Option("--log-index", metavar="N", min=0, help="Which of its deposits, where several are held."),
 ]
-WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit log.")]
 
 
 @app.command("list")
@@ -200,7 +206,7 @@ def rescan(
 @app.command()
 def release(
     tx_hash: TransactionArgument,
-    reason: WhyOption,
+    reason: AuditReasonOption,
     log_index: PlaceOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -217,7 +223,7 @@ def release(
 @app.command()
 def drop(
     tx_hash: TransactionArgument,
-    reason: WhyOption,
+    reason: AuditReasonOption,
     log_index: PlaceOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,

@@ -12,8 +12,8 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
-from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
+from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def set_(
     enable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch it on again; repeat it.")
     ] = None,
-    reason: WhyOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -296,8 +296,8 @@ async def _change(
         after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
         was, became = tell_changes(describe(before), describe(after))
         if became or not proposed:
-            alone = tell_alone(session, reason) if loosened and not proposed else {}
-            await record_change(session, "set", merchant_id, was, {**became, **alone})
+            told = tell_alone(session, reason) if loosened and not proposed else tell_reason(reason)
+            await record_change(session, "set", merchant_id, was, {**became, **told})
     return Change(before, after), proposed
 
 

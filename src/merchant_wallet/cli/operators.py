@@ -14,8 +14,8 @@ import typer
 from merchant_wallet.cli import operator_sessions, terminal
 from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
 from merchant_wallet.cli.operator_sessions import NameArgument
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
-from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
+from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def create(
     role: RoleOption,
     merchant: MerchantOption = None,
     password_stdin: PasswordOption = False,
-    reason: WhyOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -139,7 +139,7 @@ def show(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fals
 def reset(
     name: NameArgument,
     password_stdin: PasswordOption = False,
-    reason: WhyOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -192,7 +192,10 @@ def disable(name: NameArgument, data: DataOption = None, as_json: JsonOption = F
 
 @app.command()
 def enable(
-    name: NameArgument, reason: WhyOption = None, data: DataOption = None, as_json: JsonOption = False
+    name: NameArgument,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Let a disabled operator in again, with the password and second factor there were.
 
@@ -208,19 +211,19 @@ def enable(
         from merchant_wallet.operators import access, records
 
         found = await records.show(session.conn, name)
-        alone: dict[str, Any] = {}
+        told = tell_reason(reason)
         if found.status != records.ACTIVE:
             facts = access.describe_enabling(found)
             made = await _propose(session, access.ENABLE, found, facts, reason)
             if made is not None:
                 return made
-            alone = tell_alone(session, reason)
+            told = tell_alone(session, reason)
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
             return await access.enable(conn, operator_id, at_ms=now_ms(), wait_ms=wait_ms)
 
-        return await _change_within(session, name, "enable", change, alone)
+        return await _change_within(session, name, "enable", change, told)
 
     _print_changed(run(data, act), as_json)
 
@@ -230,7 +233,7 @@ def set_role(
     name: NameArgument,
     role: RoleOption,
     merchant: MerchantOption = None,
-    reason: WhyOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -250,13 +253,13 @@ def set_role(
 
         merchant_id = await _find_merchant(session, merchant)
         found = await records.show(session.conn, name)
-        alone: dict[str, Any] = {}
+        told = tell_reason(reason)
         if gains_rights(found.role, found.merchant_id, role, merchant_id):
             facts = access.describe_role(found, role, merchant_id)
             made = await _propose(session, access.SET_ROLE, found, facts, reason)
             if made is not None:
                 return made
-            alone = tell_alone(session, reason)
+            told = tell_alone(session, reason)
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
@@ -264,7 +267,7 @@ def set_role(
                 conn, operator_id, role, merchant_id, at_ms=now_ms(), wait_ms=wait_ms
             )
 
-        return await _change_within(session, name, "set_role", change, alone)
+        return await _change_within(session, name, "set_role", change, told)
 
     _print_changed(run(data, act), as_json)
 
@@ -287,7 +290,7 @@ async def _change_within(
     name: str,
     what: str,
     act: "Callable[[Connection, int], Awaitable[Operator]]",
-    alone: "Mapping[str, Any] | None" = None,
+    told: "Mapping[str, Any] | None" = None,
 ) -> dict[str, Any]:
     from merchant_wallet.operators import records
 
@@ -301,7 +304,7 @@ async def _change_within(
             f"operator {before.name}",
             merchant_id=after["merchantId"],
             before=was,
-            after={**became, **(alone or {})},
+            after={**became, **(told or {})},
         )
     return after
 

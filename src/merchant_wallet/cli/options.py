@@ -61,6 +61,19 @@ RefOption = Annotated[
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; it stays in the journal for ever.")
 ]
+ProposalReasonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="Why, for the audit log; needed where a second person must agree.",
+        show_default=False,
+    ),
+]
+AuditReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit log.")]
+StopReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks next.")
+]
 
 
 def read_amount(text: str) -> int:

@@ -8,7 +8,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.second_person import describe, name_person
+from merchant_wallet.cli.second_person import describe, flatten, name_person, print_proposal
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ def list_all(
         found = await read(session.conn, at_ms=now_ms(), limit=limit)
         return {"proposals": [describe(change) for change in found]}
 
-    terminal.print_list(run(data, act), "proposals", LIST_COLUMNS, as_json)
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+    else:
+        terminal.print_table(LIST_COLUMNS, [flatten(one) for one in document["proposals"]])
 
 
 @app.command()
@@ -65,7 +69,7 @@ def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = 
             raise Failure(f"There is no proposal {number}.")
         return describe(found)
 
-    terminal.print_answer(run(data, act), as_json)
+    print_proposal(run(data, act), as_json)
 
 
 @app.command()
@@ -99,7 +103,7 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         return {**describe(done.change), **shown}
 
     document = run(data, act)
-    terminal.print_answer(document, as_json)
+    print_proposal(document, as_json)
     if "password" in document:
         terminal.note(KEPT_ONCE)
     if document["state"] == "failed":
@@ -155,4 +159,4 @@ def _decide(
 
         return describe(await decide(session, now_ms()))
 
-    terminal.print_answer(run(data, act), as_json)
+    print_proposal(run(data, act), as_json)

@@ -6,8 +6,8 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
-from merchant_wallet.cli.second_person import WhyOption, print_proposed, propose, tell_alone
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
+from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
 from merchant_wallet.cli.session import Session, run
 from merchant_wallet.money import format_rate, parse_rate
 
@@ -39,7 +39,7 @@ def set_(
             metavar="SECONDS", min=1, max=MAX_AGE_S, help="Refuse exchanges when the rate is older."
         ),
     ] = None,
-    reason: WhyOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,13 +73,13 @@ def set_(
         async with session.conn.transaction():
             # What is judged is what is changed.
             await rates.lock_rates(session.conn)
-            alone: dict[str, Any] = {}
+            told = tell_reason(reason)
             if await _needs_two(session, direction, rate_e8, scope):
                 made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
                 if made is not None:
                     return made
-                alone = tell_alone(session, reason)
-            return await _change(session, "set", scope, direction, set_rate, alone)
+                told = tell_alone(session, reason)
+            return await _change(session, "set", scope, direction, set_rate, told)
 
     done = run(data, act)
     if isinstance(done, dict):
@@ -192,7 +192,7 @@ async def _change(
     scope: int,
     direction: str,
     act: "Callable[[], Awaitable[RateLine]]",
-    alone: "Mapping[str, Any] | None" = None,
+    told: "Mapping[str, Any] | None" = None,
 ) -> dict[str, Any]:
     from merchant_wallet.exchange import rates
 
@@ -206,7 +206,7 @@ async def _change(
             f"rate {direction}",
             merchant_id=scope or None,
             before=describe(before[0]) if before else None,
-            after={**after, **(alone or {})},
+            after={**after, **(told or {})},
         )
     return after
 

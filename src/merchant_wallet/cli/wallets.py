@@ -6,8 +6,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
-from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.second_person import WhyOption as ProposalReasonOption
+from merchant_wallet.cli.options import DataOption, JsonOption, ProposalReasonOption, StopReasonOption
 from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, name_actor, run
 
@@ -36,8 +35,6 @@ ChainArgument = Annotated[
     Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.", show_default=False)
 ]
 
-WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks next.")]
-
 
 @app.command("list")
 def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
@@ -60,7 +57,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def freeze(
-    chain: ChainArgument, reason: WhyOption, data: DataOption = None, as_json: JsonOption = False
+    chain: ChainArgument, reason: StopReasonOption, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
     """Let nothing new be signed on a chain; what was signed before goes on to its end.
 

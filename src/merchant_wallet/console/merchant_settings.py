@@ -121,7 +121,8 @@ async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[
         before, after = tell_changes(changed.before, changed.after)
         if after:
             subject = guards.name_subject(merchant_id)
-            await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=after)
+            told = {**after, **proposing.read_reason(seat)}
+            await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=told)
     return Changed(after, proposed)
 
 

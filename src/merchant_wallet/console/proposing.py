@@ -84,6 +84,16 @@ def find_reason_error(seat: Seat, told: str = NO_REASON) -> dict[str, str]:
     return {}
 
 
+def read_reason(seat: Seat) -> dict[str, str]:
+    """The reason that was typed, for the audit log where one person is enough. Raises Unproposed."""
+    text = seat.form.text(REASON)
+    if not text:
+        return {}
+    if errors := find_reason_error(seat):
+        raise Unproposed(errors, errors[REASON])
+    return {REASON: text}
+
+
 async def propose(
     seat: Seat,
     conn: Connection,
