@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -142,7 +143,8 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
             " and backend_type = 'client backend'"
         )
         shop.clock.advance(20_000)
-        with pytest.raises(psycopg.OperationalError):
+        # The server's last words may have come already, and then the loss is noticed before anything is asked.
+        with suppress(psycopg.OperationalError):
             await shop.turn(payer)
         assert await shop.pay(payer, order) == 2
 
