@@ -143,7 +143,7 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
             " and backend_type = 'client backend'"
         )
         shop.clock.advance(20_000)
-        # The server's last words may have come already, and then the loss is noticed before anything is asked.
+        # The server's last words may have come already, and then nothing is asked of it.
         with suppress(psycopg.OperationalError):
             await shop.turn(payer)
         assert await shop.pay(payer, order) == 2
