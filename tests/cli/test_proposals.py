@@ -1,12 +1,14 @@
 """The command line where two people are asked for: it proposes, and another person accepts."""
 
 import re
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, LiteralString
 
 import pytest
 from tests.cli.conftest import Wallet
 
 from merchant_wallet.cli import second_person, session
+from merchant_wallet.db import connect_sync
 
 WHY = ("--reason", "contract of 3 March")
 
@@ -186,3 +188,32 @@ def test_a_reason_is_kept_also_where_one_person_is_enough(terminal: Terminal) ->
     too_long = wallet.refuse("rates", "set", "USDT:KFB", "7.2", "--reason", "x" * 501)
     assert "1 to 500 printable characters" in too_long
     assert last_entry(wallet)["auditNo"] == number
+
+
+@pytest.mark.parametrize(
+    ("command", "meanwhile"),
+    [
+        (("enable", "eve"), "update operator set status = 'disabled' where name = 'eve'"),
+        (
+            ("set-role", "eve", "--role", "operator"),
+            "update operator set role = 'auditor' where name = 'eve'",
+        ),
+    ],
+    ids=["disabled", "lowered"],
+)
+def test_what_somebody_took_away_meanwhile_is_given_back_by_two(
+    terminal: Terminal, command: tuple[str, ...], meanwhile: LiteralString
+) -> None:
+    wallet = terminal.of("root")
+    made = wallet.ask("operator", "create", "eve", "--role", "operator", *WHY)
+    terminal.of("bob").run("proposals", "accept", made["proposalNo"])
+    terminal.of("root")
+    waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+    with connect_sync(wallet.url) as other, ThreadPoolExecutor(1) as late:
+        with other.transaction():
+            other.execute(meanwhile)
+            answer = late.submit(wallet.ask, "operator", *command, *WHY)
+            with connect_sync(wallet.url) as watcher:
+                while watcher.execute(waiting, [other.info.backend_pid]).fetchone() is None:
+                    assert not answer.done()
+        assert answer.result()["kind"].startswith("operator.")

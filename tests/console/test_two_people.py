@@ -8,6 +8,8 @@ from tests.console.test_merchants import settings_form
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.approvals import changes
+from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.operators import records
 from merchant_wallet.upkeep import ensure_nonce_partitions
 
@@ -342,6 +344,40 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
     assert accept(late, third).status_code == 422
     assert "Expired" in tell(late.page(third))
     assert limits(platform, shop) == (1000, 100000)
+
+
+def test_a_proposal_of_a_kind_that_is_not_known_is_shown_refused_and_withdrawn_but_not_accepted(
+    platform: Platform, people: People, clock: Clock
+) -> None:
+    ann, bob, auditor = people.seat("operator"), people.seat("operator"), people.seat("auditor")
+
+    def propose(number: int) -> str:
+        person = Person(f"operator:{ann.name}", "192.0.2.1")
+        made = platform.operate(
+            lambda conn: changes.propose(
+                conn,
+                "comet.catch",
+                "comet",
+                {"count": 0},
+                {"count": number},
+                WHY,
+                person=person,
+                at_ms=clock(),
+                lasts_ms=DAY_MS,
+            )
+        )
+        return f"{PROPOSALS}/{made.proposal_no}"
+
+    first, second = propose(1), propose(2)
+    page = bob.page(first)
+    assert f'action="{first}/refuse"' in page
+    assert f'action="{first}/accept"' not in page
+    assert accept(bob, first).status_code == 403
+    assert auditor.post(f"{first}/refuse", {"reason": "no"}).status_code == 403
+    assert "Refused: nothing is changed." in tell(
+        bob.follow(bob.post(f"{first}/refuse", {"reason": "no"})).text
+    )
+    assert "Withdrawn: nothing is changed." in tell(ann.follow(ann.post(f"{second}/withdraw")).text)
 
 
 def test_in_chinese_the_pages_say_the_same(platform: Platform, shop: Shop, people: People) -> None:

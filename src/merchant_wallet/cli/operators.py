@@ -210,20 +210,18 @@ def enable(
         from merchant_wallet.clock import now_ms
         from merchant_wallet.operators import access, records
 
-        found = await records.show(session.conn, name)
-        told = tell_reason(reason)
-        if found.status != records.ACTIVE:
+        async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
+            if found.status == records.ACTIVE:
+                return tell_reason(reason)
             facts = access.describe_enabling(found)
             made = await _propose(session, access.ENABLE, found, facts, reason)
-            if made is not None:
-                return made
-            told = tell_alone(session, reason)
+            return tell_alone(session, reason) if made is None else made
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
             return await access.enable(conn, operator_id, at_ms=now_ms(), wait_ms=wait_ms)
 
-        return await _change_within(session, name, "enable", change, told)
+        return await _change_or_propose(session, name, "enable", change, judge)
 
     _print_changed(run(data, act), as_json)
 
@@ -248,18 +246,17 @@ def set_role(
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.clock import now_ms
-        from merchant_wallet.operators import access, records
+        from merchant_wallet.operators import access
         from merchant_wallet.operators.roles import gains_rights
 
         merchant_id = await _find_merchant(session, merchant)
-        found = await records.show(session.conn, name)
-        told = tell_reason(reason)
-        if gains_rights(found.role, found.merchant_id, role, merchant_id):
+
+        async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
+            if not gains_rights(found.role, found.merchant_id, role, merchant_id):
+                return tell_reason(reason)
             facts = access.describe_role(found, role, merchant_id)
             made = await _propose(session, access.SET_ROLE, found, facts, reason)
-            if made is not None:
-                return made
-            told = tell_alone(session, reason)
+            return tell_alone(session, reason) if made is None else made
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
@@ -267,7 +264,7 @@ def set_role(
                 conn, operator_id, role, merchant_id, at_ms=now_ms(), wait_ms=wait_ms
             )
 
-        return await _change_within(session, name, "set_role", change, told)
+        return await _change_or_propose(session, name, "set_role", change, judge)
 
     _print_changed(run(data, act), as_json)
 
@@ -283,6 +280,28 @@ async def _propose(
 
     subject, merchant_id = name_subject(operator.name), operator.merchant_id
     return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id, about=operator.actor)
+
+
+async def _change_or_propose(
+    session: Session,
+    name: str,
+    what: str,
+    act: "Callable[[Connection, int], Awaitable[Operator]]",
+    judge: "Callable[[Operator], Awaitable[ProposedChange | dict[str, Any]]]",
+) -> "dict[str, Any] | ProposedChange":
+    """Change an operator, unless `judge` proposes the change instead.
+
+    `judge` is given the operator under its lock. It gives the proposal, or what the audit log keeps beside
+    the change.
+    """
+    from merchant_wallet.operators import records
+
+    async with session.conn.transaction():
+        found = await records.show(session.conn, name)
+        judged = await judge(await records.hold(session.conn, found.operator_id))
+        if isinstance(judged, dict):
+            return await _change_within(session, name, what, act, judged)
+    return judged
 
 
 async def _change_within(

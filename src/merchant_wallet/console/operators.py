@@ -2,7 +2,8 @@
 
 Rules: a password that was made here is shown on the answer to that very request and never again. The last
 active owner stays one. Whatever lets somebody in, or gives more rights, is proposed where two people are
-asked for; disabling, ending sessions and taking rights away are one person's acts.
+asked for; disabling, ending sessions and taking rights away are one person's acts. Which of them a change is,
+is judged on the operator as it is under its lock.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.approvals.changes import Facts
+from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposing
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
@@ -73,7 +74,8 @@ async def create(request: Request, seat: Seat, conn: Connection) -> Response:
     if _needs_two(seat):
         facts = access.describe_creation(role, merchant_id)
         try:
-            return await _propose(seat, conn, access.CREATE, name, facts, merchant_id)
+            proposed = await _propose(seat, conn, access.CREATE, name, facts, merchant_id)
+            return proposing.go_to(seat, proposed)
         except Unproposed as unproposed:
             refused = refill(seat.form, _FIELDS, unproposed.errors, unproposed.problem)
             return _show_form(seat, refused)
@@ -102,24 +104,35 @@ async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
     merchant_id = await _find_merchant(seat, conn, role, errors)
     if role not in set(Role):
         errors["role"] = seat.say(_NO_ROLE)
-    gains = not errors and gains_rights(found.role, found.merchant_id, role, merchant_id)
     if errors:
         return await _show(seat, conn, found, refill(seat.form, _ROLE_FIELDS, errors))
-    if _needs_two(seat) and gains:
-        facts = access.describe_role(found, role, merchant_id)
-        return await _propose_or_show(seat, conn, access.SET_ROLE, found, facts)
     try:
-        async with conn.transaction():
-            before = await records.hold(conn, found.operator_id)
-            after = await access.set_role(
-                conn, found.operator_id, role, merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
-            )
-            was, became = _describe(before), _describe(after)
-            await act(seat, conn, access.SET_ROLE, _subject(found), merchant_id, before=was, after=became)
+        proposed = await _change_role(seat, conn, found.operator_id, role, merchant_id)
+    except Unproposed as unproposed:
+        return await _show_unproposed(seat, conn, found, unproposed)
     except OperatorRefused:
         refused = refill(seat.form, _ROLE_FIELDS, {"role": seat.say(_LAST_OWNER)})
         return await _show(seat, conn, found, refused)
+    if proposed is not None:
+        return proposing.go_to(seat, proposed)
     return seat.go(_url(found), N_("{name} has another role from the next request on."), name=found.name)
+
+
+async def _change_role(
+    seat: Seat, conn: Connection, operator_id: int, role: str, merchant_id: int | None
+) -> ProposedChange | None:
+    """Give the role, or propose it where it gives more rights than the operator has under its lock."""
+    async with conn.transaction():
+        before = await records.hold(conn, operator_id)
+        if _needs_two(seat) and gains_rights(before.role, before.merchant_id, role, merchant_id):
+            facts = access.describe_role(before, role, merchant_id)
+            return await _propose(seat, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
+        after = await access.set_role(
+            conn, operator_id, role, merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
+        )
+        was, became = _describe(before), _describe(after)
+        await act(seat, conn, access.SET_ROLE, _subject(before), merchant_id, before=was, after=became)
+    return None
 
 
 async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -128,32 +141,51 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
     if status not in (records.ACTIVE, records.DISABLED):
         raise HTTPException(400)
     disables = status == records.DISABLED
-    if not disables and found.status != records.ACTIVE and _needs_two(seat):
-        return await _propose_or_show(seat, conn, access.ENABLE, found, access.describe_enabling(found))
     try:
-        async with conn.transaction():
-            before = await records.hold(conn, found.operator_id)
-            if disables:
-                after = await records.disable(conn, found.operator_id)
-            else:
-                after = await access.enable(conn, found.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
-            action = "operator.disable" if disables else access.ENABLE
-            was, became = {"status": before.status}, {"status": after.status}
-            await act(seat, conn, action, _subject(found), before.merchant_id, before=was, after=became)
+        proposed = await _change_status(seat, conn, found.operator_id, disables)
+    except Unproposed as unproposed:
+        return await _show_unproposed(seat, conn, found, unproposed)
     except OperatorRefused:
         return await _show(seat, conn, found, Filled(problem=seat.say(_LAST_OWNER)))
+    if proposed is not None:
+        return proposing.go_to(seat, proposed)
     told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
     return seat.go(_url(found), told, name=found.name)
 
 
+async def _change_status(
+    seat: Seat, conn: Connection, operator_id: int, disables: bool
+) -> ProposedChange | None:
+    """Disable an operator or let it in again; proposes the latter if it is disabled under its lock."""
+    async with conn.transaction():
+        before = await records.hold(conn, operator_id)
+        if not disables and before.status != records.ACTIVE and _needs_two(seat):
+            facts = access.describe_enabling(before)
+            return await _propose(seat, conn, access.ENABLE, before.name, facts, before.merchant_id)
+        if disables:
+            after = await records.disable(conn, operator_id)
+        else:
+            after = await access.enable(conn, operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
+        action = "operator.disable" if disables else access.ENABLE
+        was, became = {"status": before.status}, {"status": after.status}
+        await act(seat, conn, action, _subject(before), before.merchant_id, before=was, after=became)
+    return None
+
+
 async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
     """Give an operator a new password, shown this once; the second factor is set up anew."""
-    before = await _find(request, conn)
-    if _needs_two(seat):
-        return await _propose_or_show(seat, conn, access.RESET, before, access.describe_reset(before))
-    async with conn.transaction():
-        made = await access.reset(conn, before.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
-        await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
+    found = await _find(request, conn)
+    try:
+        async with conn.transaction():
+            before = await records.hold(conn, found.operator_id)
+            if _needs_two(seat):
+                facts = access.describe_reset(before)
+                proposed = await _propose(seat, conn, access.RESET, before.name, facts, before.merchant_id)
+                return proposing.go_to(seat, proposed)
+            made = await access.reset(conn, before.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
+            await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
+    except Unproposed as unproposed:
+        return await _show_unproposed(seat, conn, found, unproposed)
     return show_password(seat, made, N_("{name} has a new password"))
 
 
@@ -189,22 +221,15 @@ async def _propose(
     name: str,
     facts: tuple[Facts, Facts],
     merchant_id: int | None,
-) -> Response:
+) -> ProposedChange:
     """Propose a change of an operator instead of making it. Raises Unproposed."""
-    subject = access.name_subject(name)
-    made = await proposing.propose(seat, conn, kind, subject, *facts, merchant_id)
-    return proposing.go_to(seat, made)
+    return await proposing.propose(seat, conn, kind, access.name_subject(name), *facts, merchant_id)
 
 
-async def _propose_or_show(
-    seat: Seat, conn: Connection, kind: str, found: Operator, facts: tuple[Facts, Facts]
-) -> Response:
-    """The same from an operator's own page, which says what is wrong."""
-    try:
-        return await _propose(seat, conn, kind, found.name, facts, found.merchant_id)
-    except Unproposed as unproposed:
-        refused = refill(seat.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
-        return await _show(seat, conn, found, refused)
+async def _show_unproposed(seat: Seat, conn: Connection, found: Operator, unproposed: Unproposed) -> Response:
+    """An operator's page, with what is wrong with a proposal."""
+    refused = refill(seat.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
+    return await _show(seat, conn, found, refused)
 
 
 async def _find(request: Request, conn: Connection) -> Operator:

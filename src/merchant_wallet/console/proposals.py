@@ -131,11 +131,11 @@ async def withdraw(request: Request, seat: Seat, conn: Connection) -> Response:
 
 
 def _require(seat: Seat, found: ProposedChange) -> None:
-    """Raises HTTPException 403 for somebody who may not decide this kind."""
-    right = RIGHTS.get(found.kind)
-    if right is None:
-        raise HTTPException(403)
-    seat.require(right)
+    """Raises HTTPException 403 for somebody who may not say no to this kind.
+
+    A kind that this version doesn't know takes the right to decide proposals alone: nothing is carried out.
+    """
+    seat.require(RIGHTS.get(found.kind, Right.DECIDE_PROPOSAL))
 
 
 async def _show(seat: Seat, conn: Connection, found: ProposedChange, filled: Filled = EMPTY) -> Response:
@@ -149,7 +149,8 @@ async def _show(seat: Seat, conn: Connection, found: ProposedChange, filled: Fil
         change=found,
         is_open=found.is_open(seat.at_ms),
         is_own=decisions.is_own(found, seat.actor),
-        decides=right is not None and seat.may(right),
+        decides=seat.may(right or Right.DECIDE_PROPOSAL),
+        is_known=right is not None,
         waits=seat.at_ms < seat.person.counts_ms,
         deciders=[] if right is None else _list_deciders(people, right, found, seat.at_ms),
         names=await name_merchants(conn, [found]),

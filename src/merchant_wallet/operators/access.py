@@ -49,10 +49,11 @@ async def reset(
 
 async def enable(conn: Connection, operator_id: int, *, at_ms: int, wait_ms: int) -> Operator:
     """Let a disabled operator in again. Raises OperatorUnknown."""
-    was = await records.show_by_id(conn, operator_id)
-    enabled = await records.enable(conn, operator_id)
-    if was.status != records.ACTIVE:
-        await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=at_ms, wait_ms=wait_ms)
+    async with conn.transaction():
+        was = await records.hold(conn, operator_id)
+        enabled = await records.enable(conn, operator_id)
+        if was.status != records.ACTIVE:
+            await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=at_ms, wait_ms=wait_ms)
     return enabled
 
 
@@ -60,10 +61,11 @@ async def set_role(
     conn: Connection, operator_id: int, role: str, merchant_id: int | None, *, at_ms: int, wait_ms: int
 ) -> Operator:
     """Give another role; one with more rights waits. Raises as `records.set_role` does."""
-    was = await records.show_by_id(conn, operator_id)
-    changed = await records.set_role(conn, operator_id, role, merchant_id)
-    if gains_rights(was.role, was.merchant_id, role, merchant_id):
-        await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=at_ms, wait_ms=wait_ms)
+    async with conn.transaction():
+        was = await records.hold(conn, operator_id)
+        changed = await records.set_role(conn, operator_id, role, merchant_id)
+        if gains_rights(was.role, was.merchant_id, role, merchant_id):
+            await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=at_ms, wait_ms=wait_ms)
     return changed
 
 
