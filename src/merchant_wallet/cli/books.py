@@ -95,6 +95,7 @@ def _adjust(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.commands import Adjust
         from merchant_wallet.book.outcomes import Adjusted
+        from merchant_wallet.merchants.guards import name_subject
         from merchant_wallet.money import format_units
 
         found = await session.find(merchant)
@@ -102,7 +103,7 @@ def _adjust(
             raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
         command = Adjust(currency, signed_units, reason, name_actor(), sub_user, name)
         action = "book.credit" if signed_units > 0 else "book.debit"
-        subject = f"sub-user {sub_user}" if sub_user is not None else f"merchant {found.merchant_id}"
+        subject = f"sub-user {sub_user}" if sub_user is not None else name_subject(found.merchant_id)
         adjusted = await session.ask(found.merchant_id, command, action, subject)
         assert isinstance(adjusted, Adjusted)
         return {

@@ -81,11 +81,12 @@ def withdraw(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.commands import WithdrawFees
         from merchant_wallet.book.outcomes import Adjusted
+        from merchant_wallet.merchants.guards import name_subject
         from merchant_wallet.money import format_units
 
         merchant_id = (await session.find(merchant)).merchant_id
         command = WithdrawFees(currency, amount_units, reason, name_actor(), name)
-        adjusted = await session.ask(merchant_id, command, "fees.withdraw", f"merchant {merchant_id}")
+        adjusted = await session.ask(merchant_id, command, "fees.withdraw", name_subject(merchant_id))
         assert isinstance(adjusted, Adjusted)
         return {
             "merchantId": merchant_id,

@@ -17,6 +17,7 @@ from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.guards import name_subject
 from merchant_wallet.merchants.pool import PoolEmpty
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
@@ -67,7 +68,7 @@ async def create(request: Request, seat: Seat, conn: Connection) -> Response:
             )
             number = made.merchant.merchant_id
             after = {"name": name, "currencyMode": mode}
-            await act(seat, conn, "merchant.create", f"merchant {number}", number, after=after)
+            await act(seat, conn, "merchant.create", name_subject(number), number, after=after)
     except (PoolEmpty, RangesExhausted):
         return _show_form(seat, refill(seat.form, ("name", "currency-mode"), problem=seat.say(_NO_ACCOUNT)))
     shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
@@ -91,7 +92,7 @@ async def rotate_secret(request: Request, seat: Seat, conn: Connection) -> Respo
                 seat,
                 conn,
                 "merchant.rotate_secret",
-                f"merchant {merchant.merchant_id}",
+                name_subject(merchant.merchant_id),
                 merchant.merchant_id,
                 after={"rotated": True},
             )
@@ -110,7 +111,7 @@ async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Respo
                 seat,
                 conn,
                 "merchant.retire_secret",
-                f"merchant {merchant.merchant_id}",
+                name_subject(merchant.merchant_id),
                 merchant.merchant_id,
                 after={"retiredSecretNo": number},
             )
@@ -133,7 +134,7 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
             seat,
             conn,
             "merchant.suspend" if suspends else "merchant.resume",
-            f"merchant {merchant.merchant_id}",
+            name_subject(merchant.merchant_id),
             merchant.merchant_id,
             before={"status": opposite if changed else status},
             after={"status": status},

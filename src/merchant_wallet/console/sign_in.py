@@ -6,8 +6,9 @@ bound to this browser, signed in or not. Nobody is sent anywhere but to the cons
 """
 
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -124,7 +125,6 @@ async def take_code(request: Request, ground: Ground) -> Response:
     """Judge the second factor; whoever is right is in."""
     form = await _read_own_form(request, ground)
     back, is_recovery = read_back(form.text("back")), "recovery" in form
-    source, at_ms = ground.visitor(request).source, ground.clock()
     async with ground.connections.take() as conn:
         pending = await _read_pending(request, ground, conn)
         if pending is None:
@@ -133,26 +133,37 @@ async def take_code(request: Request, ground: Ground) -> Response:
         if not who.enrolled:
             return ground.answers.redirect(_with_back(ENROL, back))
         try:
-            if is_recovery:
-                outcome = await signing_in.use_recovery_code(
-                    conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
-                )
-            else:
-                outcome = await _confirm(ground, conn, who, form.text("code"), source=source, at_ms=at_ms)
+            outcome = await _judge_second(request, ground, conn, who, form)
         except OperatorRefused:
             # An owner's reset was quicker: there is no second factor any more.
             return _begin_again(request, ground)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
             return _refuse(request, ground, outcome, _WRONG_CODE, template, back=back, who=who)
+        by = "recovery code" if is_recovery else "code"
         try:
-            by = "recovery code" if is_recovery else "code"
             token, failed = await _let_in(request, ground, conn, pending, by=by)
         except sessions.SessionOver:
             return _begin_again(request, ground)
-        left = await signing_in.count_recovery_codes(conn, who.operator_id)
+        left = await signing_in.count_recovery_codes(conn, who.operator_id) if is_recovery else None
+    return _send_in(ground, back, token, _tell_arrival(left, failed))
+
+
+async def _judge_second(
+    request: Request, ground: Ground, conn: Connection, who: Operator, form: Form
+) -> signing_in.Second:
+    """Judge the code or the recovery code that a form bears. Raises OperatorRefused."""
+    if "recovery" not in form:
+        return await _confirm(request, ground, conn, who, form.text("code"))
+    source, at_ms = ground.visitor(request).source, ground.clock()
+    return await signing_in.use_recovery_code(
+        conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
+    )
+
+
+def _send_in(ground: Ground, back: str, token: str, said: flash.Said | None) -> Response:
+    """Go on at the page that was asked for, with the session's cookie and what the page tells once."""
     response = ground.answers.redirect(back)
-    said = _tell_arrival(left if is_recovery else None, failed)
     if said is not None:
         flash.leave(response, said, ground.keyring.derive(flash.KEY), token, ground.answers.secure)
     _seat(response, token, ground)
@@ -172,14 +183,14 @@ async def show_enrolment(request: Request, ground: Ground) -> Response:
         except OperatorRefused:
             return _begin_again(request, ground)
     back = read_back(request.query_params.get("back", ""))
-    return _show_enrolment(request, ground, enrolment, pending.operator, back)
+    shown = _describe_enrolment(enrolment)
+    return _show(request, ground, "console/enrol.html", back=back, who=pending.operator, **shown)
 
 
 async def take_enrolment(request: Request, ground: Ground) -> Response:
     """Judge the first code; whoever is right is in, and is shown the recovery codes this once."""
     form = await _read_own_form(request, ground)
     back = read_back(form.text("back"))
-    source, at_ms = ground.visitor(request).source, ground.clock()
     async with ground.connections.take() as conn:
         pending = await _read_pending(request, ground, conn)
         if pending is None or pending.operator.enrolled:
@@ -187,27 +198,20 @@ async def take_enrolment(request: Request, ground: Ground) -> Response:
         who = pending.operator
         try:
             enrolment = await _open_enrolment(ground, conn, who)
-            outcome = await _confirm(ground, conn, who, form.text("code"), source=source, at_ms=at_ms)
+            outcome = await _confirm(request, ground, conn, who, form.text("code"))
         except OperatorRefused:
             # Another browser was quicker, or an owner's reset.
             return _begin_again(request, ground)
         if not isinstance(outcome, Passed):
-            problem, status, headers = _tell(request, ground, outcome, _WRONG_CODE)
-            response = _show_enrolment(request, ground, enrolment, who, back, problem, status)
-            response.headers.update(headers)
-            return response
+            shown = _describe_enrolment(enrolment)
+            return _refuse(
+                request, ground, outcome, _WRONG_CODE, "console/enrol.html", back=back, who=who, **shown
+            )
         try:
             token, failed = await _let_in(request, ground, conn, pending, by="first code")
         except sessions.SessionOver:
             return _begin_again(request, ground)
-    codes = outcome.recovery_codes
-    told = _tell_arrival(None, failed)
-    failed_text = (
-        "" if told is None else translate(ground.visitor(request).language, told.text, **told.values)
-    )
-    response = _show(
-        request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=failed_text
-    )
+    response = _show_codes(request, ground, who, back, outcome.recovery_codes, failed)
     _seat(response, token, ground)
     return response
 
@@ -247,9 +251,10 @@ async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> si
 
 
 async def _confirm(
-    ground: Ground, conn: Connection, who: Operator, code: str, *, source: str, at_ms: int
+    request: Request, ground: Ground, conn: Connection, who: Operator, code: str
 ) -> signing_in.Second:
     number, wait_ms = who.operator_id, ground.settings.operator_wait_ms
+    source, at_ms = ground.visitor(request).source, ground.clock()
     return await signing_in.confirm_totp(
         conn, ground.keyring, number, code, source=source, at_ms=at_ms, wait_ms=wait_ms
     )
@@ -319,26 +324,24 @@ def _show(
     return response
 
 
-def _show_enrolment(
+def _describe_enrolment(enrolment: signing_in.Enrolment) -> dict[str, Any]:
+    """What the page shows of a factor that is being set up."""
+    return {"secret": enrolment.secret, "qr": draw_qr(enrolment.uri)}
+
+
+def _show_codes(
     request: Request,
     ground: Ground,
-    enrolment: signing_in.Enrolment,
     who: Operator,
     back: str,
-    problem: str = "",
-    status: int = 200,
+    codes: Sequence[str],
+    failed: Failures | None,
 ) -> Response:
-    return _show(
-        request,
-        ground,
-        "console/enrol.html",
-        status=status,
-        back=back,
-        who=who,
-        secret=enrolment.secret,
-        qr=draw_qr(enrolment.uri),
-        problem=problem,
-    )
+    """The recovery codes, this once, and what failed since the last sign-in."""
+    told = _tell_arrival(None, failed)
+    language = ground.visitor(request).language
+    text = "" if told is None else translate(language, told.text, **told.values)
+    return _show(request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=text)
 
 
 def _refuse(
