@@ -33,7 +33,14 @@ from merchant_wallet.postgres.privileges import (
     can_read,
 )
 from merchant_wallet.settings import Settings
-from merchant_wallet.side_users import SideUser, choose_users, hand_over, lend_rights, tell_secrets
+from merchant_wallet.side_users import (
+    SideUser,
+    choose_users,
+    hand_over,
+    lend_rights,
+    sees_checkpoints,
+    tell_secrets,
+)
 
 __all__ = ["prepared_folder", "service"]
 
@@ -281,6 +288,24 @@ def test_a_side_that_needs_what_it_cannot_read_is_refused_with_a_way_out(
     hand_over(settings, users)
     with pytest.raises(ConfigError, match=r"chmod o\+x"):
         lend_rights(settings, users)
+
+
+@as_root
+@pytest.mark.parametrize("error", [subprocess.SubprocessError("no"), PermissionError("no")])
+def test_a_user_that_root_can_not_become_is_named_with_a_way_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    settings = Settings(data=folder)
+    users = choose_users(settings)
+    assert users is not None
+
+    def fail(*_: object) -> bool:
+        raise error
+
+    monkeypatch.setattr(side_users, "can_read", fail)
+    for ask in (lend_rights, sees_checkpoints):
+        with pytest.raises(ConfigError, match="root cannot become user"):
+            ask(settings, users)
 
 
 def test_each_side_is_told_its_secrets_and_no_others(folder: Path) -> None:

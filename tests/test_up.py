@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.crash.shop import run
 
 from merchant_wallet.db import connect
 from merchant_wallet.postgres.privileges import Account, become, can_read
+from merchant_wallet.side_users import SideUser
 from merchant_wallet.up import Child
 
 __all__ = ["prepared_folder", "service"]
@@ -297,6 +299,28 @@ def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(child, "_started_s", now_s[0] - 31)
     child.look({}, -1)
     assert child._due_s - now_s[0] == 0.5
+
+
+@dataclass(frozen=True)
+class _Unreachable(SideUser):
+    """A user that no process can become."""
+
+    def drop(self) -> Callable[[], None]:
+        def fail() -> None:
+            raise PermissionError("not here")
+
+        return fail
+
+
+def test_a_side_that_can_not_become_its_user_is_tried_again() -> None:
+    child = Child("serve", queue.Queue())
+    child.user = _Unreachable(Account(0, 0))
+    child.look({}, 0)
+    assert child._process is None
+    assert child._due_s > 0
+    # The next attempt waits for its pause.
+    child.look({}, 0)
+    assert child._process is None
 
 
 class _Ended:

@@ -23,6 +23,7 @@ from merchant_wallet.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, TOO_LATE, Call, Endpoint, Header, Joints, write_refusal
 from merchant_wallet.framing import check_framing
 from merchant_wallet.gate import find_source
+from merchant_wallet.upgrades import IgnoresUpgrades
 from merchant_wallet.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
 
 _BELOW: Final = b"/merchant/"
@@ -81,7 +82,7 @@ class Place:
         return Connection(self)
 
 
-class Connection(asyncio.Protocol):
+class Connection(IgnoresUpgrades, asyncio.Protocol):
     """See the module. `deadline_s` is on the monotonic clock; None while the client waits for us."""
 
     __slots__ = (
@@ -98,7 +99,6 @@ class Connection(asyncio.Protocol):
         "_in_head",
         "_is_new",
         "_kept",
-        "_parser",
         "_peer",
         "_place",
         "_reading",
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._parser = httptools.HttpRequestParser(self)
+        self.parser = httptools.HttpRequestParser(self)
         self._ahead: deque[tuple[Call, bytes]] = deque()
         self._answering = False
         self._reading = self._in_head = False
@@ -166,30 +166,14 @@ class Connection(asyncio.Protocol):
             if self._head_bytes > MAX_HEAD_BYTES or self._unfinished_bytes > MAX_UNFINISHED_BYTES:
                 self._abort(HEAD_TOO_LONG)
 
-    def _feed(self, data: bytes) -> None:
-        """Have bytes parsed. The parser stops behind each head that offers another protocol."""
-        rest: bytes | memoryview = data
-        try:
-            while not self._closes:
-                try:
-                    self._parser.feed_data(rest)
-                    return
-                except httptools.HttpParserUpgrade as offer:
-                    rest = memoryview(rest)[offer.args[0] :]
-                    self._decline()
-        except httptools.HttpParserError:
-            self._abort(BAD_REQUEST)
+    def _has_ended(self) -> bool:
+        return self._closes
 
-    def _decline(self) -> None:
-        """Read a head again without its offer of another protocol. Raises HttpParserError."""
-        method = self._parser.get_method()
-        if method == b"CONNECT":
-            self._abort(BAD_REQUEST)
-            return
-        start = b"%b %b HTTP/%b\r\n" % (method, self._url, self._parser.get_http_version().encode())
-        self._parser = httptools.HttpRequestParser(self)
-        kept = b"".join([b"%b: %b\r\n" % header for header in self._kept])
-        self._parser.feed_data(b"%b%b\r\n" % (start, kept))
+    def _refuse_bytes(self) -> None:
+        self._abort(BAD_REQUEST)
+
+    def _latest_head(self) -> tuple[bytes, Sequence[Header]]:
+        return self._url, self._kept
 
     def _divert(self, data: bytes) -> None:
         """Keep the start of what may become an operation's request; hand any other to the other protocol."""
@@ -249,7 +233,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """The head is whole. Raises FramingUnclear, which ends the parsing."""
         self._in_head = False
-        version = self._parser.get_http_version()
+        version = self.parser.get_http_version()
         # Nearly every request is like this, and costs no call.
         if version != "1.1" or self._host_count != 1 or self._codings:
             check_framing(version, self._host_count, self._codings)
@@ -266,16 +250,16 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The request is there."""
-        if self._closes or self._parser.should_upgrade():
+        if self._closes or self.parser.should_upgrade():
             return
         self._reading = False
         if self._head_bytes > MAX_HEAD_BYTES:
             self._abort(HEAD_TOO_LONG)
-        elif self._parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
+        elif self.parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
             # Behind an operation's request in the same bytes; see `_divert`.
             self._closes = True
         else:
-            self._closes = not self._parser.should_keep_alive()
+            self._closes = not self.parser.should_keep_alive()
             self._enqueue()
 
     def _enqueue(self) -> None:

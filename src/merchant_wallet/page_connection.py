@@ -11,10 +11,9 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, cast
 
-import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -31,6 +30,7 @@ from merchant_wallet.connection import (
 from merchant_wallet.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
 from merchant_wallet.framing import check_framing
 from merchant_wallet.pages.live import OPEN_ENDED
+from merchant_wallet.upgrades import IgnoresUpgrades
 
 REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
 """An operation that is asked for here answers for itself before that."""
@@ -47,7 +47,7 @@ _match_start = re.compile(
 ).match
 
 
-class PageConnection(HttpToolsProtocol):
+class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
     """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in.
 
     `_taken_s`, too: when the client was last seen to have taken all there was, or more than before. `_taken`:
@@ -118,33 +118,14 @@ class PageConnection(HttpToolsProtocol):
             if self._unfinished_bytes > MAX_UNFINISHED_BYTES:
                 self.send_400_response(HEAD_TOO_LONG.msg)
 
-    def _feed(self, data: bytes) -> None:
-        """Have bytes parsed. The parser stops behind each head that offers another protocol."""
-        rest = memoryview(data)
-        try:
-            while not self.transport.is_closing():
-                try:
-                    self.parser.feed_data(rest)
-                    return
-                except httptools.HttpParserUpgrade as offer:
-                    rest = rest[offer.args[0] :]
-                    self._decline()
-        except httptools.HttpParserError:
-            self.send_400_response(BAD_REQUEST.msg)
+    def _has_ended(self) -> bool:
+        return self.transport.is_closing()
 
-    def _decline(self) -> None:
-        """Read a head again without its offer of another protocol, which a server may ignore.
+    def _refuse_bytes(self) -> None:
+        self.send_400_response(BAD_REQUEST.msg)
 
-        The parser takes what follows the first reading for that protocol's. Raises HttpParserError.
-        """
-        method = self.parser.get_method()
-        if method == b"CONNECT":
-            self.send_400_response(BAD_REQUEST.msg)
-            return
-        start = b"%b %b HTTP/%b\r\n" % (method, self.url, self.parser.get_http_version().encode())
-        kept = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.feed_data(b"%b%b\r\n" % (start, b"".join(kept)))
+    def _latest_head(self) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:
+        return self.url, self.headers
 
     def on_message_begin(self) -> None:
         """A request begins."""

@@ -195,13 +195,7 @@ def lend_rights(settings: Settings, users: SideUsers) -> SideUsers:
 
 
 def _lend(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
-    try:
-        reaches = can_read(user.account, needed)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(
-            f"root cannot become user {user.account.uid} here ({error}). Set WALLET_WEB_USER and "
-            "WALLET_WORKER_USER to users that this machine has, or run `up` as an ordinary user."
-        ) from error
+    reaches = _can_read(user, needed)
     if not reaches and not can_keep_search():
         raise ConfigError(
             f"A side runs as user {user.account.uid}, who cannot read {', '.join(map(str, needed))}, and root"
@@ -219,8 +213,18 @@ def _lend(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
 
 
 def sees_checkpoints(settings: Settings, users: SideUsers) -> bool:
-    """Whether the web side reaches the checkpoints by their path."""
-    return users.web.keep_search or can_read(users.web.account, [settings.checkpoint_folder])
+    """Whether the web side reaches the checkpoints by their path. Raises ConfigError."""
+    return users.web.keep_search or _can_read(users.web, [settings.checkpoint_folder])
+
+
+def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
+    try:
+        return can_read(user.account, paths)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigError(
+            f"root cannot become user {user.account.uid} here ({error}). Set WALLET_WEB_USER and "
+            "WALLET_WORKER_USER to users that this machine has, or run `up` as an ordinary user."
+        ) from error
 
 
 def tell_secrets(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:

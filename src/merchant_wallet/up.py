@@ -55,6 +55,9 @@ KILL_MARGIN_S: Final = 10.0
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 
+START_FAILURES: Final = (OSError, subprocess.SubprocessError)
+"""Why a side's process can't be started; the second when it can't become the side's user."""
+
 WORKERS_ALONE: Final = frozenset(
     {
         "WALLET_KEYSTORE_PASSPHRASE",
@@ -121,7 +124,7 @@ class Child:
         self._started_s = time.monotonic()
         try:
             self.start(environment, pipe)
-        except OSError as error:
+        except START_FAILURES as error:
             # The machine may lack memory or processes for a while.
             log.error("a side can't be started", side=self.side, reason=str(error), pause_s=self._note_end())
 
@@ -205,7 +208,10 @@ class Household:
         if self._users is not None:
             self._settle_users(self._users)
         for child in self._children:
-            child.start(self._environment_of(child), self._read_fd)
+            try:
+                child.start(self._environment_of(child), self._read_fd)
+            except START_FAILURES as error:
+                raise ConfigError(f"The side `{child.side}` can't be started: {error}") from error
 
     async def _settle_checkpoint_key(self, url: str) -> None:
         """A key that the workers would refuse is told here, where somebody reads it."""

@@ -10,7 +10,7 @@ from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains import evm_node
 from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.legs import describe_final
+from merchant_wallet.chains.legs import describe_final, final_of
 from merchant_wallet.chains.protocol import Final, Hindered, Leg, Obstacle, Payout, Transfer
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
 
@@ -137,6 +137,13 @@ def test_a_fee_that_comes_after_signing_shows_every_leg_of_the_transaction(evm: 
             assert "24.975 USDT from" in told
 
     asyncio.run(story())
+
+
+def test_a_transaction_without_a_transfer_is_described_as_none() -> None:
+    ordered = ORDERED.transfer
+    seen = final_of(ordered, WALLET, [], "0xt1")
+    assert not seen.is_exactly(ordered)
+    assert describe_final(seen) == "no USDT on ERC20 (0xt1)"
 
 
 def test_a_node_is_asked_about_the_token_in_one_question(evm: EvmScene) -> None:

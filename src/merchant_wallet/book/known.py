@@ -11,9 +11,9 @@ from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.link import Link
 from merchant_wallet.book.outcomes import Exchanged, Transferred
 from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.operators import NAMED_KINDS, know_adjustment, tell_adjusted
+from merchant_wallet.book.rules.operators import know_adjustment, tell_adjusted
 from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
-from merchant_wallet.book.state import Draft, KnownTransfer, Posting
+from merchant_wallet.book.state import NAMED_KINDS, Draft, KnownTransfer, Posting
 
 
 async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:

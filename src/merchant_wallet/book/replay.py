@@ -9,7 +9,6 @@ shape, reference, then the rows that belong to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from merchant_wallet import ids
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
@@ -23,11 +22,8 @@ from merchant_wallet.book.orders import (
 )
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.shapes import RegisterFacts, check_shape
-from merchant_wallet.book.state import DAY_MS, Entry, Posting
+from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
 from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS, USDT
-
-NAMED_KINDS: Final = ("adjust", "fee_withdraw")
-"""Operators' entries, whose order id is a reference: one over both."""
 
 
 def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:

@@ -6,7 +6,7 @@ change it as they go, so that each command sees the one before.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,8 @@ from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Adjusted, Credited, Exchanged, Transferred, Withdrawal
 
 DAY_MS = 86_400_000
+NAMED_KINDS: Final = frozenset({"adjust", "fee_withdraw"})
+"""Kinds of operators' entries whose order id is a reference; a reference is unique over both."""
 
 
 class Posting(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,10 @@
 """What every node says before something is signed: gas prices, the chain's height, the wallet's coin.
 
 Rules:
-- No single node of several decides what is offered for gas (`evm_fees.agree_fees`).
+- Every configured node is asked. Of the answers the cautious one counts: `evm_fees.agree_fees` for gas, the
+  lowest height, the lowest balance. With three answers no single node decides.
+- One answer is enough, so that a payout does not wait for a node that is away. While one node alone answers,
+  it sets price, height and balance; the fee cap bounds what that can cost.
 - Two nodes that are far apart in height sign nothing: one is behind, or ahead, and nobody knows which.
 """
 

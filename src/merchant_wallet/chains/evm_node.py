@@ -13,7 +13,7 @@ import msgspec
 
 from merchant_wallet.chains.evm_bloom import BLOOM_BYTES
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
-from merchant_wallet.chains.protocol import Block, ChainAway
+from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
     NodeFailed,
@@ -273,11 +273,7 @@ class EvmNodes:
 
     async def heard(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
         """What all nodes that answer say, at least one. Raises ChainAway."""
-        answers = await self.every(ask)
-        usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
-        if not usable:
-            raise ChainAway("; ".join(map(str, answers)))
-        return usable
+        return await self._rpc.endpoints.heard(lambda index: ask(self.each[index]))
 
     async def close(self) -> None:
         """Close every connection."""

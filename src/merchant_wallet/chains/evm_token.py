@@ -3,7 +3,8 @@
 Rules:
 - Every configured node is asked, each in one question. Nothing is sent to the chain.
 - A function that the contract does not have reverts or answers nothing, and means no.
-- One node is enough to make a payout wait. Only two nodes can freeze the wallet or give an order up.
+- One node is enough to make a payout wait. The wallet is frozen, or an order given up, only when all nodes
+  that answer say so: two at least where several are configured.
 """
 
 from collections.abc import Sequence
@@ -93,7 +94,8 @@ def _is_certain(said: Sequence[bool], needed: int, who: str) -> bool:
         return False
     if all(said) and len(said) >= needed:
         return True
-    raise Hindered(Obstacle("node", f"only one node says that the {who} is blacklisted"))
+    text = f"{sum(said)} of {len(said)} nodes that answered say that the {who} is blacklisted"
+    raise Hindered(Obstacle("node", f"{text}: all must, and at least {needed}"))
 
 
 def _read(node: EvmNode, view: bytes | None) -> int | None:

@@ -26,6 +26,8 @@ def final_of(ordered: Transfer, wallet: bytes, legs: Sequence[Leg], tx_hash: str
 def describe_final(final: Final) -> str:
     """What a transaction moved, leg by leg, for an operator."""
     moved = final.transfer
+    if not final.legs and moved.amount_units == 0:
+        return f"no {moved.token} on {moved.chain} ({final.tx_hash})"
     if not final.legs:
         amount, recipient = format_units(moved.amount_units), format_address(moved.chain, moved.recipient)
         return f"{amount} {moved.token} on {moved.chain} to {recipient}"

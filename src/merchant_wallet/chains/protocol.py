@@ -65,9 +65,9 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
 class Final(msgspec.Struct, frozen=True, gc=False):
     """The chain's own final record of what one of the payout's transactions moved.
 
-    `legs` is empty when the transaction has exactly one Transfer log of the token, and that one is from the
-    payer's wallet. Else it has them all, so the transaction is not what was ordered; `transfer` is then what
-    reached the ordered recipient from that wallet.
+    `legs` is empty when the transaction has one Transfer log of the token, from the payer's wallet, or none;
+    without one `transfer` has 0 units. Else `legs` has them all, so the transaction is not what was ordered,
+    and `transfer` is what reached the ordered recipient from that wallet.
     """
 
     transfer: Transfer

@@ -180,6 +180,14 @@ class Endpoints:
 
         return await ask_together(hear, range(len(self)))
 
+    async def heard(self, ask: Callable[[int], Awaitable[T]]) -> list[T]:
+        """What all nodes that answer say, at least one, in the nodes' order. Raises ChainAway."""
+        answers = await self.every(ask)
+        usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
+        if not usable:
+            raise ChainAway("; ".join(map(str, answers)))
+        return usable
+
     def _order(self) -> list[int]:
         since_s = asyncio.get_running_loop().time() - REST_S
         return sorted(range(len(self)), key=lambda node: self._failed_s[node] > since_s)

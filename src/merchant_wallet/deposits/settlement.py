@@ -72,7 +72,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A deposit to be written, over one that nobody was credited with where that has its name."""
+    """A deposit to be written. A row of the same name is written over unless it is credited or dropped."""
 
     owned: Owned
     status: str
@@ -80,7 +80,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A credited deposit that is in another block now."""
+    """A credited or dropped deposit that is in another block now."""
 
     known: Known
     arrival: Arrival

@@ -158,7 +158,6 @@ async def _lock_known(
 async def _carry_out(
     connection: AsyncConnection, chain: str, changes: Sequence[Change], minimum_units: int, now_ms: int
 ) -> None:
-    # What left its block goes first: its log may be another row's now.
     for change in changes:
         if isinstance(change, Write):
             continue

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,25 +202,50 @@ def open_socket_dir(path: Path, group: int) -> None:
 def clear_socket_dir(path: Path, account: Account | None) -> None:
     """Prepare the private folder for the next server: remove a dead one's socket, make a missing folder.
 
-    If somebody else made a folder of that name meanwhile, the server may not listen there and says so.
+    Raises PostgresError when somebody else has made something of that name, or could put a socket there.
     """
-    if path.exists():
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        require_private(path, account.uid if account else os.geteuid())
         _remove_socket(path)
         return
-    path.mkdir(mode=0o700)
     if account:
         os.chown(path, account.uid, account.gid)
 
 
+def require_private(path: Path, uid: int) -> None:
+    """Raises PostgresError unless this is a real folder of that user that nobody else can write to.
+
+    Temporary folders are cleaned up, and any local user may then make one of the same name. Who can write
+    there can put a socket of their own in place of the server's.
+    """
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
+        raise PostgresError(
+            f"{path} is not a private folder of the database server's user {uid}:"
+            " see who made it, and remove it"
+        )
+
+
 def _remove_socket(path: Path) -> None:
-    for name in (f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock"):
-        (path / name).unlink(missing_ok=True)
+    # By the folder itself: a link that somebody put in its place must lead nobody elsewhere.
+    descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name in (f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_socket_dir(path: Path) -> None:
-    """Remove the private folder and the socket that a killed server left in it."""
-    _remove_socket(path)
-    with contextlib.suppress(FileNotFoundError):
+    """Remove the private folder and the socket that a killed server left in it.
+
+    Something else of that name, which only somebody else can have made, stays.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        _remove_socket(path)
         path.rmdir()
 
 

@@ -32,6 +32,7 @@ from merchant_wallet.postgres.folder import (
     open_socket_dir,
     remove_noted_socket_dir,
     remove_socket_dir,
+    require_private,
     take_lock,
 )
 from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
@@ -158,12 +159,17 @@ def has_cluster(data_dir: Path) -> bool:
 def locate(data_dir: Path, role: str = NAME) -> str | None:
     """The URL of the PostgreSQL that an `up` is running in this folder, or None when none runs.
 
-    Raises `PostgresError` when this user may not read the folder's secrets.
+    Raises `PostgresError` when this user may not read the folder's secrets, or the socket's folder is not the
+    server's own.
     """
     folder = Folder(data_dir.absolute().resolve())
     try:
         noted = noted_runtime(folder)
-        return folder.url(noted[1], role) if noted and is_postmaster(noted[0], folder.cluster) else None
+        if noted is None or not is_postmaster(noted[0], folder.cluster):
+            return None
+        if noted[1].exists():
+            require_private(noted[1], folder.cluster.stat().st_uid)
+        return folder.url(noted[1], role)
     except PermissionError as error:
         raise PostgresError(f"{error.filename} cannot be read: use the user that runs `up`") from error
 
@@ -179,6 +185,8 @@ def _take_over(
 
     _wait_ready(folder, pid, is_alive, folder.log_size())
     socket_dir = Path(folder.postmaster_lines()[4])
+    if socket_dir.exists():
+        require_private(socket_dir, folder.cluster.stat().st_uid)
     if not (socket_dir / f".s.PGSQL.{PORT}").exists():
         progress("its socket was removed: it is stopped and started anew")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)

@@ -173,7 +173,7 @@ class SweepRunner:
             return None
         if sweep.step == FUEL:
             if not has_places and address == sweep.wallet:
-                known = await store.read_known_place(connection, sweep.chain, sweep.wallet)
+                known = await store.read_place_after_all(connection, sweep.chain, sweep.wallet)
                 sequence = await sweeper.next_sequence(sweep.wallet, known, begins=True)
                 await store.begin_places(connection, sweep.chain, sweep.wallet, sequence)
             return None

@@ -215,9 +215,9 @@ async def read_wallet(connection: Connection, chain: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-async def read_known_place(connection: Connection, chain: str, wallet: bytes) -> int | None:
+async def read_place_after_all(connection: Connection, chain: str, wallet: bytes) -> int | None:
     """The place after all that were ever given out of a wallet; None when none was."""
-    [(known,)] = await _fetch(connection, "read_known_place", {"chain": chain, "wallet": wallet})
+    [(known,)] = await _fetch(connection, "read_place_after_all", {"chain": chain, "wallet": wallet})
     return None if known is None else int(known)
 
 

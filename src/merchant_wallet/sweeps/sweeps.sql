@@ -127,7 +127,7 @@ select address, next_sequence, frozen_cause from hot_wallet where chain = %(chai
 -- Makes a wallet known where no payer has done so yet. One that is known is never replaced from here.
 insert into hot_wallet (chain, address) values (%(chain)s::text, %(wallet)s::bytea) on conflict (chain) do nothing;
 
--- name: read_known_place
+-- name: read_place_after_all
 -- The place after all that were ever given out of a wallet, which nobody has to prove.
 select max(sequence) + 1 from payout_sequence where chain = %(chain)s::text and wallet = %(wallet)s::bytea;
 

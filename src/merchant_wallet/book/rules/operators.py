@@ -28,7 +28,6 @@ from merchant_wallet.codes import Refusal
 
 ADJUST = "adjust"
 FEE_WITHDRAW = "fee_withdraw"
-NAMED_KINDS: Final = frozenset({ADJUST, FEE_WITHDRAW})
 MAX_NAME: Final = 64
 SAME_PERSON: Final = Refusal(
     42202, "actor: an adjustment that was proposed must be carried out by another person"
