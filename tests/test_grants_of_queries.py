@@ -25,6 +25,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/failures.sql": BOTH,
     "book/book.sql": BOTH,
     "book/checkpoint_keys.sql": BOTH,
+    "book/early_approvals.sql": BOTH,
     "book/checkpoints.sql": BOTH,
     "book/proofs.sql": BOTH,
     "book/reads.sql": WEB,

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 import merchant_wallet
+from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
 from merchant_wallet.book.link import SESSION
 from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.db import Queries, connect_sync
@@ -156,6 +157,15 @@ def test_every_named_query_fits_the_schema_and_has_an_index_to_go_by(
         plan = _explain(connection, text)
     if f"{path.name}/{name}" not in READS_ALL:
         assert _whole_reads(plan) == []
+
+
+def test_waits_are_joined_with_orders_by_their_person(filled_url: str) -> None:
+    text = EARLY_APPROVALS["find_early_approval"].text
+    with connect_sync(filled_url) as connection:
+        # Where every order is compared with every wait, there is no other way than this.
+        connection.execute(b"set enable_nestloop = off")
+        kinds = [node["Node Type"] for node in _nodes(_explain(connection, text))]
+    assert "Nested Loop" not in kinds
 
 
 def test_the_queries_that_read_all_are_still_there() -> None:

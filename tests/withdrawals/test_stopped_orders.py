@@ -1,16 +1,19 @@
 """An order that is frozen, or waits after a rollback, gives its hold back to nobody by itself."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
 from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
-from merchant_wallet.chains.protocol import Unpayable
+from merchant_wallet.chains.protocol import SignedTransfer, Unpayable
 from merchant_wallet.rollback.signs import Sign, record_signs
 from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -143,6 +146,40 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
         assert await shop.rows("select failures from payout") == [(0,)]
         await shop.rows("delete from rollback_sign")
         assert await shop.pay(payer, order) == 6
+
+    in_shop(scenario)
+
+
+class Lifting:
+    """A connection on which a stop is lifted right after somebody found a write refused."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def execute(self, query: bytes, parameters: Any = None) -> AsyncCursor[Any]:
+        cursor = await self._connection.execute(query, parameters)
+        if (
+            b"signed_no = %(attempt_no)s::int - 1 and given_up_ms is null" in query
+            and b"select fence" in query
+        ):
+            await self._connection.execute("delete from payout_stop")
+        return cursor
+
+
+def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, wallet, now = await shop.order(), bytes(range(20)), shop.clock.now_ms
+        key, signed = (MERCHANT_ID, order.order_id), SignedTransfer(b"raw", "hash")
+        await open_wallet(shop.connection, "ERC20", wallet)
+        held = await payouts.claim(shop.connection, key, claimed_by="w", now_ms=now, until_ms=now + 9)
+        assert held is not None
+        await stop_payouts(shop.connection, "ERC20", "cli:ann", "a look first", now)
+        lifting: Any = Lifting(shop.connection)
+        with pytest.raises(payouts.Halted, match="stopped for a moment"):
+            await payouts.store_signed(lifting, held, "ERC20", wallet, 1, signed, now)
+        with pytest.raises(WalletMoved, match="is not 0909"):
+            await payouts.store_signed(shop.connection, held, "ERC20", b"\t" * 20, 1, signed, now)
+        assert await shop.rows("select * from payout_signed") == []
 
     in_shop(scenario)
 

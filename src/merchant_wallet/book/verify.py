@@ -21,6 +21,7 @@ from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.credits import CreditRow, check_credit
+from merchant_wallet.book.early_approvals import find_early_approval
 from merchant_wallet.book.faults import Fault, FaultFound, find
 from merchant_wallet.book.orders import check_opening
 from merchant_wallet.book.outcomes import Withdrawal
@@ -201,7 +202,7 @@ async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, in
 
 
 async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
-    early = await (await cursor.execute(QUERIES["find_early_approval"].text, where)).fetchone()
+    early = await find_early_approval(cursor, where["merchant_id"], 0, HIGHEST_ID)
     if early is not None:
         find("approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0])
 

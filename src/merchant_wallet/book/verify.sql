@@ -126,14 +126,3 @@ select merchant_id from book
 union select merchant_id from in_entries where merchant_id is not null
 union select merchant_id from in_postings where merchant_id is not null
 order by merchant_id;
-
--- name: find_early_approval
--- An order that somebody approved while that person's word did not count; waits are few, each has one operator's name.
--- The limit is no person, also where an operator has that name.
-select w.order_id, case when x.person = person_of(w.approved_by) then w.approved_by else w.first_approved_by end
-  from operator_wait x
-  join withdrawal w on w.merchant_id = %(merchant_id)s and (
-       (w.approved_by <> 'limit' and person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
-       or (person_of(w.first_approved_by) = x.person and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms))
- order by w.order_id
- limit 1;

@@ -53,6 +53,12 @@ async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes) ->
         )
 
 
+async def read_address(connection: AsyncConnection, chain: str) -> bytes:
+    """The address of the chain's hot wallet. Raises LookupError where none is known."""
+    address, *_ = await _read(connection, chain)
+    return address
+
+
 async def read_spent_no(connection: AsyncConnection, chain: str) -> int:
     """How many payouts have ended; to be read before the chain is asked for its funds."""
     _, _, spent_no = await _read(connection, chain)

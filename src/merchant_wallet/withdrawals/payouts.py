@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.book import early_approvals
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
@@ -176,9 +177,10 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
 
 async def find_early_approval(connection: AsyncConnection, held: Claim) -> str | None:
     """Who approved the claimed order while that person's word did not count; None when nobody did."""
-    cursor = await connection.execute(_TEXTS["find_early_approval"], _name(held))
-    row = await cursor.fetchone()
-    return None if row is None else str(row[0])
+    found = await early_approvals.find_early_approval(
+        connection, held.merchant_id, held.order_id, held.order_id
+    )
+    return None if found is None else found[1]
 
 
 async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: int) -> list[StoredTransfer]:
@@ -216,7 +218,8 @@ async def store_signed(
     """Write signed bytes down, once for ever, as the order's `attempt_no`-th.
 
     Raises Fenced, also when another number is next or the order was given up or frozen; Halted when the
-    chain's payouts or this wallet were stopped; WalletMoved. The bytes must then never be broadcast.
+    chain's payouts or this wallet were stopped, also if they go on by now; WalletMoved. The bytes must then
+    never be broadcast.
     """
     parameters = {
         **_name(held),
@@ -234,10 +237,12 @@ async def store_signed(
         cursor = await connection.execute(_TEXTS["is_next"], parameters)
         if await cursor.fetchone() != (True,):
             raise
-        if halts := await hot_wallets.find_halts(connection, chain):
-            text = f"order {held.order_id} could not be signed any more: {halts[0]}"
-            raise Halted(text) from None
-        raise hot_wallets.WalletMoved(f"the hot wallet of {chain} is not {wallet.hex()} any more") from None
+        halts = await hot_wallets.find_halts(connection, chain)
+        if not halts and await hot_wallets.read_address(connection, chain) != wallet:
+            moved = f"the hot wallet of {chain} is not {wallet.hex()} any more"
+            raise hot_wallets.WalletMoved(moved) from None
+        why = halts[0] if halts else "payouts were stopped for a moment"
+        raise Halted(f"order {held.order_id} could not be signed any more: {why}") from None
 
 
 async def mark_broadcast(connection: AsyncConnection, held: Claim, attempt_no: int, now_ms: int) -> None:

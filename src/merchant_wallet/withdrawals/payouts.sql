@@ -51,16 +51,6 @@ select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address
   left join payout_reservation r on r.merchant_id = w.merchant_id and r.order_id = w.order_id
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
 
--- name: find_early_approval
--- Who approved the order while that person's word did not count. The payer asks before it signs.
-select case when x.person = person_of(w.approved_by) then w.approved_by else w.first_approved_by end
-  from withdrawal w
-  join operator_wait x on x.person in (person_of(w.approved_by), person_of(w.first_approved_by))
- where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint and (
-       (w.approved_by <> 'limit' and person_of(w.approved_by) = x.person and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms)
-       or (person_of(w.first_approved_by) = x.person and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms))
- limit 1;
-
 -- name: read_signed
 -- Everything that was signed for the order, the oldest first.
 select attempt_no, raw, tx_hash, built_at_block, signed_ms, broadcast_ms

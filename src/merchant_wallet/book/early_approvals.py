@@ -1,0 +1,27 @@
+"""Approvals by people whose word did not count yet: new, reset, enabled or promoted operators wait.
+
+The payer asks for one order before it is taken up and at each attempt, verification asks for a whole book.
+The statement is in `early_approvals.sql`. Raises `psycopg.Error`.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from merchant_wallet.db import Queries
+
+QUERIES: Final = Queries(Path(__file__).with_name("early_approvals.sql"))
+_TEXT: Final = QUERIES["find_early_approval"].text.encode()
+
+
+async def find_early_approval(
+    database: psycopg.AsyncConnection[Any] | psycopg.AsyncCursor[Any],
+    merchant_id: int,
+    first_id: int,
+    last_id: int,
+) -> tuple[int, str] | None:
+    """The first order between two ids that was approved too early, and by whom; None without one."""
+    values = {"merchant_id": merchant_id, "first_id": first_id, "last_id": last_id}
+    row = await (await database.execute(_TEXT, values)).fetchone()
+    return None if row is None else (int(row[0]), str(row[1]))

@@ -1,0 +1,17 @@
+-- Approvals by people whose word did not count yet.
+
+-- name: find_early_approval
+-- The first order of a range that somebody approved while that person's word did not count. The limit is no person, also
+-- where an operator has that name. There are two joins, one for each approver, because waits are kept for ever and a join
+-- on one or the other would compare every order with every wait.
+select w.order_id, w.approved_by
+  from operator_wait x join withdrawal w on person_of(w.approved_by) = x.person
+ where w.merchant_id = %(merchant_id)s::bigint and w.order_id between %(first_id)s::bigint and %(last_id)s::bigint
+   and w.approved_by <> 'limit' and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms
+union all
+select w.order_id, w.first_approved_by
+  from operator_wait x join withdrawal w on person_of(w.first_approved_by) = x.person
+ where w.merchant_id = %(merchant_id)s::bigint and w.order_id between %(first_id)s::bigint and %(last_id)s::bigint
+   and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms
+ order by 1
+ limit 1;
