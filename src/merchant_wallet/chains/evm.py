@@ -195,7 +195,7 @@ class EvmChain:
     async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
         """As `balance` at a block, of many addresses, asked together.
 
-        Raises ChainAway, and NodeRefused where no node has the block's state or takes batches.
+        Raises ChainAway, and NodeRefused where no node has the block's state.
         """
         calls = [BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
 
