@@ -117,6 +117,18 @@ def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(scribe: Scribe, fo
     assert keep(scribe, CheckpointKeeper(OTHER, folder)) == []
 
 
+def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_counts(tmp_path: Path) -> None:
+    kept = tmp_path / "evidence" / "1"
+    kept.mkdir(parents=True)
+    for text in (b"first", b"second", b"second"):
+        evidence.write_list(kept, text)
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == {
+        "accepted.json": b"second",
+        "accepted.json.2": b"first",
+    }
+    assert evidence.move(tmp_path, [], kept) == []
+
+
 def test_evidence_of_two_acceptances_lies_in_two_folders(scribe: Scribe, rolled_back: Path) -> None:
     place, folders = Place(rolled_back, OLD_KEY), []
     for _ in range(2):

@@ -52,19 +52,22 @@ def move(folder: Path, names: Sequence[str], kept: Path) -> list[Evidence]:
             (folder / name).rename(_find_free(kept, name))
     if not kept.is_dir():
         return []
-    found = [_describe(path) for path in sorted(kept.iterdir()) if path.name != LIST_FILE]
+    found = [_describe(path) for path in sorted(kept.iterdir()) if not path.name.startswith(LIST_FILE)]
     _sync(kept)
     return found
 
 
 def write_list(kept: Path, text: bytes) -> None:
-    """Write the list beside the files that it names, whole or not at all."""
+    """Write the list beside the files that it names, whole or not at all. An earlier list stays beside it."""
     draft = kept.parent / f"{kept.name}.{LIST_FILE}"
     with draft.open("wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(kept / LIST_FILE)
+    place = kept / LIST_FILE
+    if place.exists() and place.read_bytes() != text:
+        place.rename(_find_free(kept, LIST_FILE))
+    draft.replace(place)
     _sync(kept)
 
 
