@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.book.accounting import arrived, credit, debit, expect, given, order_of, units, withdraw
-from tests.book.ledger import START_MS, Ledger
+from tests.book.ledger import START_MS, Ledger, submit
 
 from merchant_wallet.book.commands import (
     Adjust,
@@ -148,6 +148,15 @@ def test_a_transaction_is_credited_from_the_block_of_its_first_credit_unless_rel
     expect(ledger, first, {}, posted, "chain:ERC20:USDT -2; ulla 2")
     expect(ledger, other, DEPOSIT_ELSEWHERE)
     expect(ledger, same, {}, posted, "chain:ERC20:USDT -3; ulla 3")
+    assert ledger.settled_hashes == {("ERC20", "0xfeed"): "aa"}
+
+
+def test_within_one_batch_a_transaction_is_credited_from_one_block_too() -> None:
+    ledger = given()
+    released, first = in_block(ledger, 0, "bb", "cli:ann"), in_block(ledger, 1, "aa")
+    other, same = in_block(ledger, 2, "bb"), in_block(ledger, 3, "aa")
+    answers = ledger.run(submit(released, first, other, same))
+    assert [answer == DEPOSIT_ELSEWHERE for answer in answers] == [False, False, True, False]
     assert ledger.settled_hashes == {("ERC20", "0xfeed"): "aa"}
 
 
