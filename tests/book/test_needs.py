@@ -26,6 +26,7 @@ from merchant_wallet.money import KFB, USDT
 
 ORDER_ID = 77
 KEY = c.DepositKey("TRC20", "a1", 0)
+RELEASE = Needs(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID}, accounts={1, 3})
 NAMED: list[tuple[Command, Needs]] = [
     (
         debit("d1", "anna", "1"),
@@ -63,12 +64,12 @@ NAMED: list[tuple[Command, Needs]] = [
     (c.QuoteWithdrawal(1, 0, 0), Needs()),
     (c.ReadWithdrawal(ORDER_ID, "w1"), Needs(withdrawal_ids={ORDER_ID})),
     (c.Approve(ORDER_ID, "ann"), Needs(withdrawal_ids={ORDER_ID})),
-    (c.TakeUp(ORDER_ID), Needs(withdrawal_ids={ORDER_ID})),
-    (c.Cancel(ORDER_ID, "ann"), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
-    (c.Expire(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
+    (c.TakeUp(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID})),
+    (c.Cancel(ORDER_ID, "ann"), RELEASE),
+    (c.Expire(ORDER_ID), RELEASE),
     (c.Settle(ORDER_ID, "0x"), Needs(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9})),
     (c.Fail(ORDER_ID, "reverted"), Needs(withdrawal_ids={ORDER_ID})),
-    (c.Refund(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, accounts={1, 3})),
+    (c.Refund(ORDER_ID), RELEASE),
     (c.ReadBalances(), Needs(accounts={1, 2})),
     (c.ReadSubUser("anna"), Needs(ext_user_ids={"anna"})),
     (registration("carl", 9), Needs(ext_user_ids={"carl"})),
@@ -136,6 +137,7 @@ def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
         order_kinds={"user_to_merchant"},
         withdrawal_ids={ORDER_ID},
         withdrawal_mc_ids={"w1"},
+        stoppable_ids={ORDER_ID},
     )
 
 

@@ -75,14 +75,15 @@ def test_a_connection_left_within_a_transaction_is_not_lent_again(database_url: 
     run(scenario())
 
 
-def test_after_the_database_went_away_one_visitor_is_told_and_the_next_is_served(database_url: str) -> None:
+def test_one_visitor_at_most_is_told_that_the_database_went_away(database_url: str) -> None:
     async def scenario() -> None:
         lent = Connections(database_url, limit=3)
         async with lent.take() as one, lent.take() as two, lent.take() as three:
             pids = [connection.info.backend_pid for connection in (one, two, three)]
         async with await db.connect(database_url) as killer:
             await killer.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) pid", (pids,))
-        with pytest.raises(Away):
+        # Where the server's last words have come already, nobody is told: a new connection is opened.
+        with suppress(Away):
             async with lent.take() as connection:
                 await connection.execute("select 1")
         async with lent.take() as connection:
