@@ -1,0 +1,73 @@
+"""A payout that lapsed: when it is signed again, and how long an order that waits is left alone."""
+
+from typing import TYPE_CHECKING
+
+from structlog.testing import capture_logs
+
+from merchant_wallet.chains.protocol import Hindered, Lapsed, Obstacle
+from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.withdrawals.stops import stop_payouts
+
+if TYPE_CHECKING:
+    from tests.withdrawals.conftest import InShop, Shop
+
+
+async def obstacles(shop: "Shop") -> list[tuple[str, str]]:
+    """What each order waits for, and why."""
+    return [(waiting.kind, waiting.cause) for waiting in await list_hindered(shop.connection)]
+
+
+def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = shop.told(), await shop.order()
+        payer = shop.payer(chain)
+        await shop.turn(payer)
+        await stop_payouts(shop.connection, "ERC20", "reconcile", "custody is short", shop.clock.now_ms)
+        await stop_payouts(shop.connection, "TRC20", "operator", "another chain", shop.clock.now_ms)
+        chain.verdict = Lapsed("expired")
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+        [(kind, cause)] = await obstacles(shop)
+        assert (kind, "custody is short" in cause) == ("stopped", True)
+        # The signer was not asked: what it signs in vain would be lost to the order.
+        assert len(chain.built) == 1
+        await shop.connection.execute(b"delete from payout_stop where chain = 'ERC20'")
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+        assert [payout.payout_id for payout in chain.built] == [order.order_id] * 2
+
+    in_shop(scenario)
+
+
+def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        await shop.order()
+        payer = shop.payer(shop.told(Lapsed("expired")), max_builds=2)
+        for _ in range(3):
+            await shop.turn(payer)
+            shop.clock.advance(60_000)
+        assert await obstacles(shop) == [("lapsed", "2 transfers in a row came to nothing: expired")]
+
+    in_shop(scenario)
+
+
+def test_an_order_rests_longer_the_longer_it_waits_and_is_told_once(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.told()
+        chain.build_error = Hindered(Obstacle("fee", "the market asks for more than the cap"))
+        await shop.order()
+        payer, rests_ms, began_ms = shop.payer(chain), [], shop.clock.now_ms
+        with capture_logs() as lines:
+            while shop.clock.now_ms - began_ms < 120_000:
+                tries = len(chain.built)
+                rested_ms = 0
+                while len(chain.built) == tries:
+                    shop.clock.advance(1_000)
+                    rested_ms += 1_000
+                    await shop.turn(payer)
+                rests_ms.append(rested_ms)
+        assert rests_ms == sorted(rests_ms)
+        assert rests_ms[-1] >= 20_000 > rests_ms[len(rests_ms) // 2]
+        assert [line["kind"] for line in lines if line["event"] == "payout waits"] == ["fee"]
+
+    in_shop(scenario)
