@@ -131,6 +131,7 @@ class ToldChain:
             await self.on_broadcast(raw)
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        assert payout.payout_id > 0
         self.judged.append([one.tx_hash for one in signed])
         self.judging.set()
         verdict = (self.verdict if self.broadcasts else None) or Pending()
