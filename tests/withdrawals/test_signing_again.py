@@ -33,7 +33,9 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
         assert len(chain.built) == 1
         await shop.connection.execute(b"delete from payout_stop where chain = 'ERC20'")
         shop.clock.advance(60_000)
-        await shop.turn(payer)
+        with capture_logs() as lines:
+            await shop.turn(payer)
+        assert [line["event"] for line in lines] == ["payout signed"]
         assert [payout.payout_id for payout in chain.built] == [order.order_id] * 2
 
     in_shop(scenario)
