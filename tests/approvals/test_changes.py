@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
+from tests.approvals.standing import LOSSES
 from tests.crash.shop import open_shop, run
 
 from merchant_wallet.approvals import changes
@@ -317,15 +318,7 @@ def test_open_ones_are_found_by_kind_and_subject(database_url: str) -> None:
     in_office(database_url, story)
 
 
-@pytest.mark.parametrize(
-    "since",
-    [
-        "update operator set status = 'disabled'",
-        "update operator set role = 'auditor'",
-        "insert into operator_wait values ('ann', 1001, 5000, 'reset')",
-    ],
-    ids=["disabled", "lost the right", "reset"],
-)
+@pytest.mark.parametrize("since", LOSSES)
 def test_a_proposal_fails_when_its_proposer_lost_the_standing_meanwhile(
     database_url: str, since: LiteralString
 ) -> None:

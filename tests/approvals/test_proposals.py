@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
+from tests.approvals.standing import LOSSES
 from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
 
 from merchant_wallet.app import Base
@@ -388,15 +389,7 @@ def test_lists_go_page_by_page(database_url: str) -> None:
     on_desk(database_url, story)
 
 
-@pytest.mark.parametrize(
-    "since",
-    [
-        "update operator set status = 'disabled'",
-        "update operator set role = 'auditor'",
-        "insert into operator_wait values ('ann', 1001, 5000, 'reset')",
-    ],
-    ids=["disabled", "lost the right", "reset"],
-)
+@pytest.mark.parametrize("since", LOSSES)
 def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanwhile(
     database_url: str, since: LiteralString
 ) -> None:

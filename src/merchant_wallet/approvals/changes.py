@@ -23,6 +23,7 @@ from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
     HIGHEST_NO,
+    NOTHING_TO_PROPOSE,
     OPEN,
     PROPOSED_ALREADY,
     PROPOSER_CHANGED,
@@ -213,7 +214,7 @@ async def list_decided(
 
 def _check_difference(before: Facts, after: Facts) -> None:
     if dict(before) == dict(after):
-        raise ProposalRefused("There is nothing to propose: the value is that already.")
+        raise ProposalRefused(NOTHING_TO_PROPOSE)
     audit.check_facts(before)
     audit.check_facts(after)
 

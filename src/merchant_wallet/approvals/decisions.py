@@ -35,10 +35,22 @@ PROPOSER_CHANGED: Final = (
     "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
 )
 OWN: Final = "Another person must accept it: this proposal is your own."
+DECIDED_ALREADY: Final = "Proposal {number} was decided already: {state} by {name}."
+NOT_ITS_PROPOSER: Final = "Only {name} can withdraw it; you can refuse it."
+EXPIRED: Final = "Proposal {number} has expired: propose it again."
+NOTHING_TO_PROPOSE: Final = "There is nothing to propose: the value is that already."
 
 
 class ProposalRefused(ValueError):
-    """A proposal can't be made or decided so; the text is a sentence that says why."""
+    """A proposal can't be made or decided so; the text is a sentence that says why.
+
+    `sentence` is that sentence before `values` were filled in, by which pages know and translate it.
+    """
+
+    def __init__(self, sentence: str, **values: object) -> None:
+        super().__init__(sentence.format(**values) if values else sentence)
+        self.sentence = sentence
+        self.values = values
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -98,17 +110,15 @@ def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, 
         raise ProposalRefused("A decision needs the name of the person who makes it.")
     number = proposal.proposal_no
     if proposal.state != OPEN:
-        raise ProposalRefused(
-            f"Proposal {number} was decided already: {proposal.state} by {proposal.decided_by}."
-        )
+        raise ProposalRefused(DECIDED_ALREADY, number=number, state=proposal.state, name=proposal.decided_by)
     if state == WITHDRAWN and not is_own(proposal, actor):
-        raise ProposalRefused(f"Only {proposal.proposed_by} can withdraw it; you can refuse it.")
+        raise ProposalRefused(NOT_ITS_PROPOSER, name=proposal.proposed_by)
     if state != ACCEPTED:
         return
     if is_own(proposal, actor):
         raise ProposalRefused(OWN)
     if is_expired(proposal, at_ms):
-        raise ProposalRefused(f"Proposal {number} has expired: propose it again.")
+        raise ProposalRefused(EXPIRED, number=number)
     if at_ms < counts_ms:
         raise ProposalRefused(NOT_YET)
 

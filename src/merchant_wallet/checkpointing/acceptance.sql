@@ -28,8 +28,7 @@ returning order_id;
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
 select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint
   from withdrawal w
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- where w.status in (0, 1, 3) and p.frozen_ms is null
+ where w.status in (0, 1, 3)
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
  where payout.frozen_ms is null

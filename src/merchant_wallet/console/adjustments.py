@@ -247,7 +247,7 @@ def _explain(found: Proposal, refused: ProposalRefused, seat: Seat) -> str:
     """Why an acceptance was refused, as a text to translate."""
     if decisions.is_expired(found, seat.at_ms):
         return EXPIRED
-    return REFUSALS.get(str(refused), DECIDED)
+    return REFUSALS.get(refused.sentence, DECIDED)
 
 
 def _ask(seat: Seat) -> proposals.Ask:

@@ -5,7 +5,6 @@ Rules:
 - Where one person is enough (the sandbox), the page says that outside the sandbox two are needed.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -38,21 +37,13 @@ REFUSALS: Final[Mapping[str, str]] = {
         "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
     ),
     decisions.OWN: N_("It is your own proposal: another person must accept it."),
-    "There is nothing to propose: the value is that already.": N_(
-        "There is nothing to propose: the value is that already."
-    ),
+    decisions.NOTHING_TO_PROPOSE: N_("There is nothing to propose: the value is that already."),
 }
-PATTERNS: Final = (
-    (
-        re.compile(r"Proposal \d+ was decided already: \w+ by (?P<name>.+)\."),
-        N_("It was decided already, by {name}: look at it again."),
-    ),
-    (
-        re.compile(r"Only (?P<name>.+) can withdraw it; you can refuse it\."),
-        N_("Only {name} can withdraw it; you can refuse it."),
-    ),
-    (re.compile(r"Proposal \d+ has expired: propose it again\."), N_("It has expired: propose it again.")),
-)
+NAMING_REFUSALS: Final[Mapping[str, str]] = {
+    decisions.DECIDED_ALREADY: N_("It was decided already, by {name}: look at it again."),
+    decisions.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it; you can refuse it."),
+    decisions.EXPIRED: N_("It has expired: propose it again."),
+}
 """Refusals that name somebody or something, and how a page tells them."""
 OUTCOMES: Final[Mapping[str, str]] = {
     changes.STALE: STALE,
@@ -125,13 +116,8 @@ async def propose(
 
 def tell_refusal(seat: Seat, refused: ProposalRefused) -> str:
     """Why a proposal or a decision was refused, in the reader's language."""
-    text = str(refused)
-    if text in REFUSALS:
-        return seat.say(REFUSALS[text])
-    for pattern, told in PATTERNS:
-        if found := pattern.fullmatch(text):
-            return seat.say(told, **found.groupdict())
-    return seat.say(OTHERWISE, why=text)
+    known = REFUSALS.get(refused.sentence) or NAMING_REFUSALS.get(refused.sentence)
+    return seat.say(known or OTHERWISE, **refused.values, why=refused)
 
 
 def tell_outcome(seat: Seat, change: ProposedChange) -> str:

@@ -1,0 +1,11 @@
+"""What takes the proposer Ann her standing."""
+
+from typing import Final
+
+import pytest
+
+LOSSES: Final = [
+    pytest.param("update operator set status = 'disabled'", id="disabled"),
+    pytest.param("update operator set role = 'auditor'", id="lost the right"),
+    pytest.param("insert into operator_wait values ('ann', 1001, 5000, 'reset')", id="reset"),
+]
