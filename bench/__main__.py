@@ -24,7 +24,7 @@ from bench.rows import LIFE_S, Gunner, Row
 from bench.stages import Figures, Show
 from bench.supply import Supplier, find_memory
 from bench.wrk import WrkFailed, find_wrk
-from merchant_wallet.config import load_or_create_master_key
+from merchant_wallet.base.config import load_or_create_master_key
 from merchant_wallet.merchants.keys import Keyring
 
 QUICK_S: Final = 5

@@ -21,21 +21,23 @@ import httpx
 import msgspec
 import uvloop
 
-from merchant_wallet import db, logs, postgres
+from merchant_wallet import postgres
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.money import USDT
+from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Cancel, Command, CreateWithdrawal, Submission
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
 from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
 from merchant_wallet.callbacks.sender import Sender
-from merchant_wallet.clock import now_ms
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.migrate import migrate
-from merchant_wallet.money import USDT
-from merchant_wallet.upkeep import ensure_nonce_partitions
-from merchant_wallet.workers import Connect
+from merchant_wallet.observability import logs
+from merchant_wallet.postgres.migrate import migrate
 
 MERCHANTS: Final = 20
 COUNT: Final = 4000

@@ -14,18 +14,18 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet import db
+from merchant_wallet.base import db
+from merchant_wallet.base.addresses import to_eip55
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register, Submission
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.addresses import to_eip55
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.money import KFB, USDT
-from merchant_wallet.subusers.wallets import derive_wallets
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 HOT: Final = "hot"
 THOUSAND: Final = "thousand"

@@ -27,8 +27,12 @@ from bench.cast import (
     Player,
     read_cast,
 )
-from merchant_wallet import logs, parent
-from merchant_wallet.app import Base, Web, make_terms
+from merchant_wallet.api.endpoint import Joints
+from merchant_wallet.api.gate import Gate
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.signing import HMAC
 from merchant_wallet.book.chart import FIXED, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.journal import FIRST_HASH
@@ -36,18 +40,15 @@ from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.rules import apply_one
 from merchant_wallet.book.state import Changes, Draft, Rate, SubUser
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.config import load_settings
-from merchant_wallet.endpoint import Joints
-from merchant_wallet.gate import Gate
-from merchant_wallet.logs import AccessLog
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, Merchant
-from merchant_wallet.money import KFB, USDT
-from merchant_wallet.routes import build_endpoints, build_routes
-from merchant_wallet.server import choose_port, serve_web
-from merchant_wallet.signing import HMAC
+from merchant_wallet.observability import logs
+from merchant_wallet.observability.logs import AccessLog
+from merchant_wallet.processes import parent
+from merchant_wallet.processes.app import Base, Web, make_terms
+from merchant_wallet.processes.routes import build_endpoints, build_routes
+from merchant_wallet.processes.web import choose_port, serve_web
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = 1

@@ -22,17 +22,17 @@ import uvloop
 from bench.ground import COIN, Ground, open_database, open_ground
 from bench.house import HouseFailed
 from bench.recorded import TOKEN, Record
+from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.money import USDT
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Register
-from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
-from merchant_wallet.clock import now_ms
-from merchant_wallet.config import load_settings
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.watcher import Reader, Watcher
 from merchant_wallet.merchants import store
-from merchant_wallet.money import USDT
-from merchant_wallet.nodes import open_chain_readers
-from merchant_wallet.settings import Settings
-from merchant_wallet.subusers.wallets import derive_wallets
+from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 CHAINS: Final = (ERC20, TRC20)
 TRANSFERS: Final = 100_000

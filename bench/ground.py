@@ -10,20 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from merchant_wallet import db, logs, postgres
+from merchant_wallet import postgres
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import USDT
+from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.migrate import migrate
-from merchant_wallet.money import USDT
-from merchant_wallet.upkeep import ensure_nonce_partitions
-from merchant_wallet.workers import Connect
+from merchant_wallet.observability import logs
+from merchant_wallet.postgres.migrate import migrate
 
 COIN: Final = 1_000_000
 KEYRING: Final = Keyring(bytes(32))

@@ -50,7 +50,9 @@ def open_service(program: Path, data: Path, log: Path) -> Iterator[House]:
     with _run(command, log) as (process, address):
         url = postgres.locate(data)
         pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
-        yield House(address, find_process(process.pid, ("merchant_wallet.child", "serve")), pid, url)
+        yield House(
+            address, find_process(process.pid, ("merchant_wallet.processes.child", "serve")), pid, url
+        )
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from bench.cast import CastingFailed, Player, Progress
-from merchant_wallet import db
+from merchant_wallet.base import db
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import Command, MerchantToUser, Submission, UserToMerchant
-from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
 from merchant_wallet.merchants import store
-from merchant_wallet.money import KFB
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("large.sql"))
 BATCH: Final = 20_000

@@ -31,19 +31,19 @@ from bench.pairs import Pair, judge_pairs, take_pairs
 from bench.rows import Gunner, Plan
 from bench.supply import DEBIT, Supplier, find_memory
 from bench.wrk import find_wrk
-from merchant_wallet import db
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.config import load_or_create_master_key
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.chart import MERCHANT_KFB_ID
 from merchant_wallet.book.commands import Command, Register, Submission
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
-from merchant_wallet.config import load_or_create_master_key
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.money import KFB
 from merchant_wallet.operators import records, sessions
-from merchant_wallet.oversight import rollup
-from merchant_wallet.subusers.wallets import derive_wallets
+from merchant_wallet.reporting import rollup
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 PAGES: Final = (
     "/console",

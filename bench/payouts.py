@@ -24,15 +24,15 @@ import uvloop
 from bench.ground import COIN, Ground, open_database, open_ground
 from bench.house import HouseFailed
 from bench.meters import processor_s
+from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import CreateWithdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
-from merchant_wallet.chains.keystore import keep_key
-from merchant_wallet.config import load_settings
-from merchant_wallet.nodes import check_chains, open_chains
-from merchant_wallet.paying import NODE_CLAIM_MS
-from merchant_wallet.settings import Settings
-from merchant_wallet.signers import keys_folder, open_signer
+from merchant_wallet.chains.keys.keystore import keep_key
+from merchant_wallet.processes.nodes import check_chains, open_chains
+from merchant_wallet.processes.paying import NODE_CLAIM_MS
+from merchant_wallet.processes.signers import keys_folder, open_signer
 from merchant_wallet.withdrawals.payer import Payer
 
 CHAINS: Final = (ERC20, TRC20)

@@ -17,9 +17,9 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from merchant_wallet.chains.addresses import ERC20
-from merchant_wallet.chains.evm_bloom import BLOOM_BYTES, bloom_of
-from merchant_wallet.chains.evm_node import TRANSFER_TOPIC
+from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.chains.evm.bloom import BLOOM_BYTES, bloom_of
+from merchant_wallet.chains.evm.node import TRANSFER_TOPIC
 
 HEAD_MARGIN: Final = 4
 """Empty blocks above the final one, so that the last transfers are final."""

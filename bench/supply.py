@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bench.cast import NOTIFY_URL, PAYOUT_ADDRESS, Cast, Player, read_cast
-from merchant_wallet.signing import HMAC, sign
+from merchant_wallet.base.signing import HMAC, sign
 
 BLOCK: Final = 2000
 MIX: Final = "mix"

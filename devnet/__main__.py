@@ -17,8 +17,8 @@ from devnet.chains import HOT_KEY, TRON_NODES, Devnet, run_devnet
 from devnet.evm_node import NodeError
 from devnet.programs import ProgramMissing, install
 from devnet.tron_network import address_of
-from merchant_wallet.chains.addresses import ERC20, TRC20, format_address, parse_wallet_address
-from merchant_wallet.money import parse_units
+from merchant_wallet.base.addresses import ERC20, TRC20, format_address, parse_wallet_address
+from merchant_wallet.base.money import parse_units
 
 FAILED = 1
 

@@ -11,8 +11,8 @@ from coincurve import PrivateKey
 
 from devnet.evm_node import COIN, EvmDevnet, Token
 from devnet.tron_network import TronNetwork, address_of, run_network
-from merchant_wallet.chains.addresses import ERC20, TRC20, to_eip55, to_tron
-from merchant_wallet.clock import now_ms
+from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55, to_tron
+from merchant_wallet.base.clock import now_ms
 
 USDT: Final = 1_000_000
 # The same key on both chains. Anybody can know it: it is for these chains alone.

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from devnet.tron_wire import CALL, Refused, WireTransaction, read_transaction, signer_of
-from merchant_wallet.chains.addresses import keccak256, to_tron
+from merchant_wallet.base.addresses import keccak256, to_tron
 
 CHAIN_ID = 728126428
 BLOCK_MS = 3_000

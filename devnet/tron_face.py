@@ -21,8 +21,8 @@ from devnet.tron_double import (
     selector_of,
 )
 from devnet.tron_wire import Refused, WireTransaction, read_envelope, read_transaction, to_json
-from merchant_wallet.chains.addresses import parse_tron
-from merchant_wallet.chains.tron_transactions import TronTransaction, encode_raw, reference_to, txid_of
+from merchant_wallet.base.addresses import parse_tron
+from merchant_wallet.chains.tron.transactions import TronTransaction, encode_raw, reference_to, txid_of
 
 _DRAFT_LIFE_MS = 60_000
 Answer = Any

@@ -11,9 +11,9 @@ from devnet.evm_node import EvmDevnet
 from devnet.programs import FOLDER
 from devnet.tron_double import CHAIN_ID, SOLID_LAG, Evm, TronDouble, selector_of
 from devnet.tron_face import TronServer, describe_contract
-from merchant_wallet.chains.addresses import keccak256
-from merchant_wallet.chains.evm_transactions import transfer_call
-from merchant_wallet.chains.tron_transactions import (
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
     reference_to,

@@ -10,7 +10,7 @@ from typing import Any
 
 from coincurve import PublicKey
 
-from merchant_wallet.chains.addresses import keccak256, to_tron
+from merchant_wallet.base.addresses import keccak256, to_tron
 
 CALL = "TriggerSmartContract"
 TRANSFER = "TransferContract"

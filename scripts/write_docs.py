@@ -11,8 +11,9 @@ from scripts.documents.blocks import make_blocks
 from scripts.documents.pages import PAGES, renew
 from scripts.documents.story import Story, tell_story
 
-from merchant_wallet import logs, postgres
-from merchant_wallet.migrate import migrate
+from merchant_wallet import postgres
+from merchant_wallet.observability import logs
+from merchant_wallet.postgres.migrate import migrate
 
 
 def main() -> None:

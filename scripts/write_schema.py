@@ -1,13 +1,13 @@
 """Write schema.sql: what the migrations make of an empty database, for reading and for reviews.
 
-The test `tests/test_migrate.py` compares the file with the migrations.
+The test `tests/postgres/test_migrate.py` compares the file with the migrations.
 """
 
 import tempfile
 from pathlib import Path
 
 from merchant_wallet import postgres
-from merchant_wallet.migrate import dump_schema, migrate
+from merchant_wallet.postgres.migrate import dump_schema, migrate
 
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
 

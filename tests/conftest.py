@@ -23,10 +23,10 @@ import pytest
 import structlog
 from tests import roles
 
-from merchant_wallet.db import connect_sync
-from merchant_wallet.grants import Side, grant
-from merchant_wallet.migrate import migrate
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
 
 # A busy machine is no fault: no property is timed.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -42,7 +42,7 @@ LONGEST = (
     "withdrawals/test_payer_crash.py",
     "withdrawals/test_real_chains.py",
     "sweeps/test_killed.py",
-    "test_up.py",
+    "processes/test_up.py",
     "crash/test_killed.py",
     "deposits/test_killed.py",
     "postgres/test_server.py",

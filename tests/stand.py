@@ -11,14 +11,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from tests.crash.shop import run
 
+from merchant_wallet.api.endpoint import Call, Endpoint, Joints, write_refusal
+from merchant_wallet.api.gate import Gate
+from merchant_wallet.api.operation import Terms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.endpoint import Call, Endpoint, Joints, write_refusal
-from merchant_wallet.gate import Gate, Network
-from merchant_wallet.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
-from merchant_wallet.logs import AccessLog
 from merchant_wallet.merchants.directory import Directory
-from merchant_wallet.operation import Terms
+from merchant_wallet.observability.logs import AccessLog
+from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
 
 PATH = "/merchant/echo"
 HOST = "127.0.0.1"

@@ -19,10 +19,10 @@ from typing import IO
 import httpx
 import pytest
 
-from merchant_wallet.demo.backstage import Failure
-from merchant_wallet.demo.client import Answer, Callback, Client, Request, sign
-from merchant_wallet.demo.evidence import read_digits
-from merchant_wallet.demo.mailbox import Mailbox
+from merchant_wallet.cli.demo.backstage import Failure
+from merchant_wallet.cli.demo.client import Answer, Callback, Client, Request, sign
+from merchant_wallet.cli.demo.evidence import read_digits
+from merchant_wallet.cli.demo.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "src" / "merchant_wallet" / "demo"
@@ -69,7 +69,7 @@ def performance(
 ) -> Iterator["subprocess.Popen[str]"]:
     """The demo under way; what is left of it at the end is stopped."""
     demo = subprocess.Popen(
-        [sys.executable, "-m", "merchant_wallet.demo", *arguments],
+        [sys.executable, "-m", "merchant_wallet.cli.demo", *arguments],
         cwd=ROOT,
         env={**environment(folder), "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
@@ -132,7 +132,7 @@ def assert_nothing_is_left(folder: Path) -> None:
 
 def test_the_story_with_real_blocks_is_told_and_nothing_is_left(folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "merchant_wallet.demo", "--devnet", "--exit"],
+        [sys.executable, "-m", "merchant_wallet.cli.demo", "--devnet", "--exit"],
         cwd=ROOT,
         env=environment(folder),
         stdin=subprocess.DEVNULL,
@@ -258,7 +258,7 @@ def test_a_service_that_does_not_start_ends_the_demo_with_a_sentence(folder: Pat
     program.write_text("#!/bin/sh\necho 'the disk is full' >&2\nexit 1\n")
     program.chmod(0o755)
     ends = (
-        "import sys, pathlib; from merchant_wallet.demo.__main__ import main; "
+        "import sys, pathlib; from merchant_wallet.cli.demo.__main__ import main; "
         "sys.exit(main(['--exit'], pathlib.Path(sys.argv[1])))"
     )
     done = subprocess.run(
@@ -295,7 +295,9 @@ def test_the_demo_imports_nothing_of_the_service() -> None:
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
-                assert not name.startswith("merchant_wallet") or name.startswith("merchant_wallet.demo"), path
+                assert not name.startswith("merchant_wallet") or name.startswith(
+                    "merchant_wallet.cli.demo"
+                ), path
 
 
 def test_its_few_lines_sign_as_the_interface_says() -> None:

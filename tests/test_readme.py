@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.routes import OPERATIONS
+from merchant_wallet.processes.routes import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

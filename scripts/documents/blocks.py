@@ -5,20 +5,28 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import typer
+from scripts.documents.rooms import list_map_rows
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
-from merchant_wallet.book.faults import RULES
+from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
+from merchant_wallet.base.codes import CODES
+from merchant_wallet.base.config import describe_settings
+from merchant_wallet.base.signing import (
+    CALLBACK_PATH,
+    HMAC,
+    MD5,
+    md5_string_to_sign,
+    sign,
+    string_to_sign,
+)
+from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.callbacks.content import Letter
-from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
 from merchant_wallet.cli.program import app as command_line
-from merchant_wallet.codes import CODES
-from merchant_wallet.config import describe_settings
 from merchant_wallet.console.frame import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
-from merchant_wallet.metric_table import COUNTERS, METRICS
+from merchant_wallet.observability.metric_table import COUNTERS, METRICS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
-from merchant_wallet.signing import CALLBACK_PATH, HMAC, MD5, md5_string_to_sign, sign, string_to_sign
 
 PROGRAM: Final = "merchant-wallet"
 NAME_WIDTH: Final = 34
@@ -40,6 +48,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "roles": _show_roles(),
         "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
         "metrics": _show_metrics(),
+        "rooms": _table(("Room", "What lives there", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
 

@@ -16,26 +16,26 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from merchant_wallet import db
-from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.base import db
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.signing import HMAC, sign, string_to_sign
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.commands import Adjust, Submission
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.callbacks.messenger import Messenger
 from merchant_wallet.callbacks.sender import Answer
-from merchant_wallet.chains.addresses import ERC20, TRC20
-from merchant_wallet.chains.sandbox import SandboxChain
+from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import APP, CALLBACK
 from merchant_wallet.merchants.records import Merchant, show_settings
-from merchant_wallet.settings import Settings
-from merchant_wallet.signing import HMAC, sign, string_to_sign
-from merchant_wallet.subusers.wallets import LINK_KEY, make_link_token
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.processes.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
-from merchant_wallet.workers import Line
 
 START_MS: Final = 1_763_712_000_000
 """2025-11-21 08:00:00 UTC: the moment of the withdrawal that the signature's vector is made of."""

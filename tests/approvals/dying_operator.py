@@ -9,11 +9,11 @@ import signal
 import sys
 
 from merchant_wallet.approvals import proposals
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import connect
 
 
 async def main(url: str, proposal_no: int, moment: str) -> None:

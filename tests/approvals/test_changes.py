@@ -22,7 +22,7 @@ from merchant_wallet.approvals.decisions import (
 )
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 
 ANN, BOB = Person("operator:ann", "192.0.2.1"), Person("operator:bob", "192.0.2.2")
 HOUR_MS = 3_600_000

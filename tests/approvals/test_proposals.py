@@ -12,24 +12,32 @@ from typing import Any, LiteralString
 import pytest
 from psycopg import AsyncConnection, errors
 from tests.approvals.standing import LOSSES
-from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
+from tests.crash.shop import (
+    ALICE,
+    COIN,
+    FUNDS,
+    Shop,
+    open_merchant,
+    open_shop,
+    run,
+)
 
-from merchant_wallet.app import Base
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.decisions import PROPOSED_ALREADY, PROPOSER_CHANGED, ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.audit import records as audit
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
 from merchant_wallet.book.rules.operators import SAME_PERSON
 from merchant_wallet.book.writer import Unavailable, Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import connect
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
-from merchant_wallet.settings import Settings
-from merchant_wallet.worker import make_duties
+from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.worker import make_duties
 
 ANN, BOB = "operator:ann", "operator:bob"
 ROLES = ("owner", "operator")

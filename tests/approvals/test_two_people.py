@@ -2,9 +2,17 @@
 
 import msgspec
 import pytest
-from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
+from tests.book.accounting import (
+    WITHDRAWAL,
+    expect,
+    given,
+    order_of,
+    units,
+    withdraw,
+)
 from tests.book.ledger import START_MS, Ledger
 
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import (
     SECOND_LIMIT_UNITS,
     Approve,
@@ -32,7 +40,6 @@ from merchant_wallet.book.rules.withdrawals import (
     PROCESSING,
     order_facts,
 )
-from merchant_wallet.codes import Refusal
 
 LAST_MS = START_MS + WITHDRAWAL.deadline_after_ms
 WAITS = Refusal(42202, "orderId: this order waits for approval")

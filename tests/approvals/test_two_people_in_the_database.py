@@ -9,14 +9,14 @@ from psycopg import errors
 from tests.book.scribe import COIN, Scribe, on
 from tests.crash.shop import open_shop, run
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.rules.approvals import SAME_PERSON
-from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import USDT
 
 ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
 

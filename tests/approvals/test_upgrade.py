@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.crash.shop import open_merchant, run
 
-from merchant_wallet.db import connect_sync
-from merchant_wallet.migrate import MIGRATIONS, migrate
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
 
 BEFORE = 10
 

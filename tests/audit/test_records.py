@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from merchant_wallet.audit import checkpoints
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
 from merchant_wallet.audit.records import (
     AuditEntry,
     Connection,
@@ -19,8 +20,7 @@ from merchant_wallet.audit.records import (
     show,
 )
 from merchant_wallet.audit.verify import AuditReport, verify
-from merchant_wallet.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 
 pytestmark = pytest.mark.anyio
 

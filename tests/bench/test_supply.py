@@ -7,9 +7,9 @@ import pytest
 from bench.cast import Cast, KnownOrder, Player, SubUser, read_cast, write_cast
 from bench.supply import BLOCK, FIELDS, MIX, SHARES, Order, make_request, make_requests, write_slice
 
-from merchant_wallet.routes import OPERATIONS
-from merchant_wallet.signing import HMAC, verify
-from merchant_wallet.wire import Fields, parse_body, signable
+from merchant_wallet.api.wire import Fields, parse_body, signable
+from merchant_wallet.base.signing import HMAC, verify
+from merchant_wallet.processes.routes import OPERATIONS
 
 AT_MS = 1_763_712_000_000
 SUB_USER = SubUser(8589934600, "u0", "0x52908400098527886E0F7030069857D2E4169EE7", "52" * 20, "41" * 20)

@@ -12,6 +12,15 @@ from typing import Any
 import msgspec
 from tests.book.ledger import OWN, START_MS, Ledger, blank_changes
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import (
+    KFB,
+    MAX_BALANCE_UNITS,
+    USDT,
+    format_units,
+    parse_rate,
+    parse_units,
+)
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FIXED, FIXED_BY_NAME
 from merchant_wallet.book.commands import (
     Command,
@@ -26,8 +35,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.state import Deposit, Entry
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT, format_units, parse_rate, parse_units
 
 USERS = {"anna": KFB, "bert": KFB, "ulla": USDT}
 """The sub-users of every book here, and what their wallets hold; Ulla belongs to a book of USDT."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.commands import Command, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
@@ -28,7 +29,6 @@ from merchant_wallet.book.state import (
     Step,
     SubUser,
 )
-from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
 
 START_MS = 20_000 * DAY_MS
 RANGE_NO = 7

@@ -13,7 +13,9 @@ import psycopg
 from psycopg import AsyncConnection
 from tests.book.ledger import OWN
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands
 from merchant_wallet.book.chart import FIXED, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, CreditDeposit, DepositKey, Submission
@@ -28,9 +30,16 @@ from merchant_wallet.book.outcomes import (
     Withdrawal,
 )
 from merchant_wallet.book.rules import apply_one
-from merchant_wallet.book.state import DAY_MS, Changes, Deposit, Draft, Entry, Posting, Rate, SubUser
-from merchant_wallet.db import connect, connect_sync
-from merchant_wallet.money import KFB, USDT
+from merchant_wallet.book.state import (
+    DAY_MS,
+    Changes,
+    Deposit,
+    Draft,
+    Entry,
+    Posting,
+    Rate,
+    SubUser,
+)
 
 MERCHANT_ID = 1001
 RANGE_NO = 7

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book import arrays
-from merchant_wallet.db import connect_sync
 
 # PostgreSQL's text holds every character but NUL; a lone surrogate is no character.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

@@ -7,9 +7,18 @@ from pathlib import Path
 import msgspec
 import psycopg
 import pytest
-from tests.book.scribe import COIN, MERCHANT_ID, RANGE_NO, START_MS, Scribe, on
+from tests.book.scribe import (
+    COIN,
+    MERCHANT_ID,
+    RANGE_NO,
+    START_MS,
+    Scribe,
+    on,
+)
 
-from merchant_wallet import ids
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
+from merchant_wallet.base import ids
+from merchant_wallet.base.db import connect
 from merchant_wallet.book import checkpoints
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import (
@@ -19,8 +28,6 @@ from merchant_wallet.book.checkpoints import (
     is_signed,
     list_checkpointed,
 )
-from merchant_wallet.checkpointing.signing import CheckpointSigner, write_checkpoints
-from merchant_wallet.db import connect
 
 OLD_KEY = b"o" * 32
 SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)

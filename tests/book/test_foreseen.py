@@ -13,20 +13,27 @@ from typing import Any
 
 import pytest
 from tests.book.accounting import registration
-from tests.crash.shop import ALICE, COIN, PATIENCE_S, Shop, open_shop, run
+from tests.crash.shop import (
+    ALICE,
+    COIN,
+    PATIENCE_S,
+    Shop,
+    open_shop,
+    run,
+)
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, ReadSubUser
 from merchant_wallet.book.link import Link
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Balances, Outcome, SubUserFound, Transferred
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Fault, Unavailable, Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import connect
-from merchant_wallet.money import KFB
-from merchant_wallet.subusers.controls import set_controls
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.sub_users.controls import set_controls
 
 
 async def _open_learned(shop: Shop, url: str | None = None) -> Writer:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.chart import MERCHANT_KFB_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, Submission
@@ -13,7 +14,6 @@ from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft, SubUser
-from merchant_wallet.money import KFB
 
 BOOK = 1001
 NOW_MS = 1_700_000_000_000

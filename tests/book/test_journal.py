@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.book.accounting import given, registration, units
 from tests.book.ledger import START_MS, Ledger, check_chain, submit
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book.chart import ACCOUNT_ID, BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.journal import (
     FIRST_HASH,
@@ -23,7 +24,6 @@ from merchant_wallet.book.journal import (
 )
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.state import Draft, Posting
-from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
 
 MERCHANT_KFB, ADJUSTMENT_KFB = ACCOUNT_ID["merchant", KFB], ACCOUNT_ID["adjustment", KFB]
 Content = tuple[int, int, str, str | None, int, int, str, tuple[Posting, ...]]

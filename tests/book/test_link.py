@@ -9,8 +9,16 @@ import psycopg
 import pytest
 from tests.crash.shop import eventually, run
 
-from merchant_wallet.book.link import BEGIN, COMMIT, ROLLBACK, USUAL, Link, LinkLost, StatementFailed
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
+from merchant_wallet.book.link import (
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    USUAL,
+    Link,
+    LinkLost,
+    StatementFailed,
+)
 
 STATEMENTS = {
     b"one": b"select 1",

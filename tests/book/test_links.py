@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.crash.shop import run
 
+from merchant_wallet.base.capacity import WRITER_ASIDE
 from merchant_wallet.book import links as module
 from merchant_wallet.book import store
 from merchant_wallet.book.link import Link, LinkLost
 from merchant_wallet.book.links import DEEP, MOST_SHARED, SHARED, SLOW_S, Links
-from merchant_wallet.capacity import WRITER_ASIDE
 
 NAP_S = "60"
 

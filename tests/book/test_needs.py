@@ -18,11 +18,11 @@ from tests.book.accounting import (
 from tests.book.ledger import Ledger
 from tests.book.rules.test_apply import every_command
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.needs import Needs, gather
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT
 
 ORDER_ID = 77
 KEY = c.DepositKey("TRC20", "a1", 0)

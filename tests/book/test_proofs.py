@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission, UserToMerchant
 from merchant_wallet.book.link import StatementFailed
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.money import KFB
 
 DIFFERENCES = {
     "nonce": "insert into nonce select merchant_id, '{nonce}', (select max(day) from nonce) from book",

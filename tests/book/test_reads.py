@@ -11,6 +11,7 @@ import pytest
 from psycopg import AsyncConnection
 from tests.book.scribe import COIN, MERCHANT_ID, Scribe, on
 
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands, reads
 from merchant_wallet.book.chart import FIXED, name_account
 from merchant_wallet.book.reads import (
@@ -27,7 +28,6 @@ from merchant_wallet.book.reads import (
     show_withdrawal,
     statement,
 )
-from merchant_wallet.money import KFB, USDT
 
 
 def rows_of(

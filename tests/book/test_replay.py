@@ -3,11 +3,11 @@
 import pytest
 from tests.book.scribe import MERCHANT_ID, RANGE_NO
 
-from merchant_wallet import ids
-from merchant_wallet.book.faults import FaultFound
-from merchant_wallet.book.replay import Replay, first_id_after, position_of
+from merchant_wallet.base import ids
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.money import KFB
+from merchant_wallet.book.verification.replay import Replay, first_id_after, position_of
+from merchant_wallet.book.verification.violations import FaultFound
 
 
 def test_the_id_after_the_last_of_a_range_is_the_first_of_the_next() -> None:

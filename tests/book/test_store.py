@@ -6,8 +6,19 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
+from tests.crash.shop import (
+    ALICE,
+    COIN,
+    Shop,
+    eventually,
+    open_shop,
+    run,
+)
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
 from merchant_wallet.book.chart import MERCHANT_ID_OF
@@ -17,11 +28,7 @@ from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft, Rate
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import connect
 from merchant_wallet.exchange import rates
-from merchant_wallet.money import KFB, USDT
 
 RATE_E8 = 7 * 10**8
 BACK_E8 = 14 * 10**6

@@ -10,9 +10,9 @@ from tests.book.scribe import COIN, Scribe, on, write_history
 from tests.conftest import TEMPLATE, SharedPostgres
 
 from merchant_wallet.book.commands import CreditDeposit
-from merchant_wallet.book.faults import RULES, Fault
 from merchant_wallet.book.outcomes import Credited
-from merchant_wallet.book.verify import BookReport, verify_book
+from merchant_wallet.book.verification.verify import BookReport, verify_book
+from merchant_wallet.book.verification.violations import RULES, Fault
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,26 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.book.scribe import COIN, EVM_ADDRESS, MERCHANT_ID, START_MS, Scribe, on
+from tests.book.scribe import (
+    COIN,
+    EVM_ADDRESS,
+    MERCHANT_ID,
+    START_MS,
+    Scribe,
+    on,
+)
 
-from merchant_wallet.book import commands, verify
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import CURRENCIES, KFB, USDT
+from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verify import BookReport, verify_all, verify_book
+from merchant_wallet.book.verification import verify
+from merchant_wallet.book.verification.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.checkpointing.signing import CheckpointSigner, write_checkpoints
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import connect
-from merchant_wallet.money import CURRENCIES, KFB, USDT
 
 SIGNER = CheckpointSigner(b"k" * 32, b"o" * 32)
 

@@ -6,8 +6,17 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
+from tests.crash.shop import (
+    ALICE,
+    COIN,
+    Shop,
+    eventually,
+    open_shop,
+    run,
+)
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
 from merchant_wallet.book import rules, writer
 from merchant_wallet.book.commands import (
     Command,
@@ -20,8 +29,6 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
 from merchant_wallet.book.state import Draft
 from merchant_wallet.book.writer import Fault, Unavailable, Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import connect
 
 PATIENCE_S = 20.0
 FULL_BATCH = 512

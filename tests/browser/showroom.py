@@ -16,10 +16,10 @@ from markupsafe import Markup
 from playwright.sync_api import Page, Route
 from tests.browser.conftest import DESKTOP, Screen, Visits
 
-from merchant_wallet.pages import static
-from merchant_wallet.pages.answers import Answers
-from merchant_wallet.pages.languages import Language, translate
-from merchant_wallet.pages.templates import Templates
+from merchant_wallet.web import static
+from merchant_wallet.web.answers import Answers
+from merchant_wallet.web.languages import Language, translate
+from merchant_wallet.web.templates import Templates
 
 # A browser takes localhost for safe, so the clipboard works as it does over https.
 ORIGIN: Final = "http://localhost:9"

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Visits
+from tests.browser.conftest import (
+    DESKTOP,
+    NARROW,
+    PHONE,
+    CheckAxe,
+    Screen,
+    Visits,
+)
 from tests.browser.test_console import people, take_seat
 from tests.browser.test_wallet import PAGES, Customer
 from tests.console.conftest import People

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits
+from tests.browser.conftest import (
+    DESKTOP,
+    NARROW,
+    PHONE,
+    CheckAxe,
+    Screen,
+    Shot,
+    Visits,
+)
 from tests.console.conftest import PASSWORD, People, Visitor
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 

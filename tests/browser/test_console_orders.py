@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits
+from tests.browser.conftest import (
+    DESKTOP,
+    NARROW,
+    PHONE,
+    CheckAxe,
+    Screen,
+    Shot,
+    Visits,
+)
 from tests.browser.test_console import enrol, people, take_seat
 from tests.console.conftest import People, Visitor
 from tests.console.test_adjustments import propose

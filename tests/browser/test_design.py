@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 from tests.browser import conftest
-from tests.browser.conftest import LANGUAGES, NARROW, PHONE, SCREENS, CheckAxe, Screen, Visits
+from tests.browser.conftest import (
+    LANGUAGES,
+    NARROW,
+    PHONE,
+    SCREENS,
+    CheckAxe,
+    Screen,
+    Visits,
+)
 from tests.browser.showroom import PAID_UNITS, Showroom
 
 GALLERIES = ("wallet.html", "console.html", "parts.html")
@@ -52,7 +60,7 @@ def test_an_error_is_told_on_a_page_that_everyone_can_read(
     showroom: Showroom, check_axe: CheckAxe, status: int, theme: str
 ) -> None:
     page = showroom.show(
-        "pages/error.html",
+        "web/error.html",
         PHONE,
         theme=theme,
         title="Nothing here",

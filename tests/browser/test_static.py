@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import merchant_wallet
-from merchant_wallet.pages.static import STATIC_DIR
+from merchant_wallet.web.static import STATIC_DIR
 
 PACKAGE = Path(merchant_wallet.__file__).parent
 VENDOR = STATIC_DIR / "vendor"

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import DESKTOP, LANGUAGES, PHONE, SCREENS, THEMES, CheckAxe, Screen, Visits
+from tests.browser.conftest import (
+    DESKTOP,
+    LANGUAGES,
+    PHONE,
+    SCREENS,
+    THEMES,
+    CheckAxe,
+    Screen,
+    Visits,
+)
 from tests.browser.test_console import take_seat
 from tests.console.conftest import People
 from tests.journeys.conftest import Platform

@@ -7,10 +7,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, NARROW, PATIENCE_MS, PHONE, CheckAxe, Screen, Shot, Visits
+from tests.browser.conftest import (
+    DESKTOP,
+    NARROW,
+    PATIENCE_MS,
+    PHONE,
+    CheckAxe,
+    Screen,
+    Shot,
+    Visits,
+)
 from tests.journeys.conftest import Platform, Shop
 
-from merchant_wallet.chains.addresses import parse_wallet_address
+from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.deposits.sandbox_arrivals import add_arrival
 
 WORKING = True

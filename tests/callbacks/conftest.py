@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 from tests.callbacks.receiver import Received, Receiver, open_receiver
 from tests.roles import as_worker
 
+from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import (
     Adjust,
     Approve,
@@ -25,17 +26,16 @@ from merchant_wallet.book.commands import (
     Submission,
     TakeUp,
 )
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard
 from merchant_wallet.callbacks.messenger import Messenger
 from merchant_wallet.callbacks.sender import Sender
-from merchant_wallet.db import connect
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import NewMerchant
-from merchant_wallet.upkeep import ensure_nonce_partitions
 
 START_MS = 1_763_712_000_000
 COIN = 1_000_000

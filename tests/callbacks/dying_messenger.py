@@ -15,11 +15,11 @@ from typing import Any, Final, TypeVar
 from psycopg import AsyncConnection
 from tests.callbacks.conftest import MASTER_KEY, make_sender
 
+from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.callbacks.messenger import Messenger
 from merchant_wallet.callbacks.sender import Answer
-from merchant_wallet.db import connect
 from merchant_wallet.merchants.keys import Keyring
 
 STEPS: Final = tuple(f"{when} {what}" for what in ("claim", "send", "note") for when in ("before", "after"))

@@ -2,9 +2,9 @@
 
 from tests.callbacks.conftest import START_MS, InMall, Mall, verify_sign
 
+from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.book.commands import CreditDeposit, DepositKey
 from merchant_wallet.book.outcomes import Credited
-from merchant_wallet.chains.addresses import to_tron
 from merchant_wallet.merchants.store import NewMerchant
 
 

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from merchant_wallet.base.setting_types import Network
 from merchant_wallet.callbacks.guard import (
     LOOPBACK,
     MOST_ADDRESSES,
@@ -16,7 +17,6 @@ from merchant_wallet.callbacks.guard import (
     read_host,
     resolver,
 )
-from merchant_wallet.setting_forms import Network
 
 PUBLIC = "93.184.216.34"
 PUBLIC_6 = "2606:2800:220:1:248:1893:25c8:1946"

@@ -11,7 +11,7 @@ from tests.callbacks.receiver import Behaviour, Received, answer, hang
 
 from merchant_wallet.book.commands import Expire, ReadWithdrawal
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.callbacks.outbox import Key

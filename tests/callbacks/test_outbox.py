@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from tests.callbacks.conftest import InMall, Mall
 
+from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.outbox import Key
-from merchant_wallet.db import connect
 
 REFUSED = (
     ("update callback set state = 'lost'", "an unknown state"),

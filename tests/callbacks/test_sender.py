@@ -12,7 +12,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.callbacks.conftest import make_sender
-from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
+from tests.callbacks.receiver import (
+    Behaviour,
+    Receiver,
+    answer,
+    hang,
+    open_receiver,
+    raw,
+)
 
 from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard

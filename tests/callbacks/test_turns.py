@@ -1,6 +1,13 @@
 """Who gets a place among the attempts under way."""
 
-from merchant_wallet.callbacks.turns import MOST_KEPT, QUICK_LIMIT, SLOW_LIMIT, SLOW_MS, UNKNOWN_LIMIT, Turns
+from merchant_wallet.callbacks.turns import (
+    MOST_KEPT,
+    QUICK_LIMIT,
+    SLOW_LIMIT,
+    SLOW_MS,
+    UNKNOWN_LIMIT,
+    Turns,
+)
 
 
 def take_all(turns: Turns, host: str) -> int:

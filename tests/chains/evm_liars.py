@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from tests.chains.evm_scene import EvmScene
 from tests.chains.node_proxy import NodeProxy
 
-from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm.chain import EvmChain
 
 
 @asynccontextmanager

@@ -9,15 +9,10 @@ import msgspec
 from coincurve import PrivateKey
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
 
-from merchant_wallet.chains.addresses import ERC20, keccak256
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_rules import EvmRules
-from merchant_wallet.chains.evm_transactions import (
-    EvmTransaction,
-    encode_unsigned,
-    join,
-    signing_hash,
-)
+from merchant_wallet.base.addresses import ERC20, keccak256
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.rules import EvmRules
+from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, signing_hash
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer
 from merchant_wallet.chains.signer import SigningRequest
 from merchant_wallet.chains.transport import Endpoints

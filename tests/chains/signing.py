@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 
-from merchant_wallet.chains import evm_transactions, tron_transactions
-from merchant_wallet.chains.addresses import ERC20, TRC20, derive_account
-from merchant_wallet.chains.evm_transactions import EvmTransaction, transfer_call
-from merchant_wallet.chains.keystore import Keystore
+from merchant_wallet.base.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.chains.evm import transactions as evm_transactions
+from merchant_wallet.chains.evm.transactions import EvmTransaction, transfer_call
+from merchant_wallet.chains.keys.keystore import Keystore
+from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.chains.signer import Purpose, SigningRequest, Source
-from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
-from merchant_wallet.chains.tron_transactions import TronTransaction
+from merchant_wallet.chains.tron import transactions as tron_transactions
+from merchant_wallet.chains.tron.transactions import TronTransaction
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000

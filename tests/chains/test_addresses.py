@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.chains.addresses import (
+from merchant_wallet.base.addresses import (
     COIN_TYPES,
     ERC20,
     SANDBOX_FAILING,

@@ -4,8 +4,8 @@ from tests.chains.evm_liars import play
 from tests.chains.evm_scene import EvmScene, payout
 from tests.chains.node_proxy import NodeProxy
 
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_transactions import hash_of
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.transactions import hash_of
 from merchant_wallet.chains.protocol import Dead, Pending
 
 ORDERED = payout()

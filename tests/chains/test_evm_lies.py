@@ -9,14 +9,8 @@ from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Raw, Refusal
 
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.protocol import (
-    ChainAway,
-    Dead,
-    Final,
-    Pending,
-    SignedTransfer,
-)
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.protocol import ChainAway, Dead, Final, Pending, SignedTransfer
 
 ORDERED = payout()
 RECEIPT = "eth_getTransactionReceipt"

@@ -8,7 +8,7 @@ import pytest
 from tests.chains.evm_scene import EvmScene, payout, send
 from tests.chains.node_proxy import Forward, NodeProxy
 
-from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Final, SignedTransfer
 
 ORDERED = payout()

@@ -5,11 +5,18 @@ from typing import Any
 
 import pytest
 from tests.chains.evm_liars import play
-from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payout
+from tests.chains.evm_scene import (
+    HELD,
+    RECIPIENT,
+    USDT,
+    WALLET,
+    EvmScene,
+    payout,
+)
 from tests.chains.node_proxy import Forward, NodeProxy, Refusal, Silence
 
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_transactions import parse_signed
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     ChainAway,
     Final,

@@ -6,7 +6,7 @@ import pytest
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet
 from eth_account import Account
 
-from merchant_wallet.chains.evm_proof import prove
+from merchant_wallet.chains.evm.proof import prove
 
 ACCOUNT = Account.from_key(bytes(range(1, 33)))
 ADDRESS = bytes.fromhex(ACCOUNT.address[2:])

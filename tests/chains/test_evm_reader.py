@@ -10,7 +10,7 @@ from devnet.evm_node import CHAIN_ID, COIN, ISSUER
 from tests.chains.evm_scene import HELD, USDT, WALLET, EvmScene
 from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Raw, Refusal
 
-from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeRefused
 

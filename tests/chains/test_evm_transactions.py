@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web3 import Web3
 
-from merchant_wallet.chains.evm_transactions import (
+from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
     Item,
     encode_unsigned,

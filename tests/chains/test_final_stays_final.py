@@ -10,7 +10,7 @@ from tests.chains.node_proxy import Forward, NodeProxy, Raw
 from tests.chains.tron_faults import both
 from tests.chains.tron_scene import RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
 
-from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import ChainAway
 
 RECEIPTS = "eth_getBlockReceipts"

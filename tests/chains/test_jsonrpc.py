@@ -7,14 +7,10 @@ import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.node_proxy import NodeProxy, Raw, Refusal, Silence
 
-from merchant_wallet.chains.evm_node import EvmNodes
+from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.protocol import ChainAway
-from merchant_wallet.chains.transport import (
-    Endpoints,
-    NodeFailed,
-    NodeRefused,
-)
+from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
 
 DEAD = "http://127.0.0.1:9/v2/secret-api-key"
 SECRET = "secret-api-key"

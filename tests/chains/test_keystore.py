@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.chains.addresses import (
+from merchant_wallet.base.addresses import (
     COIN_TYPES,
     ERC20,
     TRC20,
@@ -17,7 +17,7 @@ from merchant_wallet.chains.addresses import (
     parse_evm,
     parse_tron,
 )
-from merchant_wallet.chains.keystore import (
+from merchant_wallet.chains.keys.keystore import (
     JOURNAL,
     SEED,
     Keystore,

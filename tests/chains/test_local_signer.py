@@ -21,12 +21,14 @@ from tests.chains.signing import (
     pay,
 )
 
-from merchant_wallet import logs
-from merchant_wallet.chains import evm_transactions, local_signer, tron_transactions
-from merchant_wallet.chains.addresses import ERC20, TRC20, to_eip55
-from merchant_wallet.chains.keystore import JOURNAL, Keystore
-from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55
+from merchant_wallet.chains.evm import transactions as evm_transactions
+from merchant_wallet.chains.keys import local_signer
+from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.signer import Purpose, SignerAway, SigningRefused, Source
+from merchant_wallet.chains.tron import transactions as tron_transactions
+from merchant_wallet.observability import logs
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
 
-from merchant_wallet.chains.evm import EvmChain
+from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import ChainAway, Hindered
 
 COUNT = "eth_getTransactionCount"

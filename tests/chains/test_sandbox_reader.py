@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.sandbox_reader import HIGHEST, SandboxArrival, SandboxReader, name_transaction
+from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxArrival, SandboxReader, name_transaction
 
 SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
 
-from merchant_wallet.chains.secret_storage import StorageRefused, read_address, seal, unseal
+from merchant_wallet.chains.keys.secret_storage import StorageRefused, read_address, seal, unseal
 
 SECRET = bytes.fromhex("7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d")
 ADDRESS = bytes.fromhex("008aeeda4d805471df9b2a5b0f38a0c3bcba786b")

@@ -11,17 +11,17 @@ from tests.chains.evm_scene import KEY, USDT, WALLET, EvmScene, payout
 from tests.chains.signing import PLACE, SEED, Clock
 from tests.chains.tron_scene import TronScene, key_of, open_tron, payout_of
 
-from merchant_wallet.chains.addresses import ERC20, TRC20, derive_account
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_transactions import EvmTransaction, encode_unsigned, join, transfer_call
-from merchant_wallet.chains.keystore import Keystore
-from merchant_wallet.chains.local_signer import LocalSigner
+from merchant_wallet.base.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, transfer_call
+from merchant_wallet.chains.keys.keystore import Keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.chains.keys.signer_socket import RemoteSigner, SignerServer
+from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
 from merchant_wallet.chains.protocol import Final, Hindered, Lapsed, Transfer
 from merchant_wallet.chains.signer import Purpose, SigningRefused, SigningRequest
-from merchant_wallet.chains.signer_socket import RemoteSigner, SignerServer
-from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
 from merchant_wallet.chains.transport import Endpoints
-from merchant_wallet.chains.tron import TronChain
+from merchant_wallet.chains.tron.chain import TronChain
 
 FEE_CAP = 10**17
 GWEI = 10**9

@@ -13,20 +13,28 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.chains.signing import KEYS, RULES, SEED, WALLETS, Asking, Clock, pay
+from tests.chains.signing import (
+    KEYS,
+    RULES,
+    SEED,
+    WALLETS,
+    Asking,
+    Clock,
+    pay,
+)
 
-from merchant_wallet.chains import signer_socket
-from merchant_wallet.chains.addresses import ERC20, TRC20
-from merchant_wallet.chains.keystore import Keystore
-from merchant_wallet.chains.local_signer import LocalSigner
-from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
-from merchant_wallet.chains.signer_socket import (
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.chains.keys import signer_socket
+from merchant_wallet.chains.keys.keystore import Keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.chains.keys.signer_socket import (
     LARGEST_FRAME,
     RemoteSigner,
     SignerServer,
     SocketTaken,
     uid_of_peer,
 )
+from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
 from merchant_wallet.postgres.privileges import Account, become, can_read
 
 NOBODY = 65534

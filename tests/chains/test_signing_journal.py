@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from tests.chains.signing import NOW_MS, RECIPIENT, USDT
 
-from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.chains.keys.signing_journal import HOUR_MS, Payment, Release, SigningJournal
 from merchant_wallet.chains.signer import SigningRefused
-from merchant_wallet.chains.signing_journal import HOUR_MS, Payment, Release, SigningJournal
 
 PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT
 

@@ -16,11 +16,12 @@ from tests.chains.signing import (
     honest,
 )
 
-from merchant_wallet.chains import evm_transactions, tron_transactions
-from merchant_wallet.chains.addresses import ERC20, TRC20, ZERO
-from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.base.addresses import ERC20, TRC20, ZERO
+from merchant_wallet.chains.evm import transactions as evm_transactions
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.keys.signing_rules import Reading, read_request
 from merchant_wallet.chains.signer import Purpose, SigningRefused
-from merchant_wallet.chains.signing_rules import Reading, read_request
+from merchant_wallet.chains.tron import transactions as tron_transactions
 
 OTHER = bytes([0xAB]) * 20
 HONEST: list[tuple[str, Purpose]] = [

@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 from devnet.tron_network import TronNetwork, address_of
-from tests.chains.tron_faults import (
-    both,
-    drain,
-    go_away,
-    is_calm,
-)
+from tests.chains.tron_faults import both, drain, go_away, is_calm
 from tests.chains.tron_scene import (
     ORDER_UNITS,
     OTHER,
@@ -20,8 +15,8 @@ from tests.chains.tron_scene import (
     payout_of,
 )
 
-from merchant_wallet.chains.addresses import TRC20
-from merchant_wallet.chains.evm_transactions import parse_transfer_call
+from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.chains.evm.transactions import parse_transfer_call
 from merchant_wallet.chains.protocol import (
     ChainAway,
     Dead,
@@ -30,9 +25,9 @@ from merchant_wallet.chains.protocol import (
     Pending,
     SignedTransfer,
 )
-from merchant_wallet.chains.tron import TronChain
-from merchant_wallet.chains.tron_proof import BLOCK_MS
-from merchant_wallet.chains.tron_transactions import parse_envelope, parse_raw
+from merchant_wallet.chains.tron.chain import TronChain
+from merchant_wallet.chains.tron.proof import BLOCK_MS
+from merchant_wallet.chains.tron.transactions import parse_envelope, parse_raw
 
 PAYOUT = payout_of()
 

@@ -3,27 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.chains.tron_faults import (
-    both,
-    drain,
-    go_away,
-    is_alarmed,
-    is_calm,
-)
-from tests.chains.tron_scene import (
-    ORDER_UNITS,
-    OTHER,
-    RECIPIENT,
-    TronScene,
-    payout_of,
-)
+from tests.chains.tron_faults import both, drain, go_away, is_alarmed, is_calm
+from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, TronScene, payout_of
 
-from merchant_wallet.chains.protocol import (
-    Dead,
-    Final,
-    SignedTransfer,
-)
-from merchant_wallet.chains.tron import TronChain
+from merchant_wallet.chains.protocol import Dead, Final, SignedTransfer
+from merchant_wallet.chains.tron.chain import TronChain
 
 PAYOUT = payout_of()
 

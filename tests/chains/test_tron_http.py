@@ -10,7 +10,7 @@ from devnet.tron_network import TronNetwork, run_network
 
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.transport import NodeFailed
-from merchant_wallet.chains.tron_http import TronNode, TronNodes
+from merchant_wallet.chains.tron.http import TronNode, TronNodes
 
 T = TypeVar("T")
 

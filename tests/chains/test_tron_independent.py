@@ -12,9 +12,9 @@ from devnet.programs import FOLDER, find_node, install
 from devnet.tron_network import address_of, run_network
 from tests.chains.tron_scene import RECIPIENT, key_of
 
-from merchant_wallet.chains.addresses import to_tron
-from merchant_wallet.chains.evm_transactions import transfer_call
-from merchant_wallet.chains.tron_transactions import (
+from merchant_wallet.base.addresses import to_tron
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
     join,

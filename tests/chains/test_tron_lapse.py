@@ -20,13 +20,7 @@ from tests.chains.tron_faults import (
     talk,
     without_records,
 )
-from tests.chains.tron_scene import (
-    ORDER_UNITS,
-    RECIPIENT,
-    TronScene,
-    open_tron,
-    payout_of,
-)
+from tests.chains.tron_scene import ORDER_UNITS, RECIPIENT, TronScene, open_tron, payout_of
 
 from merchant_wallet.chains.protocol import (
     ChainAway,
@@ -36,7 +30,7 @@ from merchant_wallet.chains.protocol import (
     Pending,
     SignedTransfer,
 )
-from merchant_wallet.chains.tron_proof import BODIES_AT_ONCE
+from merchant_wallet.chains.tron.proof import BODIES_AT_ONCE
 
 PAYOUT = payout_of()
 

@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.chains.tron_faults import (
-    both,
-    talk,
-)
+from tests.chains.tron_faults import both, talk
 from tests.chains.tron_scene import (
     ORDER_UNITS,
     OTHER,
@@ -16,7 +13,7 @@ from tests.chains.tron_scene import (
     payout_of,
 )
 
-from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import (
     ChainAway,
     Final,
@@ -26,8 +23,8 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Unpayable,
 )
-from merchant_wallet.chains.tron import TronChain
-from merchant_wallet.chains.tron_transactions import parse_envelope, parse_raw
+from merchant_wallet.chains.tron.chain import TronChain
+from merchant_wallet.chains.tron.transactions import parse_envelope, parse_raw
 
 PAYOUT = payout_of()
 

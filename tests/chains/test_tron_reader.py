@@ -5,11 +5,18 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.tron_network import address_of
-from tests.chains.tron_scene import OTHER, RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
+from tests.chains.tron_scene import (
+    OTHER,
+    RECIPIENT,
+    WALLET_SUN,
+    WALLET_UNITS,
+    TronScene,
+    key_of,
+)
 
-from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
-from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.chains.tron.chain import TronReader
 
 
 def payer_of(scene: TronScene) -> PrivateKey:

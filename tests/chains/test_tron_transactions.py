@@ -7,8 +7,8 @@ from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.chains.addresses import keccak256
-from merchant_wallet.chains.tron_transactions import (
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
     join,

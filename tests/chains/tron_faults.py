@@ -5,7 +5,7 @@ from typing import Any
 from devnet.tron_face import TronServer
 from tests.chains.tron_scene import OTHER, TronScene
 
-from merchant_wallet.chains.evm_transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import Pending
 
 

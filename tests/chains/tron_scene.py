@@ -11,11 +11,11 @@ from coincurve import PrivateKey
 from devnet.tron_double import CHAIN_ID
 from devnet.tron_network import TronNetwork, address_of, run_network
 
-from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.signer import SigningRequest
-from merchant_wallet.chains.tron import TronChain, TronNodes, TronRules
-from merchant_wallet.chains.tron_transactions import signing_hash
+from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
+from merchant_wallet.chains.tron.transactions import signing_hash
 
 RECIPIENT = bytes(range(1, 21))
 OTHER = bytes(range(101, 121))

@@ -14,7 +14,9 @@ import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
-from merchant_wallet.app import make_base
+from merchant_wallet.base.config import load_or_create_master_key, load_settings
+from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.book.commands import (
     Command,
     CreateWithdrawal,
@@ -26,12 +28,10 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Transferred, Withdrawal
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.program import app
-from merchant_wallet.config import load_or_create_master_key, load_settings
-from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.money import parse_units
-from merchant_wallet.subusers.wallets import derive_wallets
+from merchant_wallet.processes.app import make_base
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 COMMAND = Path(sys.executable).with_name("merchant-wallet")
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"

@@ -6,7 +6,7 @@ import pwd
 import pytest
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.db import connect_sync
+from merchant_wallet.base.db import connect_sync
 
 
 def test_a_deposit_is_credited_and_a_mistake_is_taken_back(wallet: Wallet) -> None:

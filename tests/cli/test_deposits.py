@@ -5,13 +5,13 @@ import asyncio
 import pytest
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.app import make_base
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.config import load_settings
-from merchant_wallet.db import connect, connect_sync
 from merchant_wallet.deposits.crediting import Creditor
-from merchant_wallet.worker import make_watchers
-from merchant_wallet.workers import Line
+from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.worker import make_watchers
 
 
 def work(wallet: Wallet) -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
-from merchant_wallet.app import make_base
+from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.signing import write_checkpoints
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.db import connect
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
-from merchant_wallet.checkpointing.keys import settle_signer
-from merchant_wallet.checkpointing.signing import write_checkpoints
 from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
-from merchant_wallet.config import load_settings
-from merchant_wallet.db import connect
+from merchant_wallet.processes.app import make_base
 
 NOV_21_MS = 1_763_683_200_000
 

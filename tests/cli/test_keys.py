@@ -15,8 +15,7 @@ import pytest
 from tests.chains.signing import KEYS, RULES, pay
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
-from merchant_wallet.chains import keystore
-from merchant_wallet.chains.addresses import (
+from merchant_wallet.base.addresses import (
     COIN_TYPES,
     ERC20,
     TRC20,
@@ -24,12 +23,13 @@ from merchant_wallet.chains.addresses import (
     format_address,
     to_eip55,
 )
-from merchant_wallet.chains.keystore import open_keystore
-from merchant_wallet.chains.local_signer import LocalSigner
-from merchant_wallet.chains.secret_storage import seal, unseal
+from merchant_wallet.base.db import connect
+from merchant_wallet.chains.keys import keystore
+from merchant_wallet.chains.keys.keystore import open_keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.chains.keys.secret_storage import seal, unseal
+from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 from merchant_wallet.chains.signer import SigningRefused, Source
-from merchant_wallet.chains.signer_socket import RemoteSigner
-from merchant_wallet.db import connect
 from merchant_wallet.merchants import pool, store
 from merchant_wallet.merchants.keys import Keyring
 

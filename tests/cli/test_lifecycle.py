@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from tests.roles import as_web, as_worker
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.settings import Settings
-from merchant_wallet.whereabouts import NOTE_FILE, write_note
+from merchant_wallet.processes.runtime_file import NOTE_FILE, write_note
 
 WAIT_S = 60
 

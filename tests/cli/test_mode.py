@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.session import read_running
-from merchant_wallet.settings import Settings
-from merchant_wallet.whereabouts import write_note
+from merchant_wallet.processes.runtime_file import write_note
 
 WHY = ("--reason", "contract of 3 March")
 

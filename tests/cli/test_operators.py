@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import connect
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect
 from merchant_wallet.operators import signing_in
 from merchant_wallet.operators.sessions import open_session
 from merchant_wallet.operators.signing_in import MustEnrol, SignIn, Wrong

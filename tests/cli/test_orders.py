@@ -6,8 +6,8 @@ import re
 import pytest
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.commands import Approve, Fail, TakeUp
-from merchant_wallet.ids import MAX_ID
 
 FEE_FACTS = "select facts::text from entry where kind = 'fee_withdraw' order by entry_id"
 

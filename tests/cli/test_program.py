@@ -11,11 +11,11 @@ import typer
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from typer.testing import CliRunner
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.session import read_running
 from merchant_wallet.merchants import store
-from merchant_wallet.settings import Settings
-from merchant_wallet.whereabouts import remove_note, write_note
+from merchant_wallet.processes.runtime_file import remove_note, write_note
 
 COMMANDS = (
     "up",

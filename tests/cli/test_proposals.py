@@ -7,8 +7,8 @@ from typing import Any, LiteralString
 import pytest
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.cli import second_person, session
-from merchant_wallet.db import connect_sync
 
 WHY = ("--reason", "contract of 3 March")
 

@@ -6,15 +6,15 @@ from functools import partial
 import pytest
 from tests.cli.conftest import Wallet
 
-from merchant_wallet import worker
-from merchant_wallet.app import make_base
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.config import load_settings
-from merchant_wallet.db import connect
 from merchant_wallet.deposits.crediting import Creditor
-from merchant_wallet.paying import open_paying
-from merchant_wallet.worker import make_watchers
-from merchant_wallet.workers import Line
+from merchant_wallet.processes import worker
+from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.paying import open_paying
+from merchant_wallet.processes.worker import make_watchers
 
 HASH = "0x" + "ab" * 32
 

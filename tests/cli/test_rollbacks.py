@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.rollbacks import _find_record
-from merchant_wallet.settings import Settings
 
 COPY = Path("/copies/signed.jsonl")
 

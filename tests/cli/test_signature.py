@@ -5,7 +5,7 @@ import json
 from tests.cli.conftest import Wallet
 from typer.testing import CliRunner, Result
 
-from merchant_wallet import signing
+from merchant_wallet.base import signing
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.signature import SECRET_VARIABLE
 

@@ -11,9 +11,9 @@ from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
 from tests.chains.evm_scene import USDT
 from tests.cli.conftest import Wallet
 
-from merchant_wallet.chains.addresses import parse_evm, to_eip55
-from merchant_wallet.chains.evm_transactions import parse_signed, recover_sender
-from merchant_wallet.chains.keystore import FOLDER, NAMES, create_key
+from merchant_wallet.base.addresses import parse_evm, to_eip55
+from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
+from merchant_wallet.chains.keys.keystore import FOLDER, NAMES, create_key
 
 PASSPHRASE = "correct horse battery staple"
 DEPOSIT = (

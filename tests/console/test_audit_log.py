@@ -10,11 +10,11 @@ import pytest
 from tests.console.conftest import People, tell
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
-from merchant_wallet import db
 from merchant_wallet.audit import verify as audit_verify
+from merchant_wallet.base import db
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import audit_log
-from merchant_wallet.subusers import pins
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.sub_users import pins
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

@@ -12,7 +12,6 @@ import pytest
 from tests.console.conftest import People, tell
 from tests.journeys.conftest import Platform, Shop, wait_until
 
-from merchant_wallet import page_connection
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.book.reads import COLUMNS
@@ -21,7 +20,8 @@ from merchant_wallet.console import book_export, verifying
 from merchant_wallet.console.books import tell_lines
 from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.console.verifying import Verification
-from merchant_wallet.oversight.entries import EntryLine
+from merchant_wallet.reporting.entries import EntryLine
+from merchant_wallet.web import connection as page_connection
 
 BOOKS = "/console/books"
 FILL = Path(__file__).with_name("large_journal.sql")

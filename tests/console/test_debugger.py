@@ -8,9 +8,9 @@ from tests.console.conftest import People, tell
 from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop, wait_until
 
+from merchant_wallet.api.debugger import SENTENCES, compare
 from merchant_wallet.console.debugger import mark_lines
-from merchant_wallet.debugging import SENTENCES, compare
-from merchant_wallet.pages.languages import read_words
+from merchant_wallet.web.languages import read_words
 
 PATH = "/merchant/getMerchantBalance"
 DEBUGGER = "/console/debugger"

@@ -6,11 +6,11 @@ import pytest
 from tests.console.conftest import People, tell
 from tests.journeys.conftest import Platform, Shop
 
+from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.book.commands import CreditDeposit, DepositKey
 from merchant_wallet.book.outcomes import Credited
-from merchant_wallet.chains.addresses import to_eip55
 from merchant_wallet.console.deposits import count_confirmations
-from merchant_wallet.oversight.deposits import DepositLine
+from merchant_wallet.reporting.deposits import DepositLine
 
 SETTINGS = {"erc20_explorer": "https://scan.example/tx/{tx}?utm=a&b"}
 DEPOSITS = "/console/deposits"

@@ -7,7 +7,7 @@ from tests.journeys.conftest import DAY_MS, Clock, Platform
 
 from merchant_wallet.audit import failures, records
 from merchant_wallet.audit.failures import NOBODY
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

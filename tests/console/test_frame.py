@@ -15,7 +15,7 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.filled import refill
 from merchant_wallet.console.flash import Said
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.pages.forms import parse_form
+from merchant_wallet.web.forms import parse_form
 
 __all__ = ["scene"]
 

@@ -7,8 +7,8 @@ import pytest
 from tests.console.conftest import People, Visitor, tell
 from tests.journeys.conftest import Platform, Shop
 
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.console.previews import Conditions, preview
-from merchant_wallet.money import parse_units
 
 HOSTILE = '<b>Shop</b> & "Sons" \''
 MERCHANTS = "/console/merchants"

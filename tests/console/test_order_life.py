@@ -8,7 +8,14 @@ import pytest
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Step
 from merchant_wallet.callbacks.outbox import CallbackShown
-from merchant_wallet.console.order_life import CURRENT, TODO, WRONG, Life, Moment, tell_life
+from merchant_wallet.console.order_life import (
+    CURRENT,
+    TODO,
+    WRONG,
+    Life,
+    Moment,
+    tell_life,
+)
 from merchant_wallet.console.withdrawal_order import Transfer
 
 COIN = 1_000_000

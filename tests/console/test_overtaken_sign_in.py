@@ -7,7 +7,7 @@ import pytest
 from tests.console.conftest import SIGN_IN, People, csrf_of
 from tests.journeys.conftest import Platform
 
-from merchant_wallet import db
+from merchant_wallet.base import db
 from merchant_wallet.operators.passwords import hash_password
 
 CLOCK_MS = 1_790_000_000_000

@@ -6,8 +6,8 @@ from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.book.commands import Cancel
-from merchant_wallet.chains.addresses import to_eip55
 
 SEARCH = "/console/search"
 

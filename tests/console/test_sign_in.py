@@ -4,16 +4,24 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.console.conftest import PASSWORD, SIGN_IN, People, Visitor, csrf_of, secret_of, tell
+from tests.console.conftest import (
+    PASSWORD,
+    SIGN_IN,
+    People,
+    Visitor,
+    csrf_of,
+    secret_of,
+    tell,
+)
 from tests.journeys.conftest import Clock, Platform
 
-from merchant_wallet import db
+from merchant_wallet.base import db
 from merchant_wallet.console.back import HOME, read_back
 from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.console.passwords import SENTENCES
 from merchant_wallet.operators import passwords, sessions, totp
 from merchant_wallet.operators.passwords import PasswordRefused
-from merchant_wallet.pages.languages import read_words
+from merchant_wallet.web.languages import read_words
 
 CLOCK_MS = 1_790_000_000_000
 MINUTE_MS = 60_000

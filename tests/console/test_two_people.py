@@ -10,8 +10,8 @@ from tests.journeys.orders import withdrawal
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.operators import records
-from merchant_wallet.upkeep import ensure_nonce_partitions
 
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000

@@ -8,7 +8,7 @@ from tests.console.conftest import People, Visitor
 from tests.console.test_before_and_after import overtake
 from tests.journeys.conftest import DAY_MS, Clock, Platform
 
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000

@@ -10,8 +10,8 @@ import pytest
 import merchant_wallet
 from merchant_wallet.console import waiting
 from merchant_wallet.console.waiting import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
-from merchant_wallet.oversight.halts import Halt
-from merchant_wallet.oversight.orders import OrderLine
+from merchant_wallet.reporting.halts import Halt
+from merchant_wallet.reporting.orders import OrderLine
 
 SOURCES = Path(merchant_wallet.__file__).parent
 NOW_MS = 1_000_000
@@ -63,7 +63,7 @@ def kinds_of_obstacles() -> set[str]:
     """Every kind that the payer and its chains name."""
     found = set()
     for folder in ("chains", "withdrawals"):
-        for path in (SOURCES / folder).glob("*.py"):
+        for path in (SOURCES / folder).rglob("*.py"):
             # What keeps a sweep waiting is shown with the sweep.
             if path.stem.endswith("sweeps"):
                 continue

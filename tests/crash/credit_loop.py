@@ -10,11 +10,11 @@ import sys
 
 import uvloop
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import MerchantToUser, Submission
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB
 
 AT_ONCE = 64
 

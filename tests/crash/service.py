@@ -22,11 +22,11 @@ import pytest
 from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
 
 from merchant_wallet import postgres
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import Adjust, Register, Submission
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.migrate import migrate
-from merchant_wallet.money import KFB
-from merchant_wallet.subusers.wallets import derive_wallets
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 PATIENCE_S = 40.0
 """How long a test waits for what must come; it goes on as soon as that came."""
@@ -169,7 +169,11 @@ class Service:
                     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 except OSError:
                     continue
-                if b"merchant_wallet.child" in words and side.encode() in words and pid in parents():
+                if (
+                    b"merchant_wallet.processes.child" in words
+                    and side.encode() in words
+                    and pid in parents()
+                ):
                     return pid
             assert time.monotonic() < ends, f"no {side} process"
             time.sleep(POLL_S)

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import uvloop
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import (
     Adjust,
     Command,
@@ -19,17 +22,14 @@ from merchant_wallet.book.commands import (
     Submission,
     UserToMerchant,
 )
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Adjusted, Outcome, SubUserFound
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verify import BookReport, verify_book
+from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import connect
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.money import KFB
-from merchant_wallet.subusers.wallets import derive_wallets
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.sub_users.wallets import derive_wallets
 
 COIN = 10**6
 FUNDS = 10**6 * COIN

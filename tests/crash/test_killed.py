@@ -9,7 +9,7 @@ from tests.crash.client import Client
 from tests.crash.service import Service, wait_until
 from tests.crash.shop import run, verify_sound
 
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 
 ORDERS = 2000
 KILLED_AFTER = 300

@@ -7,10 +7,10 @@ import pytest
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 from tests.crash.wire_cutter import Order, WireCutter, cutting
 
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Unavailable, Unknown, Writer
-from merchant_wallet.codes import Refusal
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)

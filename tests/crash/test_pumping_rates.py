@@ -4,11 +4,11 @@ import psycopg
 import pytest
 from tests.crash.shop import COIN, Shop, open_shop, run
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, RATE_SCALE, USDT
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.outcomes import Exchanged
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, RATE_SCALE, USDT
 
 PLATFORM = 0
 THERE_E8 = 7 * RATE_SCALE

@@ -13,13 +13,13 @@ import httpx
 from tests.crash.client import Client
 from tests.crash.service import PATIENCE_S, PROGRAM, Service, copy_folder, wait_until
 
-from merchant_wallet.app import make_base
+from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
+from merchant_wallet.audit.checkpointing.signing import write_checkpoints
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
-from merchant_wallet.checkpointing.keys import open_or_create_signer
-from merchant_wallet.checkpointing.signing import write_checkpoints
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import connect, connect_sync
-from merchant_wallet.settings import Settings
+from merchant_wallet.processes.app import make_base
 
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
 TOLD = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")

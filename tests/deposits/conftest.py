@@ -11,20 +11,20 @@ import pytest
 from psycopg import AsyncConnection
 from tests.roles import as_worker
 
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import Register, Submission
 from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import SubUserFound
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verify import verify_book
+from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
-from merchant_wallet.db import connect
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.listing import DepositShown, find_deposits
 from merchant_wallet.deposits.watcher import Watcher
-from merchant_wallet.money import KFB, USDT
-from merchant_wallet.upkeep import ensure_nonce_partitions
 
 START_MS = 1_763_712_000_000
 COIN = 1_000_000

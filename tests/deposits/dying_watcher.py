@@ -14,16 +14,16 @@ from typing import TypeVar
 
 from tests.deposits.conftest import MINIMUM, START_MS
 
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Arrival, Block
-from merchant_wallet.chains.sandbox_reader import SandboxReader
-from merchant_wallet.db import connect
+from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
 from merchant_wallet.deposits.watcher import Watcher
-from merchant_wallet.workers import Line
 
 Answer = TypeVar("Answer")
 TURNS = 12

@@ -5,7 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.deposits.conftest import CAFE, COIN, FINAL_DEPTH, SHOP, InTown, ToldChain, Town, address
+from tests.deposits.conftest import (
+    CAFE,
+    COIN,
+    FINAL_DEPTH,
+    SHOP,
+    InTown,
+    ToldChain,
+    Town,
+    address,
+)
 
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Outcome

@@ -4,7 +4,14 @@ import asyncio
 import signal
 
 import pytest
-from tests.deposits.conftest import COIN, SENDER, START_MS, InTown, Town, address
+from tests.deposits.conftest import (
+    COIN,
+    SENDER,
+    START_MS,
+    InTown,
+    Town,
+    address,
+)
 from tests.nursery import bear
 
 from merchant_wallet.deposits.sandbox_arrivals import add_arrival

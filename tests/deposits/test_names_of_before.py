@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from merchant_wallet.db import connect_sync
-from merchant_wallet.migrate import MIGRATIONS, migrate
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
 
 RENAMING = next(MIGRATIONS.glob("*_deposit_keys.sql")).name
 BEFORE = """

@@ -9,7 +9,7 @@ from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of, open_tron
 from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
 
-from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.listing import list_cursors
 from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher

@@ -8,8 +8,8 @@ from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
 from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
 
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.tron import TronReader
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits.watcher import ChainUnfit, Watcher
 
 

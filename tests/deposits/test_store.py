@@ -4,15 +4,23 @@ from collections.abc import Sequence
 
 import pytest
 from psycopg.pq.abc import PGresult
-from tests.deposits.conftest import COIN, FINAL_DEPTH, SHOP, InTown, ToldChain, Town, address
+from tests.deposits.conftest import (
+    COIN,
+    FINAL_DEPTH,
+    SHOP,
+    InTown,
+    ToldChain,
+    Town,
+    address,
+)
 
+from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, MerchantToUser, ReadBalances, Submission
 from merchant_wallet.book.link import Call, Link, StatementFailed
 from merchant_wallet.book.needs import gather
 from merchant_wallet.book.outcomes import DEPOSIT_NOT_DUE, DEPOSIT_UNKNOWN, Credited, Transferred
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.money import KFB
 
 ABOUT_DEPOSITS = {b"read_deposits", b"insert_credits", b"update_deposits"}
 

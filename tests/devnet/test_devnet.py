@@ -15,10 +15,10 @@ import pytest
 from devnet.evm_node import EvmDevnet, NodeError
 from devnet.programs import ANVIL
 
-from merchant_wallet.chains.addresses import ERC20, TRC20, parse_wallet_address
+from merchant_wallet.base.addresses import ERC20, TRC20, parse_wallet_address
+from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.protocol import Arrival, ChainReader
-from merchant_wallet.config import load_settings
-from merchant_wallet.nodes import check_chains, open_chain_readers
+from merchant_wallet.processes.nodes import check_chains, open_chain_readers
 
 ROOT = Path(__file__).parents[2]
 CUSTOMERS = ("0x00000000000000000000000000000000000000aa", "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Story
 
-from merchant_wallet.signing import HMAC, sign, sign_response
-from merchant_wallet.wire import NUMBER, TEXT, DataItem, encode_success, present_texts
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, encode_success, present_texts
+from merchant_wallet.base.signing import HMAC, sign, sign_response
 
 DRIVERS = Path(__file__).with_name("drivers")
 TIMEOUT_S = 240

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from scripts.documents.story import Story
 
-from merchant_wallet.codes import FIELD_INVALID, Refused
+from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.base.codes import FIELD_INVALID, Refused
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.operation import Operation, Terms
-from merchant_wallet.routes import OPERATIONS
+from merchant_wallet.processes.routes import OPERATIONS
 
 COMMON = {"appKey", "timestamp", "nonceStr", "sign"}
 

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from scripts.documents.rooms import list_rooms
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -79,26 +80,12 @@ def test_every_make_target_is_explained_to_contributors() -> None:
     assert [target for target in targets if target != "help" and f"`make {target}`" not in page] == []
 
 
-def test_every_module_and_folder_that_the_map_names_exists() -> None:
-    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = page.split("## The rooms", 1)[1].split("## ", 1)[0]
+def test_the_package_has_at_most_22_rooms_and_each_has_its_layer() -> None:
     package = ROOT / "src" / "merchant_wallet"
-    places = re.findall(
-        r"`([a-z_]+)(/?)`", "".join(line.split("|")[1] for line in rooms.splitlines() if "`" in line)
-    )
-    assert len(places) > 30
-    for name, slash in places:
-        assert (package / name).is_dir() if slash else (package / f"{name}.py").is_file(), name
-
-
-def test_the_map_names_every_module_and_folder_of_the_package() -> None:
-    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = page.split("## The rooms", 1)[1].split("## ", 1)[0]
-    package = ROOT / "src" / "merchant_wallet"
-    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
-    folders = {f"{path.parent.name}/" for path in package.glob("*/*") if path.suffix in (".py", ".sql")}
-    core = {path.stem for path in (package / "book").glob("*.py")} - {"__init__"}
-    assert [name for name in sorted(modules | folders | core) if f"`{name}`" not in rooms] == []
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {path.name for path in package.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert sorted(list_rooms()) == sorted(folders)
+    assert len(folders) <= 22
 
 
 def test_every_log_event_that_operators_are_told_of_is_logged() -> None:

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import parse_rate
 from merchant_wallet.exchange import guards, rates
 from merchant_wallet.exchange.rates import PLATFORM, USDT_TO_KFB, Connection
-from merchant_wallet.money import parse_rate
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import MAX_RATE_E8, RATE_SCALE, exchange_units
 from merchant_wallet.exchange.rates import (
     DIRECTIONS,
     ONE,
@@ -23,7 +24,6 @@ from merchant_wallet.exchange.rates import (
     remove_rate,
     set_rate,
 )
-from merchant_wallet.money import MAX_RATE_E8, RATE_SCALE, exchange_units
 
 pytestmark = pytest.mark.anyio
 

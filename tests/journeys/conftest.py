@@ -23,19 +23,21 @@ from tests.conftest import TEMPLATE, SharedPostgres
 from tests.journeys.client import Answer, Client
 from tests.roles import as_web, as_worker
 
-from merchant_wallet import db, server, worker
-from merchant_wallet.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.money import parse_rate, parse_units
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book import rules
 from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
-from merchant_wallet.clock import now_ms
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
-from merchant_wallet.money import parse_rate, parse_units
-from merchant_wallet.settings import Settings
-from merchant_wallet.subusers import controls
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.processes import web as server
+from merchant_wallet.processes import worker
+from merchant_wallet.processes.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.sub_users import controls
 
 MASTER_KEY = bytes(range(32))
 START_TIMEOUT_S = 60.0

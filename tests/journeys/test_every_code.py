@@ -6,13 +6,20 @@ from typing import Any
 import pytest
 from tests.journeys.client import Answer, Number
 from tests.journeys.conftest import Platform, Shop, replace_rule
-from tests.journeys.orders import ERC20_ADDRESS, credit, debit, exchange, quote, withdrawal
+from tests.journeys.orders import (
+    ERC20_ADDRESS,
+    credit,
+    debit,
+    exchange,
+    quote,
+    withdrawal,
+)
 
+from merchant_wallet.base.codes import CODES
 from merchant_wallet.book.commands import QuoteWithdrawal
 from merchant_wallet.book.link import Link, LinkLost
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import Draft
-from merchant_wallet.codes import CODES
 
 SETTINGS = {"trusted_proxies": (), "exchange_position_limit": 5_000_000_000}
 

@@ -13,9 +13,9 @@ from tests.journeys.client import Answer
 from tests.journeys.conftest import Platform, Shop, running, wait_until
 from tests.journeys.orders import withdrawal
 
-from merchant_wallet.grants import Side, grant
-from merchant_wallet.migrate import migrate
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
 
 CREATE = "createMerchantWithdrawOrder"
 WATCHED_S = 3.0

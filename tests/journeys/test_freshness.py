@@ -7,7 +7,7 @@ from tests.journeys.client import Number
 from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import OPERATIONS, all_fields, debit, withdrawal
 
-from merchant_wallet.clock import now_ms
+from merchant_wallet.base.clock import now_ms
 
 CLOCK_MS = 1763712000250
 TOLERANCE_MS = 300_000

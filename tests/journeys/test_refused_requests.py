@@ -4,7 +4,7 @@ from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop, wait_until
 from tests.journeys.orders import withdrawal
 
-from merchant_wallet.refusals.listing import RefusedRequest, list_refused
+from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 
 
 def refused(shop: Shop, count: int) -> list[RefusedRequest]:

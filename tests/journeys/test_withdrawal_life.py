@@ -7,9 +7,9 @@ from tests.journeys.client import Answer
 from tests.journeys.conftest import Platform, RunPlatform, Shop, wait_until
 from tests.journeys.orders import FAILING, withdrawal
 
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import Approve, Cancel
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.codes import Refusal
 
 WORKING = True
 SETTINGS = {"sandbox_confirm_ms": 200}

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from merchant_wallet.chains.addresses import COIN_TYPES, derive_account_xpub
-from merchant_wallet.db import connect
+from merchant_wallet.base.addresses import COIN_TYPES, derive_account_xpub
+from merchant_wallet.base.db import connect
 from merchant_wallet.merchants import pool, store
 from merchant_wallet.merchants.keys import Keyring
 

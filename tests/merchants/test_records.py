@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.chains.addresses import to_eip55, to_tron
+from merchant_wallet.base.addresses import to_eip55, to_tron
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, RATE_SCALE
 from merchant_wallet.merchants.records import (
     OPERATIONS,
     SETTINGS,
@@ -18,7 +19,6 @@ from merchant_wallet.merchants.records import (
     parse_setting,
     show_settings,
 )
-from merchant_wallet.money import MAX_BALANCE_UNITS, RATE_SCALE
 
 EVM = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from merchant_wallet.base.addresses import address_of_child, derive_account
+from merchant_wallet.base.db import connect
 from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
-from merchant_wallet.chains.addresses import address_of_child, derive_account
-from merchant_wallet.db import connect
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.records import Merchant, SettingRefused, show_settings

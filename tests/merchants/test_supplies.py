@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from merchant_wallet import ids
-from merchant_wallet.db import connect
+from merchant_wallet.base import ids
+from merchant_wallet.base.db import connect
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 

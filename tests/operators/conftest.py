@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators.records import Connection
 

@@ -8,7 +8,7 @@ from tests.operators.conftest import SHOP
 
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import records, signing_in, totp
 from merchant_wallet.operators.first import ensure_first

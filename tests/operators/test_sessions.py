@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.operators.test_records import wait_until_blocked
 
-from merchant_wallet.db import connect
+from merchant_wallet.base.db import connect
 from merchant_wallet.operators import records
 from merchant_wallet.operators.records import Connection
 from merchant_wallet.operators.sessions import (

@@ -8,15 +8,23 @@ import pytest
 from psycopg import sql
 from tests.operators.test_records import wait_until_blocked
 
-from merchant_wallet.app import Base
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.db import connect
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operators import attempts, passwords, records, signing_in, totp
 from merchant_wallet.operators.records import Connection, OperatorRefused
-from merchant_wallet.operators.signing_in import MustEnrol, NeedsTotp, Passed, Second, SignIn, Wait, Wrong
-from merchant_wallet.settings import Settings
-from merchant_wallet.worker import make_duties
+from merchant_wallet.operators.signing_in import (
+    MustEnrol,
+    NeedsTotp,
+    Passed,
+    Second,
+    SignIn,
+    Wait,
+    Wrong,
+)
+from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.worker import make_duties
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ import pytest
 
 import merchant_wallet
 from merchant_wallet import postgres
-from merchant_wallet.db import connect_sync
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import PostgresError, find_programs, programs
 from merchant_wallet.postgres.privileges import CAP_DAC_READ_SEARCH, Account, become, can_read, find_nobody
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from merchant_wallet import postgres
-from merchant_wallet.db import connect_sync
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import AlreadyRunning, PostgresError, RunningPostgres
 from merchant_wallet.postgres.folder import SIDE_ROLES, Folder, is_postmaster
 from merchant_wallet.postgres.privileges import Account, become

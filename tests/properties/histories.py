@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.book.accounting import addresses, units
 from tests.book.ledger import OWN, RANGE_NO, START_MS, Ledger
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.state import DAY_MS, Deposit
-from merchant_wallet.money import KFB, MAX_BALANCE_UNITS, USDT
 
 History = list[tuple[int, list[Submission]]]
 Batches = list[tuple[int, list[Submission]]]

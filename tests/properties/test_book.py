@@ -19,7 +19,9 @@ from tests.properties.histories import (
     open_ledger,
 )
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, CHAIN_ID_OF, HOLD_ID
 from merchant_wallet.book.commands import (
     Command,
@@ -30,11 +32,16 @@ from merchant_wallet.book.commands import (
     UserToMerchant,
 )
 from merchant_wallet.book.needs import gather
-from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, Exchanged, Outcome, Stale, Transferred, Withdrawal
+from merchant_wallet.book.outcomes import (
+    ORDER_ID_TAKEN,
+    Exchanged,
+    Outcome,
+    Stale,
+    Transferred,
+    Withdrawal,
+)
 from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import MAX_BALANCE_UNITS
 
 CI = settings(max_examples=100, deadline=None, derandomize=True)
 

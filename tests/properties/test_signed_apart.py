@@ -12,22 +12,11 @@ from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from tests.callbacks.test_content import MERCHANT
 
-from merchant_wallet.book.outcomes import (
-    Balances,
-    Exchanged,
-    Outcome,
-    Quoted,
-    SubUserFound,
-    Transferred,
-    Withdrawal,
-)
-from merchant_wallet.callbacks.content import DepositTold, Told, WithdrawalTold, write_letter
-from merchant_wallet.codes import Refused
-from merchant_wallet.gate import Gate, refuse_callback, require_app_key
-from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.operation import Operation, Terms
-from merchant_wallet.routes import OPERATIONS
-from merchant_wallet.signing import (
+from merchant_wallet.api.gate import Gate, refuse_callback, require_app_key
+from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.wire import Fields, present_texts
+from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.signing import (
     CALLBACK_PATH,
     EVENT_ID,
     HMAC,
@@ -39,7 +28,18 @@ from merchant_wallet.signing import (
     sign_response,
     verify,
 )
-from merchant_wallet.wire import Fields, present_texts
+from merchant_wallet.book.outcomes import (
+    Balances,
+    Exchanged,
+    Outcome,
+    Quoted,
+    SubUserFound,
+    Transferred,
+    Withdrawal,
+)
+from merchant_wallet.callbacks.content import DepositTold, Told, WithdrawalTold, write_letter
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.processes.routes import OPERATIONS
 
 NOW_MS = 1_763_712_000_000
 NONCE = "n1"

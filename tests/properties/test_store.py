@@ -11,15 +11,15 @@ from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
 from tests.book.scribe import MERCHANT_ID, Scribe
 from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_ledger
 
+from merchant_wallet.base.db import connect
 from merchant_wallet.book import store
 from merchant_wallet.book.link import ROLLBACK, Link
 from merchant_wallet.book.needs import gather
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verify import verify_book
-from merchant_wallet.db import connect
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.book.verification.verify import verify_book
 
 DAYS = 8
 """A history is over by then."""

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on, write_history
+from tests.book.scribe import (
+    COIN,
+    MERCHANT_ID,
+    START_MS,
+    Scribe,
+    on,
+    write_history,
+)
 from tests.rollback.test_comparison import checkpoint
 from tests.rollback.test_keeper import (
     LATER_MS,
@@ -28,14 +35,14 @@ from tests.rollback.test_keeper import (
 )
 
 from merchant_wallet.audit import records
+from merchant_wallet.audit.checkpointing import acceptance, evidence
+from merchant_wallet.audit.checkpointing.acceptance import Accepted, KeyDiffers, Place, RecordMissing, accept
+from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.audit.checkpointing.keys import publish
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, append_all
+from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
+from merchant_wallet.audit.rollback.signs import list_signs
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
-from merchant_wallet.checkpointing import acceptance, evidence
-from merchant_wallet.checkpointing.acceptance import Accepted, KeyDiffers, Place, RecordMissing, accept
-from merchant_wallet.checkpointing.keeper import CheckpointKeeper
-from merchant_wallet.checkpointing.keys import publish
-from merchant_wallet.checkpointing.signing import CheckpointSigner, append_all
-from merchant_wallet.rollback.signer_record import RecordUnreadable
-from merchant_wallet.rollback.signs import list_signs
 
 __all__ = ["folder", "rolled_back"]
 

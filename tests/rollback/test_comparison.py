@@ -9,18 +9,18 @@ import pytest
 from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on
 
 from merchant_wallet.audit import records
-from merchant_wallet.book import checkpoint_keys
-from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
-from merchant_wallet.book.checkpoints import Checkpoint, file_of
-from merchant_wallet.checkpointing.keys import pin, publish
-from merchant_wallet.checkpointing.signing import (
+from merchant_wallet.audit.checkpointing.keys import pin, publish
+from merchant_wallet.audit.checkpointing.signing import (
     CheckpointSigner,
     write_audit_checkpoint,
     write_checkpoints,
 )
-from merchant_wallet.rollback import comparison
-from merchant_wallet.rollback.comparison import Comparison, judge
-from merchant_wallet.rollback.signs import Sign
+from merchant_wallet.audit.rollback import comparison
+from merchant_wallet.audit.rollback.comparison import Comparison, judge
+from merchant_wallet.audit.rollback.signs import Sign
+from merchant_wallet.book import checkpoint_keys
+from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
+from merchant_wallet.book.checkpoints import Checkpoint, file_of
 
 OLD_KEY = b"o" * 32
 SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)

@@ -8,21 +8,28 @@ import msgspec
 import pytest
 from psycopg import AsyncConnection
 from structlog.testing import capture_logs
-from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on, write_history
+from tests.book.scribe import (
+    COIN,
+    MERCHANT_ID,
+    START_MS,
+    Scribe,
+    on,
+    write_history,
+)
 from tests.rollback.test_comparison import checkpoint, compare, cut
 
-from merchant_wallet import ids
 from merchant_wallet.audit import records
+from merchant_wallet.audit.checkpointing.acceptance import Accepted, NothingToAccept, Place, Word, accept
+from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.audit.checkpointing.keys import pin, publish
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.audit.rollback.signs import Sign, list_signs
+from merchant_wallet.audit.rollback.watch import RollbackWatch
 from merchant_wallet.audit.verify import verify
+from merchant_wallet.base import ids
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of
-from merchant_wallet.chains.signing_journal import Payment, Release
-from merchant_wallet.checkpointing.acceptance import Accepted, NothingToAccept, Place, Word, accept
-from merchant_wallet.checkpointing.keeper import CheckpointKeeper
-from merchant_wallet.checkpointing.keys import pin, publish
-from merchant_wallet.checkpointing.signing import CheckpointSigner
-from merchant_wallet.rollback.signs import Sign, list_signs
-from merchant_wallet.rollback.watch import RollbackWatch
+from merchant_wallet.chains.keys.signing_journal import Payment, Release
 
 OLD_KEY = b"o" * 32
 SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from tests.book.scribe import START_MS, Scribe, on
 
+from merchant_wallet.audit.checkpointing.keys import open_or_create_signer, settle_signer
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
-from merchant_wallet.checkpointing.keys import open_or_create_signer, settle_signer
-from merchant_wallet.checkpointing.signing import CheckpointSigner
-from merchant_wallet.config import ConfigError
-from merchant_wallet.server import run_serve
-from merchant_wallet.settings import Settings
-from merchant_wallet.up import WORKERS_ALONE
+from merchant_wallet.processes.up import WORKERS_ALONE
+from merchant_wallet.processes.web import run_serve
 
 OLD_KEY = b"o" * 32
 

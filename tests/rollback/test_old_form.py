@@ -7,6 +7,10 @@ import pytest
 from psycopg import AsyncConnection
 from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on
 
+from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.signing import read_heads, write_checkpoints
+from merchant_wallet.audit.rollback.comparison import Comparison
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import (
     CheckpointReport,
@@ -15,10 +19,6 @@ from merchant_wallet.book.checkpoints import (
     file_of,
     make_old_mac,
 )
-from merchant_wallet.checkpointing.keys import settle_signer
-from merchant_wallet.checkpointing.signing import read_heads, write_checkpoints
-from merchant_wallet.rollback.comparison import Comparison
-from merchant_wallet.settings import Settings
 
 OLD_KEY = b"o" * 32
 

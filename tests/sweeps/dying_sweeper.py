@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from tests.sweeps.yard import Clock, Yard, open_evm, open_tron
 
-from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.db import connect
 from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
 from merchant_wallet.chains.sweeps import Draft, Errand, Quote, Sweeper
-from merchant_wallet.chains.tron import TronRules
-from merchant_wallet.db import connect
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.runner import SweepsLeft
+from merchant_wallet.chains.tron.chain import TronRules
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.runner import SweepsLeft
 
 Answer = TypeVar("Answer")
 

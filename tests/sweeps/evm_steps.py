@@ -5,10 +5,10 @@ from pathlib import Path
 from tests.chains.evm_scene import WALLET, EvmScene
 from tests.sweeps.yard import Yard, open_evm
 
-from merchant_wallet.chains.addresses import ERC20
+from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.chains.sweeps import Sweeper
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.runner import SweepRunner
 
 
 def coin(evm: EvmScene, address: bytes) -> int:

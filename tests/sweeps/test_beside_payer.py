@@ -10,11 +10,11 @@ from tests.sweeps.yard import USDT, Clock, Yard, give_account, open_evm
 from tests.withdrawals.conftest import START_MS, Shop, open_book
 from tests.withdrawals.conftest import Clock as ShopClock
 
+from merchant_wallet.base.addresses import ERC20, parse_evm
+from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.addresses import ERC20, parse_evm
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.db import connect
+from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
 
 ORDERS, SWEEPS = 6, 4

@@ -9,14 +9,21 @@ import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.node_proxy import NodeProxy
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
-from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of, open_evm
+from tests.sweeps.yard import (
+    NOW_MS,
+    TERMS,
+    USDT,
+    Yard,
+    address_of,
+    open_evm,
+)
 
-from merchant_wallet.chains.addresses import ERC20, TRC20
-from merchant_wallet.chains.evm_transactions import parse_signed, recover_sender
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.plan import worth_units
-from merchant_wallet.sweeps.runner import SweepsLeft
-from merchant_wallet.sweeps.survey import OTHER_CHAIN
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import worth_units
+from merchant_wallet.custody.sweeps.runner import SweepsLeft
+from merchant_wallet.custody.sweeps.survey import OTHER_CHAIN
 from merchant_wallet.withdrawals.gaps import GapFiller
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tests.nursery import STOPPED, Child, bear
 from tests.sweeps.dying_sweeper import open_real
 from tests.sweeps.yard import USDT, Yard
 
-from merchant_wallet.chains.addresses import ERC20, TRC20
-from merchant_wallet.sweeps import store
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.custody.sweeps import store
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard

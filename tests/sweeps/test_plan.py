@@ -5,10 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
-from merchant_wallet.money import RATE_SCALE
-from merchant_wallet.sweeps.plan import Holding, Terms, budget_coin, judge, make_plan, worth_units
+from merchant_wallet.custody.sweeps.plan import (
+    Holding,
+    Terms,
+    budget_coin,
+    judge,
+    make_plan,
+    worth_units,
+)
 
 USDT = 1_000_000
 ETH = 10**18

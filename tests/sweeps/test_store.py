@@ -7,14 +7,14 @@ import psycopg
 import pytest
 from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of
 
-from merchant_wallet.chains.addresses import ERC20
+from merchant_wallet.audit.rollback.signs import Sign, record_signs
+from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
-from merchant_wallet.rollback.signs import Sign, record_signs
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.plan import Holding, Proposal, make_plan
-from merchant_wallet.sweeps.store import Overtaken, Sweep
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import Holding, Proposal, make_plan
+from merchant_wallet.custody.sweeps.store import Overtaken, Sweep
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard

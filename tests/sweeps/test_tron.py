@@ -7,12 +7,12 @@ import pytest
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
 from tests.sweeps.yard import USDT, Yard, address_of, open_tron
 
-from merchant_wallet.chains.addresses import TRC20
+from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import ChainAway
-from merchant_wallet.chains.tron_sweeps import TronSweeper
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.plan import worth_units
-from merchant_wallet.sweeps.runner import SweepRunner, SweepsLeft
+from merchant_wallet.chains.tron.sweeps import TronSweeper
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import worth_units
+from merchant_wallet.custody.sweeps.runner import SweepRunner, SweepsLeft
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard

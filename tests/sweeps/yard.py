@@ -14,26 +14,26 @@ from tests.chains.signing import SEED
 from tests.chains.tron_scene import key_of
 from tests.roles import as_worker
 
+from merchant_wallet.base.addresses import COIN_TYPES, ERC20, TRC20, derive_account
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.journal import FIRST_HASH
-from merchant_wallet.chains.addresses import COIN_TYPES, ERC20, TRC20, derive_account
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_rules import EvmRules
-from merchant_wallet.chains.evm_sweeps import EvmSweeper
-from merchant_wallet.chains.keystore import Keystore
-from merchant_wallet.chains.local_signer import LocalSigner
-from merchant_wallet.chains.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.rules import EvmRules
+from merchant_wallet.chains.evm.sweeps import EvmSweeper
+from merchant_wallet.chains.keys.keystore import Keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import Endpoints
-from merchant_wallet.chains.tron import TronChain, TronNodes, TronRules
-from merchant_wallet.chains.tron_sweeps import TronSweeper
-from merchant_wallet.db import connect
-from merchant_wallet.money import RATE_SCALE
-from merchant_wallet.sweeps import store
-from merchant_wallet.sweeps.plan import Proposal, Terms, make_plan
-from merchant_wallet.sweeps.runner import SweepRunner
-from merchant_wallet.sweeps.store import SweepShown
-from merchant_wallet.sweeps.survey import survey
+from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
+from merchant_wallet.chains.tron.sweeps import TronSweeper
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import Proposal, Terms, make_plan
+from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps.store import SweepShown
+from merchant_wallet.custody.sweeps.survey import survey
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000

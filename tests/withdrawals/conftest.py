@@ -13,6 +13,8 @@ from psycopg import AsyncConnection
 from tests.roles import as_worker
 from tests.withdrawals.fake_chains import FakeChain, open_fake
 
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import (
     Adjust,
@@ -23,6 +25,7 @@ from merchant_wallet.book.commands import (
     Submission,
 )
 from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import (
@@ -34,15 +37,12 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.sandbox import SandboxChain
-from merchant_wallet.db import connect
-from merchant_wallet.upkeep import ensure_nonce_partitions
+from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
-from merchant_wallet.workers import Line
 
 START_MS = 1_763_712_000_000
 DAY_MS = 86_400_000

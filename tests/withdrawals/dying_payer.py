@@ -17,15 +17,15 @@ from typing import TypeVar
 from tests.withdrawals import real_chains
 from tests.withdrawals.fake_chains import KINDS, open_fake
 
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.workers import Line
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Chain, Payout, SignedTransfer, Transfer, Verdict
-from merchant_wallet.chains.sandbox import SandboxChain
-from merchant_wallet.db import connect
+from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
-from merchant_wallet.workers import Line
 
 TURNS = 24
 

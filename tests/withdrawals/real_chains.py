@@ -9,10 +9,10 @@ from tests.chains import evm_scene, tron_scene
 from tests.chains.evm_scene import EvmScene
 from tests.chains.tron_scene import TronScene
 
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.evm_rules import EvmRules
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.transport import Endpoints
-from merchant_wallet.chains.tron import TronChain, TronNodes, TronRules
+from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
 
 NAME = "real.json"
 

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
+from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.chains.addresses import to_tron
 from merchant_wallet.chains.protocol import Final, Leg, Transfer
 from merchant_wallet.withdrawals.evidence import find_journal_fault, find_transfer_fault, plan_payout
 

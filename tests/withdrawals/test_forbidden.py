@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.docs.test_field_tables import merchant
 
-from merchant_wallet.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
-from merchant_wallet.operation import Terms
+from merchant_wallet.api.operation import Terms
+from merchant_wallet.api.operations.withdrawals import CREATE
+from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 from merchant_wallet.withdrawals.hot_wallets import open_wallet
-from merchant_wallet.withdrawals.operations import CREATE
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from merchant_wallet import db
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.base import db
 from merchant_wallet.withdrawals import guards, hot_wallets
 from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 

@@ -9,7 +9,7 @@ from tests.chains.evm_liars import nodes
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.node_proxy import NodeProxy
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
 from merchant_wallet.withdrawals.payouts import list_hindered
 

@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
+from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
 from merchant_wallet.book.commands import Cancel, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
-from merchant_wallet.chains.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
-from merchant_wallet.chains.protocol import (
-    Dead,
-    Unpayable,
-)
+from merchant_wallet.chains.protocol import Dead, Unpayable
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

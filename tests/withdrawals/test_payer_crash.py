@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.withdrawals.fate import Child, meet
 
-from merchant_wallet.chains.addresses import SANDBOX_FAILING, format_address, parse_address
+from merchant_wallet.base.addresses import SANDBOX_FAILING, format_address, parse_address
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

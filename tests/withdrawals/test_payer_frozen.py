@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from merchant_wallet.chains.addresses import parse_address
+from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Final, Transfer
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.hot_wallets import list_wallets, thaw_wallet

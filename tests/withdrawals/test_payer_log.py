@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from structlog.testing import capture_logs
 
-from merchant_wallet.chains.addresses import parse_address
+from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Dead, Final, Transfer
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
 

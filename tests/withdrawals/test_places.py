@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.withdrawals.fake_chains import SequencedFake
 
-from merchant_wallet.chains.addresses import parse_address
+from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Hindered, Obstacle, Payout, SignedTransfer, Unpayable
 from merchant_wallet.withdrawals.guards import read_stopped, resume
 from merchant_wallet.withdrawals.hot_wallets import list_wallets, thaw_wallet

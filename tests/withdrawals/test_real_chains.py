@@ -18,9 +18,9 @@ from tests.chains.tron_scene import TronScene, open_tron
 from tests.withdrawals.fate import meet
 from tests.withdrawals.real_chains import open_real, write_down
 
-from merchant_wallet.chains.addresses import format_address
-from merchant_wallet.chains.evm import EvmChain
-from merchant_wallet.chains.tron import TronChain
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.tron.chain import TronChain
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -7,8 +7,16 @@ import psycopg
 import pytest
 from tests.withdrawals.fake_chains import ExpiringFake, SequencedFake
 
-from merchant_wallet.chains.addresses import format_address, parse_address
-from merchant_wallet.chains.protocol import ChainAway, Dead, Final, Hindered, Lapsed, Obstacle, Pending
+from merchant_wallet.base.addresses import format_address, parse_address
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    Dead,
+    Final,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Pending,
+)
 from merchant_wallet.withdrawals.hot_wallets import WalletMoved, list_wallets, open_wallet, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_frozen, list_hindered, read_signed
 

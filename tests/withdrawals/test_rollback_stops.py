@@ -7,8 +7,15 @@ import pytest
 from tests.withdrawals.conftest import START_MS
 from tests.withdrawals.test_places import OTHER, finish, leave_gap
 
+from merchant_wallet.audit.rollback.signs import (
+    Kind,
+    Sign,
+    Subject,
+    is_standing,
+    list_signs,
+    record_signs,
+)
 from merchant_wallet.chains.protocol import Dead, Unpayable
-from merchant_wallet.rollback.signs import Kind, Sign, Subject, is_standing, list_signs, record_signs
 from merchant_wallet.withdrawals.payouts import claim, read_signed
 
 if TYPE_CHECKING:

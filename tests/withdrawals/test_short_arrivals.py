@@ -7,7 +7,7 @@ import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import RECIPIENT, WALLET, EvmScene, open_scene
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
 from merchant_wallet.withdrawals.payouts import list_frozen, list_hindered
 

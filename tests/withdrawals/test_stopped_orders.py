@@ -6,11 +6,18 @@ import pytest
 from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
-from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
+from merchant_wallet.audit.rollback.signs import Sign, record_signs
+from merchant_wallet.book.commands import (
+    Cancel,
+    Command,
+    Expire,
+    Fail,
+    Refund,
+    TakeUp,
+)
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.chains.protocol import SignedTransfer, Unpayable
-from merchant_wallet.rollback.signs import Sign, record_signs
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.stops import stop_payouts

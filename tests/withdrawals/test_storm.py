@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.withdrawals.fake_chains import ExpiringFake, FakeChain, SequencedFake, open_fake
 
-from merchant_wallet.chains.addresses import parse_address
+from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
 

@@ -39,7 +39,7 @@ from merchant_wallet.approvals.decisions import (
 )
 from merchant_wallet.approvals.proposers import has_standing
 from merchant_wallet.audit import records as audit
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]

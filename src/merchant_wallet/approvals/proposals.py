@@ -30,11 +30,11 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
 )
 from merchant_wallet.approvals.proposers import has_standing
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import CURRENCIES, MAX_BALANCE_UNITS
 from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.outcomes import Adjusted, Outcome
-from merchant_wallet.codes import Refusal
-from merchant_wallet.db import Queries
-from merchant_wallet.money import CURRENCIES, MAX_BALANCE_UNITS
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
 CALM_MS: Final = 60_000

@@ -13,7 +13,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.approvals.decisions import Decidable
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposers.sql"))
 _CONSOLE: Final = "operator:"

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from merchant_wallet.audit.records import MAX_SOURCE, UNKNOWN, Connection, append
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("failures.sql"))
 PASSWORD: Final = "password"

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]

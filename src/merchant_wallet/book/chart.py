@@ -6,7 +6,7 @@ id, which is above every fixed number. An account has one currency for ever.
 
 from typing import Final, NamedTuple
 
-from merchant_wallet.money import KFB, USDT
+from merchant_wallet.base.money import KFB, USDT
 
 MERCHANT: Final = "merchant"
 SUBUSER: Final = "subuser"

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from psycopg import AsyncConnection
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoint_keys.sql"))
 PUBLIC_KEY_FILE: Final = "checkpoint.pub"

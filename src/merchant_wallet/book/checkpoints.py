@@ -20,10 +20,10 @@ from typing import Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
-from merchant_wallet.book.faults import Fault
-from merchant_wallet.book.replay import position_of
-from merchant_wallet.db import Queries
+from merchant_wallet.book.verification.replay import position_of
+from merchant_wallet.book.verification.violations import Fault
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
 LINES_AT_ONCE: Final = 1000

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("early_approvals.sql"))
 _TEXT: Final = QUERIES["find_early_approval"].text.encode()

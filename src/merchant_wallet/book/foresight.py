@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.state import Draft, Head, SubUser

@@ -9,10 +9,10 @@ with `;`, so two entries never share one form.
 import hashlib
 from collections.abc import Sequence
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS
 from merchant_wallet.book.state import Draft, Entry, Posting
-from merchant_wallet.money import MAX_BALANCE_UNITS
 
 FIRST_HASH = bytes(32)
 """What the first entry of every book is chained to."""

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
-from merchant_wallet import db, sqlstates
+from merchant_wallet.base import db, sqlstates
 
 T = TypeVar("T")
 Call = tuple[bytes, Sequence[bytes | None]]

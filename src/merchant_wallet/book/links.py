@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from merchant_wallet.base.capacity import WRITER_ASIDE
+from merchant_wallet.base.idle import IDLE_S, Idle
 from merchant_wallet.book import store
 from merchant_wallet.book.link import Link, LinkLost
-from merchant_wallet.capacity import WRITER_ASIDE
-from merchant_wallet.idle import IDLE_S, Idle
 
 SHARED: Final = 4
 MOST_SHARED: Final = 12

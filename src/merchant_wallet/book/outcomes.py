@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.codes import Refusal
+from merchant_wallet.base.codes import Refusal
 
 
 class Transferred(msgspec.Struct, frozen=True, gc=False):

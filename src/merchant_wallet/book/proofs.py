@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.book import arrays
 from merchant_wallet.book.foresight import Memory
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.state import Draft, Head
-from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("proofs.sql"))
 

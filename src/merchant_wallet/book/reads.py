@@ -16,12 +16,12 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import CURRENCIES, format_units
 from merchant_wallet.book.chart import FEES_ID_OF, FIXED_BY_NAME, SUBUSER, name_account
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting, Step
-from merchant_wallet.db import Queries
-from merchant_wallet.money import CURRENCIES, format_units
 
 QUERIES: Final = Queries(Path(__file__).with_name("reads.sql"))
 PAGE_ROWS: Final = 1000

@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 from psycopg.pq.abc import PGresult
 
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import arrays, columns, deposits, known, proofs
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.foresight import Memory
@@ -19,8 +21,6 @@ from merchant_wallet.book.link import BEGIN, COMMIT, Call, Link
 from merchant_wallet.book.needs import Needs
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Draft, Rate, SubUser
-from merchant_wallet.db import Queries
-from merchant_wallet.money import KFB, USDT
 
 QUERIES: Final = Queries(Path(__file__).with_name("book.sql"))
 STATEMENTS: Final = {

@@ -20,6 +20,9 @@ from typing import Final
 import psycopg
 import structlog
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import Passing
+from merchant_wallet.base.sqlstates import passes
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.foresight import Foresight
@@ -31,9 +34,6 @@ from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import Passing
-from merchant_wallet.sqlstates import passes
 
 log = structlog.get_logger("writer")
 

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.money import USDT, format_rate, format_units
+from merchant_wallet.base.signing import CALLBACK_PATH, sign
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.money import USDT, format_rate, format_units
-from merchant_wallet.signing import CALLBACK_PATH, sign
 
 DEPOSIT: Final = "deposit"
 TAKEN: Final = b"success"

@@ -21,6 +21,8 @@ import msgspec
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.content import TAKEN_STATUS, Letter, Told, is_taken, write_letter
 from merchant_wallet.callbacks.guard import read_host
@@ -28,11 +30,9 @@ from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
 from merchant_wallet.callbacks.schedule import pause_ms
 from merchant_wallet.callbacks.sender import Answer
 from merchant_wallet.callbacks.turns import QUICK_LIMIT, Turns
-from merchant_wallet.clock import now_ms
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.workers import Connect, Line, log_failure, repeat
 
 POLL_INTERVAL_S: Final = 0.2
 PARALLEL: Final = 128

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.callbacks.content import DEPOSIT, DepositTold, Told, WithdrawalTold
 from merchant_wallet.callbacks.sender import Answer
-from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

@@ -8,9 +8,9 @@ Rules:
 
 from collections.abc import Sequence
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import Final, Leg, Transfer
-from merchant_wallet.money import format_units
 
 
 def final_of(ordered: Transfer, wallet: bytes, legs: Sequence[Leg], tx_hash: str) -> Final:

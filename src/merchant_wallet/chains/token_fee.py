@@ -7,8 +7,8 @@ Rules:
 
 from typing import Final
 
+from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import Hindered, Obstacle
-from merchant_wallet.money import format_units
 
 _BASIS_POINTS: Final = 10_000
 

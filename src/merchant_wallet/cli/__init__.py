@@ -10,7 +10,7 @@ talk to.
 
 def main() -> None:
     """Run the command that the process's arguments name, then end the process with its status."""
-    from merchant_wallet.core_dumps import forbid_core_dumps
+    from merchant_wallet.processes.core_dumps import forbid_core_dumps
 
     # Nearly every command reads a key or the database's password.
     forbid_core_dumps()

@@ -93,10 +93,10 @@ def _adjust(
     name = check_ref(ref)
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import Adjust
         from merchant_wallet.book.outcomes import Adjusted
         from merchant_wallet.merchants.guards import name_subject
-        from merchant_wallet.money import format_units
 
         found = await session.find(merchant)
         if signed_units > 0 and found.currency_mode == "USDT" != currency:
@@ -138,8 +138,8 @@ def show(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.money import format_units
         from merchant_wallet.book import reads
-        from merchant_wallet.money import format_units
 
         merchant_id = (await session.find(merchant)).merchant_id
         book = await reads.show_book(session.conn, merchant_id, after_id=after, limit=limit)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
 from merchant_wallet.cli.session import Session, name_actor, run
-from merchant_wallet.ids import MAX_ID
 
 if TYPE_CHECKING:
     from merchant_wallet.callbacks.outbox import AttemptShown, CallbackShown
@@ -161,8 +161,8 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.callbacks import outbox
-        from merchant_wallet.clock import now_ms
 
         if _is_event(what):
             merchant_id = await _find_book(session, what)

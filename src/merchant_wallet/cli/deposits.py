@@ -100,7 +100,7 @@ async def _list_of(
     session: Session, merchant: str, user: str | None, status: str | None, limit: int
 ) -> "list[DepositShown]":
     from merchant_wallet.deposits import listing
-    from merchant_wallet.subusers import controls
+    from merchant_wallet.sub_users import controls
 
     merchant_id = (await session.find(merchant)).merchant_id
     user_id = None if user is None else (await controls.show(session.conn, merchant_id, user)).user_id
@@ -177,10 +177,10 @@ def rescan(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.base.workers import Line
         from merchant_wallet.deposits import sightings
-        from merchant_wallet.worker import make_readers
-        from merchant_wallet.workers import Line
+        from merchant_wallet.processes.worker import make_readers
 
         line = Line(lambda: _connect(session.url))
         try:
@@ -243,8 +243,8 @@ def _decide(
     tx_hash, log_index = wanted
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.session import name_actor
-        from merchant_wallet.clock import now_ms
         from merchant_wallet.deposits import listing, sightings
 
         found = await listing.find_deposits(session.conn, tx_hash)
@@ -295,9 +295,9 @@ def simulate(
     units = read_amount(amount)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.chains.addresses import parse_wallet_address
-        from merchant_wallet.chains.sandbox_reader import name_transaction
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.addresses import parse_wallet_address
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.chains.sandbox.reader import name_transaction
         from merchant_wallet.deposits.sandbox_arrivals import add_arrival
 
         if not session.settings.sandbox:
@@ -324,15 +324,15 @@ def simulate(
 
 
 async def _connect(url: str) -> Any:
-    from merchant_wallet import db
+    from merchant_wallet.base import db
 
     return await db.connect(url)
 
 
 def describe(shown: "DepositShown") -> dict[str, Any]:
     """A deposit as it is printed; names that the interface has are the interface's."""
-    from merchant_wallet.chains.addresses import format_address
-    from merchant_wallet.money import USDT, format_rate, format_units
+    from merchant_wallet.base.addresses import format_address
+    from merchant_wallet.base.money import USDT, format_rate, format_units
 
     arrival, rate_e8 = shown.arrival_units, shown.rate_e8
     return {

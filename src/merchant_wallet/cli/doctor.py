@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import typer
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, has_master_key, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
-from merchant_wallet.settings import Settings
 
 app = typer.Typer()
 
@@ -141,8 +141,8 @@ _ADVICE: Final = {
 
 
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
-    from merchant_wallet import db
-    from merchant_wallet.interpreter import runs_optimised
+    from merchant_wallet.base import db
+    from merchant_wallet.processes.interpreter import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
     settings = read_running(data)
@@ -193,7 +193,7 @@ def _check_version(version: int) -> Finding:
 
 
 async def _check_migrations(url: str) -> Finding:
-    from merchant_wallet.migrate import pending, read_migrations
+    from merchant_wallet.postgres.migrate import pending, read_migrations
 
     missing = await asyncio.to_thread(pending, url)
     if missing:
@@ -219,7 +219,7 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
 
 
 async def _fetch(conn: Any, query: str) -> list[Any]:
-    from merchant_wallet.db import Queries
+    from merchant_wallet.base.db import Queries
 
     queries = Queries(Path(__file__).with_name("doctor.sql"))
     rows: list[Any] = await (await conn.execute(queries[query].text)).fetchall()
@@ -227,7 +227,7 @@ async def _fetch(conn: Any, query: str) -> list[Any]:
 
 
 async def _check_clock(conn: Any) -> Finding:
-    from merchant_wallet.clock import now_ms
+    from merchant_wallet.base.clock import now_ms
 
     before_ms = now_ms()
     row = (await _fetch(conn, "read_clock"))[0]
@@ -245,7 +245,7 @@ def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
 
 
 async def _check_master_key(conn: Any, settings: Settings) -> Finding:
-    from merchant_wallet.config import load_or_create_master_key
+    from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.merchants import store
     from merchant_wallet.merchants.keys import Keyring
 
@@ -262,11 +262,11 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
 
 
 async def _check_keys(conn: Any, settings: Settings) -> Finding:
-    from merchant_wallet.chains.addresses import format_address
+    from merchant_wallet.base.addresses import format_address
+    from merchant_wallet.base.config import ConfigError
     from merchant_wallet.chains.signer import SignerAway
-    from merchant_wallet.config import ConfigError
     from merchant_wallet.merchants import pool
-    from merchant_wallet.signers import open_signer
+    from merchant_wallet.processes.signers import open_signer
 
     if settings.sandbox:
         return Finding("keys", "the sandbox needs none")
@@ -284,7 +284,7 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
 
 
 async def _check_nodes(settings: Settings) -> Finding:
-    from merchant_wallet.nodes import check_chains, open_chain_readers
+    from merchant_wallet.processes.nodes import check_chains, open_chain_readers
 
     if settings.sandbox:
         return Finding("chains", "the sandbox has its own")
@@ -301,9 +301,9 @@ async def _check_nodes(settings: Settings) -> Finding:
 
 
 async def _check_nonces(conn: Any) -> Finding:
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.book.nonce_partitions import list_nonce_days
     from merchant_wallet.book.state import DAY_MS
-    from merchant_wallet.clock import now_ms
-    from merchant_wallet.upkeep import list_nonce_days
 
     today = now_ms() // DAY_MS
     missing = {today, today + 1} - set(await list_nonce_days(conn))
@@ -316,13 +316,13 @@ async def _check_nonces(conn: Any) -> Finding:
 
 
 async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
+    from merchant_wallet.audit.checkpointing.acceptance import Place, find_all_signs
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
-    from merchant_wallet.chains.keystore import JOURNAL
-    from merchant_wallet.checkpointing.acceptance import Place, find_all_signs
-    from merchant_wallet.clock import now_ms
-    from merchant_wallet.config import load_or_create_master_key
+    from merchant_wallet.chains.keys.keystore import JOURNAL
     from merchant_wallet.merchants.keys import Keyring
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.processes.signers import keys_folder
 
     folder = settings.checkpoint_folder
     if not has_master_key(settings):

@@ -41,8 +41,8 @@ def _explain_database(error: Exception) -> Failure | None:
     # Imported only now that something failed: a command that works needs few of these.
     import psycopg
 
+    from merchant_wallet.base.db import DatabaseReadOnly
     from merchant_wallet.book.writer import Fault, Unavailable, Unknown
-    from merchant_wallet.db import DatabaseReadOnly
 
     missing = psycopg.errors
     unfit = missing.UndefinedTable | missing.UndefinedColumn | missing.UndefinedFunction
@@ -76,14 +76,14 @@ def _explain_database(error: Exception) -> Failure | None:
 
 
 def _explain_setup(error: Exception) -> Failure | None:
-    from merchant_wallet.chains.keystore import KeystoreError
+    from merchant_wallet.base.config import ConfigError
+    from merchant_wallet.chains.keys.keystore import KeystoreError
     from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
     from merchant_wallet.chains.signer import SignerAway
-    from merchant_wallet.config import ConfigError
-    from merchant_wallet.grants import GrantRefused
     from merchant_wallet.merchants.keys import WrongMasterKey
-    from merchant_wallet.migrate import MigrationError
     from merchant_wallet.postgres import PostgresError
+    from merchant_wallet.postgres.grants import GrantRefused
+    from merchant_wallet.postgres.migrate import MigrationError
 
     known = (
         ConfigError
@@ -103,14 +103,14 @@ def _explain_setup(error: Exception) -> Failure | None:
 
 def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.approvals.decisions import ProposalRefused
-    from merchant_wallet.codes import Refused
+    from merchant_wallet.base.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
     from merchant_wallet.merchants.pool import PoolEmpty
     from merchant_wallet.merchants.records import SettingRefused
     from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
     from merchant_wallet.operators.passwords import PasswordRefused
     from merchant_wallet.operators.records import OperatorRefused, OperatorUnknown
-    from merchant_wallet.subusers.controls import SubUserUnknown
+    from merchant_wallet.sub_users.controls import SubUserUnknown
 
     if isinstance(error, Refused):
         refusal = error.refusal

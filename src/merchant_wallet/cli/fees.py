@@ -34,8 +34,8 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.money import format_units
         from merchant_wallet.book import reads
-        from merchant_wallet.money import format_units
 
         return {
             "fees": [
@@ -79,10 +79,10 @@ def withdraw(
     name = check_ref(ref)
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import WithdrawFees
         from merchant_wallet.book.outcomes import Adjusted
         from merchant_wallet.merchants.guards import name_subject
-        from merchant_wallet.money import format_units
 
         merchant_id = (await session.find(merchant)).merchant_id
         command = WithdrawFees(currency, amount_units, reason, name_actor(), name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from merchant_wallet.book.reads import StatementRow
-    from merchant_wallet.book.verify import BookReport
+    from merchant_wallet.book.verification.verify import BookReport
 
 app = typer.Typer()
 
@@ -167,7 +167,7 @@ def verify(
 
 async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
-    from merchant_wallet.book.verify import verify_all, verify_book
+    from merchant_wallet.book.verification.verify import verify_all, verify_book
 
     base = await session.open_base()
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
@@ -201,7 +201,7 @@ def _note_fault(report: "BookReport") -> None:
 
 def describe(report: "BookReport") -> dict[str, Any]:
     """What a verification found, as it is printed."""
-    from merchant_wallet.money import format_units
+    from merchant_wallet.base.money import format_units
 
     fault = report.fault
     return {

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, ReasonOption
 from merchant_wallet.cli.session import Session, find_database, name_actor, read_running, run
-from merchant_wallet.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from merchant_wallet.chains.keystore import Keystore
+    from merchant_wallet.chains.keys.keystore import Keystore
 
 app = typer.Typer(help="Make, bring in and show the keys that pay and that receive.", no_args_is_help=True)
 
@@ -54,8 +54,8 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
       WALLET_KEYSTORE_PASSPHRASE_FILE=/etc/wallet/passphrase merchant-wallet keys create
       merchant-wallet keys create --count 5000 --data /srv/wallet
     """
-    from merchant_wallet.chains.keystore import NAMES, check_passphrase, create_key, list_addresses
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.chains.keys.keystore import NAMES, check_passphrase, create_key, list_addresses
+    from merchant_wallet.processes.signers import keys_folder
 
     settings = read_running(data)
     folder = keys_folder(settings)
@@ -101,9 +101,9 @@ def import_(
     """
     import psycopg
 
-    from merchant_wallet.chains.keystore import check_passphrase, keep_key, read_secret
-    from merchant_wallet.config import ConfigError
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.base.config import ConfigError
+    from merchant_wallet.chains.keys.keystore import check_passphrase, keep_key, read_secret
+    from merchant_wallet.processes.signers import keys_folder
 
     settings = read_running(data)
     folder = keys_folder(settings)
@@ -137,8 +137,8 @@ def derive(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
     passphrase = ask_passphrase(settings)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.chains.keystore import open_keystore
-        from merchant_wallet.signers import keys_folder
+        from merchant_wallet.chains.keys.keystore import open_keystore
+        from merchant_wallet.processes.signers import keys_folder
 
         keystore = open_keystore(keys_folder(settings), passphrase)
         return {"accountsDerived": await _fill_pool(session, keystore, count), **await _level(session)}
@@ -154,8 +154,8 @@ def show_addresses(data: DataOption = None, as_json: JsonOption = False) -> None
     Example:
       merchant-wallet keys show-addresses --json
     """
-    from merchant_wallet.chains.keystore import list_addresses
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.chains.keys.keystore import list_addresses
+    from merchant_wallet.processes.signers import keys_folder
 
     settings = read_running(data)
     folder = keys_folder(settings)
@@ -180,11 +180,11 @@ def release(
     Example:
       merchant-wallet keys release 8589934597 --reason "place 12 was spent by a fill, block 19000000"
     """
-    from merchant_wallet.chains.keystore import JOURNAL, list_addresses
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.chains.keys.keystore import JOURNAL, list_addresses
+    from merchant_wallet.chains.keys.signing_journal import Release, SigningJournal
     from merchant_wallet.chains.signer import SigningRefused
-    from merchant_wallet.chains.signing_journal import Release, SigningJournal
-    from merchant_wallet.clock import now_ms
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.processes.signers import keys_folder
 
     folder = keys_folder(read_running(data))
     if not list_addresses(folder):
@@ -198,8 +198,8 @@ def release(
 
 
 def _describe(folder: "Path") -> dict[str, Any]:
-    from merchant_wallet.chains.addresses import COIN_TYPES, format_address
-    from merchant_wallet.chains.keystore import SEED, list_addresses
+    from merchant_wallet.base.addresses import COIN_TYPES, format_address
+    from merchant_wallet.chains.keys.keystore import SEED, list_addresses
 
     found = list_addresses(folder)
     return {
@@ -211,7 +211,7 @@ def _describe(folder: "Path") -> dict[str, Any]:
 
 def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
     """The keystore's passphrase from the settings, else typed by whoever sits there. Raises Failure."""
-    from merchant_wallet.signers import read_passphrase
+    from merchant_wallet.processes.signers import read_passphrase
 
     found = read_passphrase(settings)
     if found is not None:
@@ -237,8 +237,8 @@ def _record_if_possible(settings: Settings, action: str, subject: str, after: di
 
 
 def _derive(settings: Settings, passphrase: str, count: int) -> int:
-    from merchant_wallet.chains.keystore import open_keystore
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.chains.keys.keystore import open_keystore
+    from merchant_wallet.processes.signers import keys_folder
 
     keystore = open_keystore(keys_folder(settings), passphrase)
 

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from merchant_wallet.capacity import MOST_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.capacity import MOST_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
-from merchant_wallet.settings import Settings
 
 app = typer.Typer()
 
@@ -50,7 +50,7 @@ def up(
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox)
-    from merchant_wallet.up import run_database, run_up
+    from merchant_wallet.processes.up import run_database, run_up
 
     if database_only:
         raise typer.Exit(run_database(settings, typer.echo, note))
@@ -68,7 +68,7 @@ def serve(data: DataOption = None) -> None:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet serve
     """
     settings = _find_running(data, "web")
-    from merchant_wallet.server import run_serve
+    from merchant_wallet.processes.web import run_serve
 
     raise typer.Exit(run_serve(settings, lambda address: _say_ready(address, settings)))
 
@@ -93,7 +93,7 @@ def work(data: DataOption = None) -> None:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
     """
     settings = _find_running(data, "worker")
-    from merchant_wallet.worker import run_work
+    from merchant_wallet.processes.worker import run_work
 
     raise typer.Exit(run_work(settings, lambda: _say_ready("working", settings)))
 
@@ -120,8 +120,8 @@ def migrate(
       merchant-wallet migrate --web-role wallet_web --worker-role wallet_worker
     """
     settings = _find_running(data)
-    from merchant_wallet.grants import Side, grant
-    from merchant_wallet.migrate import migrate as apply_pending
+    from merchant_wallet.postgres.grants import Side, grant
+    from merchant_wallet.postgres.migrate import migrate as apply_pending
 
     url = settings.database_url or ""
     named = {Side.WEB: web_role, Side.WORKER: worker_role}

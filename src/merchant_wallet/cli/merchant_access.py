@@ -66,7 +66,7 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.merchants import store
 
         found = await session.find(merchant)
@@ -92,7 +92,7 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.merchants import store
 
         merchant_id = (await session.find(merchant)).merchant_id

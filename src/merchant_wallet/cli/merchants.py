@@ -50,7 +50,7 @@ def create(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.merchants import store
 
         base = await session.open_base()
@@ -303,7 +303,7 @@ async def _change(
 
 async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
     """The settings whose change needs a second person; none in the sandbox."""
-    from merchant_wallet.clock import now_ms
+    from merchant_wallet.base.clock import now_ms
     from merchant_wallet.merchants import guards
 
     if not session.settings.needs_two_people:
@@ -338,8 +338,8 @@ def _print_change(change: "Change", *, told: bool = False) -> None:
 
 def describe(merchant: "Merchant") -> dict[str, Any]:
     """Everything about a merchant that may be seen."""
-    from merchant_wallet.chains.addresses import ERC20, TRC20, address_of_merchant, to_eip55, to_tron
-    from merchant_wallet.money import format_rate, format_units
+    from merchant_wallet.base.addresses import ERC20, TRC20, address_of_merchant, to_eip55, to_tron
+    from merchant_wallet.base.money import format_rate, format_units
 
     xpubs = merchant.account_xpubs
     daily = merchant.daily_limit_units

@@ -25,7 +25,7 @@ def sessions(name: NameArgument, data: DataOption = None, as_json: JsonOption = 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import records
         from merchant_wallet.operators.sessions import list_sessions
 

@@ -65,7 +65,7 @@ def create(
     password = _read_password() if password_stdin else None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access, records
 
         merchant_id, wait_ms = await _find_merchant(session, merchant), session.settings.operator_wait_ms
@@ -155,7 +155,7 @@ def reset(
     password = _read_password() if password_stdin else None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access, records
 
         found = await records.show(session.conn, name)
@@ -207,7 +207,7 @@ def enable(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access, records
 
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
@@ -245,7 +245,7 @@ def set_role(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access
         from merchant_wallet.operators.roles import gains_rights
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.terminal import note
-from merchant_wallet.money import parse_units
 
 Currency = Literal["USDT", "KFB"]
 

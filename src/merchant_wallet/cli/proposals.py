@@ -39,7 +39,7 @@ def list_all(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
 
         read = changes.list_decided if decided else changes.list_open
         found = await read(session.conn, at_ms=now_ms(), limit=limit)
@@ -83,10 +83,10 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.guards import list_guards
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators.records import NewOperator
         from merchant_wallet.operators.roles import list_roles
+        from merchant_wallet.web.guards import list_guards
 
         found = await changes.show(session.conn, number)
         if found is None:
@@ -155,7 +155,7 @@ def _decide(
     decide: "Callable[[Session, int], Awaitable[ProposedChange]]", data: DataOption, as_json: bool
 ) -> None:
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
 
         return describe(await decide(session, now_ms()))
 

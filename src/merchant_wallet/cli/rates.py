@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from merchant_wallet.base.money import format_rate, parse_rate
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
 from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
 from merchant_wallet.cli.session import Session, run
-from merchant_wallet.money import format_rate, parse_rate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -61,7 +61,7 @@ def set_(
         raise Failure(f"RATE: {error}.") from None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.exchange import rates
 
         scope = await _find_scope(session, merchant)
@@ -143,7 +143,7 @@ def _print_paused(
     direction: str, merchant: str | None, paused: bool, data: DataOption, as_json: bool
 ) -> None:
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.exchange import rates
 
         scope = await _find_scope(session, merchant)
@@ -157,7 +157,7 @@ def _print_paused(
 
 
 async def _needs_two(session: Session, direction: str, rate_e8: int, scope: int) -> bool:
-    from merchant_wallet.clock import now_ms
+    from merchant_wallet.base.clock import now_ms
     from merchant_wallet.exchange import guards
 
     settings = session.settings

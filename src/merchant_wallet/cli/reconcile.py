@@ -78,9 +78,10 @@ def reconcile(
     async def act(session: Session) -> dict[str, Any]:
         from functools import partial
 
-        from merchant_wallet import db, logs
-        from merchant_wallet.custodians import Custodians
-        from merchant_wallet.reconcile import Reconciler
+        from merchant_wallet.base import db
+        from merchant_wallet.observability import logs
+        from merchant_wallet.processes.custodians import Custodians
+        from merchant_wallet.processes.reconciliation import Reconciler
 
         # What it logs on the way must not mix with the answer.
         logs.set_up("error", session.settings.log_format)
@@ -159,7 +160,7 @@ def record(
         raise Failure("AMOUNT must be more than 0, and --reason must say why.")
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.custody import records
 
         actor = name_actor()
@@ -197,8 +198,8 @@ def treasury(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.money import format_units
         from merchant_wallet.custody import records
-        from merchant_wallet.money import format_units
 
         shown = await records.list_treasury(session.conn, limit)
         return {

@@ -11,9 +11,9 @@ from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import SOURCE, Session, name_actor, run
 
 if TYPE_CHECKING:
-    from merchant_wallet.checkpointing.acceptance import Accepted
-    from merchant_wallet.rollback.signs import Sign
-    from merchant_wallet.settings import Settings
+    from merchant_wallet.audit.checkpointing.acceptance import Accepted
+    from merchant_wallet.audit.rollback.signs import Sign
+    from merchant_wallet.base.settings import Settings
 
 app = typer.Typer()
 
@@ -86,8 +86,7 @@ def accept_rollback(
 async def _accept(
     session: Session, reason: str, new_key: bool, given: Path | None, freeze_open: bool
 ) -> "Accepted":
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY
-    from merchant_wallet.checkpointing.acceptance import (
+    from merchant_wallet.audit.checkpointing.acceptance import (
         KeyDiffers,
         NothingToAccept,
         Place,
@@ -95,9 +94,10 @@ async def _accept(
         Word,
         accept,
     )
-    from merchant_wallet.checkpointing.keys import open_or_create_signer
-    from merchant_wallet.clock import now_ms
-    from merchant_wallet.rollback.signer_record import RecordUnreadable
+    from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
+    from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY
 
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
@@ -118,8 +118,8 @@ async def _accept(
 
 def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) -> Path | None:
     """The signer's record, None where there is none to be had. Raises Failure where it must be named."""
-    from merchant_wallet.chains.keystore import JOURNAL
-    from merchant_wallet.signers import keys_folder
+    from merchant_wallet.chains.keys.keystore import JOURNAL
+    from merchant_wallet.processes.signers import keys_folder
 
     if given is not None or settings.sandbox:
         return given

@@ -46,7 +46,7 @@ async def propose(
     without a reason, ProposalRefused.
     """
     from merchant_wallet.approvals import changes
-    from merchant_wallet.clock import now_ms
+    from merchant_wallet.base.clock import now_ms
 
     if not await _needs_two(session):
         return None
@@ -80,8 +80,8 @@ async def _needs_two(session: Session) -> bool:
 
 async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: int) -> bool:
     """Whether anybody but these people could accept a proposal of this kind now."""
-    from merchant_wallet.guards import RIGHTS
     from merchant_wallet.operators.waits import count_deciders
+    from merchant_wallet.web.guards import RIGHTS
 
     return bool(await count_deciders(session.conn, RIGHTS[kind], besides, at_ms=at_ms))
 

@@ -16,17 +16,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from merchant_wallet.base.config import MASTER_KEY_FILE, load_settings
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.config import MASTER_KEY_FILE, load_settings
-from merchant_wallet.settings import Settings
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-    from merchant_wallet.app import Base
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
     from merchant_wallet.merchants.store import MerchantRef
+    from merchant_wallet.processes.app import Base
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def read_running(data: Path | None) -> Settings:
 
     Raises ConfigError, OSError.
     """
-    from merchant_wallet.whereabouts import read_note
+    from merchant_wallet.processes.runtime_file import read_note
 
     settings = read_settings(data)
     found = read_note(settings.data)
@@ -106,7 +106,7 @@ class Session:
 
     async def open_base(self) -> "Base":
         """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
-        from merchant_wallet.app import make_base
+        from merchant_wallet.processes.app import make_base
 
         if not has_master_key(self.settings):
             raise Failure(
@@ -133,7 +133,7 @@ class Session:
     ) -> None:
         """Append to the audit log what the one at the terminal changed; last in the change's transaction."""
         from merchant_wallet.audit import records
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
 
         await records.append(
             self.conn,
@@ -156,7 +156,7 @@ class Session:
         """
         import msgspec
 
-        from merchant_wallet.codes import Refusal, Refused
+        from merchant_wallet.base.codes import Refusal, Refused
 
         base = await self.open_base()
         told: Any = msgspec.to_builtins(command)
@@ -171,12 +171,12 @@ class Session:
         return outcome
 
     async def _submit(self, base: "Base", merchant_id: int, command: "Command") -> "Outcome":
-        from merchant_wallet import logs
-        from merchant_wallet.app import make_writer
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.book.commands import Submission
+        from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
         from merchant_wallet.book.state import DAY_MS
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.upkeep import ensure_nonce_partitions
+        from merchant_wallet.observability import logs
+        from merchant_wallet.processes.app import make_writer
 
         # The writer's warnings must not mix with the answer on standard output.
         logs.set_up("warning", self.settings.log_format)
@@ -218,7 +218,7 @@ def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
 
 
 async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[T]]) -> T:
-    from merchant_wallet import db
+    from merchant_wallet.base import db
     from merchant_wallet.merchants.mode import require_mode
 
     async with await db.connect(url) as conn:

@@ -53,7 +53,8 @@ def sign(
     if sys.stdin.isatty():
         note("Reading the JSON body; end it with Ctrl-D.")
     body = typer.get_binary_stream("stdin").read()
-    from merchant_wallet import gate, signing, wire
+    from merchant_wallet.api import gate, wire
+    from merchant_wallet.base import signing
 
     fields = wire.signable(wire.parse_body("application/json", body))
     gate.refuse_callback({**fields})

@@ -39,9 +39,9 @@ def signer(
       merchant-wallet signer --socket /run/wallet/signer.sock --data /srv/wallet
     """
     settings = read_settings(data)
-    from merchant_wallet import logs
-    from merchant_wallet.side_users import choose_users
-    from merchant_wallet.signers import open_local_signer
+    from merchant_wallet.observability import logs
+    from merchant_wallet.processes.side_users import choose_users
+    from merchant_wallet.processes.signers import open_local_signer
 
     logs.set_up(settings.log_level, settings.log_format)
     users = choose_users(settings)
@@ -50,8 +50,8 @@ def signer(
 
 
 async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
-    from merchant_wallet.chains.signer_socket import SignerServer, SocketTaken
-    from merchant_wallet.parent import stop_event
+    from merchant_wallet.chains.keys.signer_socket import SignerServer, SocketTaken
+    from merchant_wallet.processes.parent import stop_event
 
     stop = stop_event()
     server = SignerServer(holder, path, client_uid)

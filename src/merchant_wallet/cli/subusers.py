@@ -10,7 +10,7 @@ from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
-    from merchant_wallet.subusers.controls import SubUserLine
+    from merchant_wallet.sub_users.controls import SubUserLine
 
 app = typer.Typer(help="Find sub-users, pause or limit debits from them, reset a PIN.", no_args_is_help=True)
 
@@ -40,7 +40,7 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.subusers import controls
+        from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
         found = await controls.list_sub_users(
@@ -70,7 +70,7 @@ def show(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.subusers import controls
+        from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
         return describe(await controls.show(session.conn, merchant_id, ext))
@@ -105,8 +105,8 @@ def set_(
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.subusers.controls import UNCHANGED, lock_book, set_controls, tell_controls
-        from merchant_wallet.subusers.controls import show as read
+        from merchant_wallet.sub_users.controls import UNCHANGED, lock_book, set_controls, tell_controls
+        from merchant_wallet.sub_users.controls import show as read
 
         merchant_id = (await session.find(merchant)).merchant_id
         debit = UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit")
@@ -143,8 +143,8 @@ def reset_pin(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
-        from merchant_wallet.subusers import controls, pins
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.sub_users import controls, pins
 
         merchant_id = (await session.find(merchant)).merchant_id
         async with session.conn.transaction():
@@ -161,11 +161,11 @@ def reset_pin(
 
 def describe(line: "SubUserLine") -> dict[str, Any]:
     """One sub-user as it is printed."""
+    from merchant_wallet.base.addresses import to_eip55, to_tron
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.money import format_units
     from merchant_wallet.book.state import DAY_MS
-    from merchant_wallet.chains.addresses import to_eip55, to_tron
-    from merchant_wallet.clock import now_ms
-    from merchant_wallet.money import format_units
-    from merchant_wallet.subusers.controls import tell_controls
+    from merchant_wallet.sub_users.controls import tell_controls
 
     at_ms = now_ms()
     is_today = line.day == at_ms // DAY_MS

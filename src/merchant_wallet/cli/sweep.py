@@ -14,9 +14,9 @@ from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.chains.sweeps import Sweeper
-    from merchant_wallet.sweeps.plan import Proposal, Terms
-    from merchant_wallet.sweeps.runner import SweepRunner
-    from merchant_wallet.sweeps.store import SweepShown
+    from merchant_wallet.custody.sweeps.plan import Proposal, Terms
+    from merchant_wallet.custody.sweeps.runner import SweepRunner
+    from merchant_wallet.custody.sweeps.store import SweepShown
 
 app = typer.Typer(
     help="Bring deposits to the hot wallet, for less than a set share of them.", no_args_is_help=True
@@ -83,8 +83,8 @@ def plan(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.chains.sweeps import NoSigner
-        from merchant_wallet.nodes import open_sweepers
-        from merchant_wallet.sweeps import store
+        from merchant_wallet.custody.sweeps import store
+        from merchant_wallet.processes.nodes import open_sweepers
 
         if session.settings.sandbox:
             return {"addresses": [], "note": NOTHING_IN_SANDBOX}
@@ -159,7 +159,7 @@ def list_all(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.sweeps import store
+        from merchant_wallet.custody.sweeps import store
 
         sweeps = await store.list_sweeps(session.conn, chain=chain, only_open=only_open, limit=limit)
         return {"sweeps": [_describe_sweep(sweep) for sweep in sweeps]}
@@ -168,11 +168,12 @@ def list_all(
 
 
 async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bool) -> dict[str, Any]:
-    from merchant_wallet import db, logs
-    from merchant_wallet.rollback.signs import list_signs
-    from merchant_wallet.signers import open_signer
-    from merchant_wallet.sweeping import open_runner
-    from merchant_wallet.sweeps import store
+    from merchant_wallet.audit.rollback.signs import list_signs
+    from merchant_wallet.base import db
+    from merchant_wallet.custody.sweeps import store
+    from merchant_wallet.observability import logs
+    from merchant_wallet.processes.signers import open_signer
+    from merchant_wallet.processes.sweeping import open_runner
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
@@ -208,8 +209,8 @@ async def _insist_on_sound(sweepers: Mapping[str, "Sweeper"]) -> None:
 async def _open(
     session: Session, runner: "SweepRunner", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
-    from merchant_wallet.sweeping import make_terms
-    from merchant_wallet.sweeps.plan import SWEEP
+    from merchant_wallet.custody.sweeps.plan import SWEEP
+    from merchant_wallet.processes.sweeping import make_terms
 
     terms = make_terms(session.settings, chain, sweeper)
     if terms.coin_price_units is None:
@@ -231,8 +232,8 @@ async def _follow(
     session: Session, runner: "SweepRunner", watched: set[tuple[str, int]], *, once: bool
 ) -> int:
     """Take the sweeps on until none of those watched is under way; how many still are."""
-    from merchant_wallet.sweeps import store
-    from merchant_wallet.sweeps.runner import SweepsLeft
+    from merchant_wallet.custody.sweeps import store
+    from merchant_wallet.custody.sweeps.runner import SweepsLeft
 
     progress = terminal.Progress()
     try:
@@ -254,10 +255,10 @@ async def _follow(
 async def _make_plan(
     session: Session, chain: str, sweeper: "Sweeper", *, again: bool, least_units: int
 ) -> "list[Proposal]":
-    from merchant_wallet.sweeping import make_terms
-    from merchant_wallet.sweeps import store
-    from merchant_wallet.sweeps.plan import make_plan
-    from merchant_wallet.sweeps.survey import survey
+    from merchant_wallet.custody.sweeps import store
+    from merchant_wallet.custody.sweeps.plan import make_plan
+    from merchant_wallet.custody.sweeps.survey import survey
+    from merchant_wallet.processes.sweeping import make_terms
 
     terms: Terms = make_terms(session.settings, chain, sweeper)
     progress = terminal.Progress()
@@ -279,8 +280,8 @@ def _chosen(chain: Chain | None) -> tuple[str, ...]:
 
 
 def _describe(proposal: "Proposal") -> dict[str, Any]:
-    from merchant_wallet.chains.addresses import format_address
-    from merchant_wallet.money import format_rate, format_units
+    from merchant_wallet.base.addresses import format_address
+    from merchant_wallet.base.money import format_rate, format_units
 
     holding, is_priced = proposal.holding, proposal.cost_units is not None
     coin = _coin_of(holding.chain)
@@ -302,8 +303,8 @@ def _describe(proposal: "Proposal") -> dict[str, Any]:
 
 
 def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
-    from merchant_wallet.chains.addresses import format_address
-    from merchant_wallet.money import format_units
+    from merchant_wallet.base.addresses import format_address
+    from merchant_wallet.base.money import format_units
 
     coin = _coin_of(sweep.chain)
     return {
@@ -328,7 +329,7 @@ def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
 
 def _coin_of(chain: str) -> Any:
     """How amounts of a chain's own coin are written."""
-    from merchant_wallet.setting_forms import show_coins
-    from merchant_wallet.sweeping import COIN_DECIMALS
+    from merchant_wallet.base.setting_types import show_coins
+    from merchant_wallet.processes.sweeping import COIN_DECIMALS
 
     return show_coins(COIN_DECIMALS[chain])

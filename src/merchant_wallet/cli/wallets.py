@@ -67,7 +67,7 @@ def freeze(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.clock import now_ms
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.withdrawals.stops import stop_payouts
 
         async with session.conn.transaction():
@@ -148,8 +148,8 @@ async def _read(session: Session) -> dict[str, Any]:
 
 
 def _describe(wallet: "WalletShown") -> dict[str, Any]:
-    from merchant_wallet.chains.addresses import format_address
-    from merchant_wallet.money import format_units
+    from merchant_wallet.base.addresses import format_address
+    from merchant_wallet.base.money import format_units
 
     funds = None if wallet.funds_units is None else format_units(wallet.funds_units)
     return {

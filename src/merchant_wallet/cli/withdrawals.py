@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
 from merchant_wallet.cli.second_person import name_person
 from merchant_wallet.cli.session import Session, name_actor, run
 from merchant_wallet.cli.wallets import read_payout
-from merchant_wallet.ids import MAX_ID
 
 if TYPE_CHECKING:
     from merchant_wallet.book.commands import Command
@@ -293,8 +293,8 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
 
 def describe(shown: "WithdrawalShown") -> dict[str, Any]:
     """An order as it is printed; names that the interface has are the interface's."""
+    from merchant_wallet.base.money import USDT, format_rate, format_units
     from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
-    from merchant_wallet.money import USDT, format_rate, format_units
 
     order = shown.order
     return {

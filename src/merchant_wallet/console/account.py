@@ -16,8 +16,8 @@ from merchant_wallet.console.passwords import explain
 from merchant_wallet.operators import attempts, records, sessions, signing_in
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import OperatorRefused
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.pages.visitor import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
+from merchant_wallet.web.languages import N_
+from merchant_wallet.web.visitor import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
 
 ACCOUNT: Final = "/console/account"
 _WRONG: Final = N_("This is not your present password.")

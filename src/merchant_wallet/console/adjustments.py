@@ -15,24 +15,31 @@ from starlette.responses import Response
 from merchant_wallet.approvals import decisions, proposals
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
+from merchant_wallet.base.money import CURRENCIES, format_units, parse_units
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Fault, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.console.proposing import REFUSALS, find_reason_error, tell_refusal
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
-from merchant_wallet.money import CURRENCIES, format_units, parse_units
 from merchant_wallet.operators.roles import Right, list_roles
-from merchant_wallet.oversight import merchants
-from merchant_wallet.oversight.paging import read_number
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.subusers import controls
-from merchant_wallet.subusers.controls import SubUserUnknown
+from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.sub_users import controls
+from merchant_wallet.sub_users.controls import SubUserUnknown
+from merchant_wallet.web.languages import N_
 
 ADJUSTMENTS: Final = "/console/adjustments"
 ONE: Final = f"{ADJUSTMENTS}/{{proposal_no:int}}"

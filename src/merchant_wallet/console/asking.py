@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.codes import Refused
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.codes import Refused
 from merchant_wallet.console.frame import Connection, Seat, act
 
 _TOLD: Final = {

@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from merchant_wallet import db
+from merchant_wallet.base import db
 from merchant_wallet.book import reads
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.reading import read_day, read_end
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import export
+from merchant_wallet.reporting import export
 
 MOST_AT_ONCE: Final = 4
 MOST_OF_ONE: Final = 2

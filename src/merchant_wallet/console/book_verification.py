@@ -9,13 +9,13 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.book.faults import RULES
+from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.console import flash
 from merchant_wallet.console.books import ONE, load_book, url_of
 from merchant_wallet.console.frame import POST, Connection, Page, Seat
 from merchant_wallet.console.verifying import RUNNING, verifier_of
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 VERIFY: Final = f"{ONE}/verify"
 

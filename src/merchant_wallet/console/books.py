@@ -21,11 +21,11 @@ from merchant_wallet.console.journal_lines import KINDS, tell_postings
 from merchant_wallet.console.reading import open_page, read_day, read_end
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import entries, figures, merchants, sub_users
-from merchant_wallet.oversight.entries import EntryFilter, EntryLine
-from merchant_wallet.oversight.merchants import MerchantLine
-from merchant_wallet.oversight.paging import Page as Rows
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import entries, figures, merchants, sub_users
+from merchant_wallet.reporting.entries import EntryFilter, EntryLine
+from merchant_wallet.reporting.merchants import MerchantLine
+from merchant_wallet.reporting.paging import Page as Rows
+from merchant_wallet.web.languages import N_
 
 BOOKS: Final = "/console/books"
 ONE: Final = f"{BOOKS}/{{merchant_id:int}}"

@@ -15,14 +15,21 @@ from starlette.responses import Response
 
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.console import flash
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import callbacks as oversight
-from merchant_wallet.oversight.callbacks import CallbackFilter, CallbackLine
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import callbacks as oversight
+from merchant_wallet.reporting.callbacks import CallbackFilter, CallbackLine
+from merchant_wallet.web.languages import N_
 
 CALLBACKS: Final = "/console/callbacks"
 ONE: Final = f"{CALLBACKS}/{{event}}"

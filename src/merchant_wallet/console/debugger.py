@@ -10,16 +10,23 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.api.debugger import (
+    FORM,
+    JSON,
+    PATHS,
+    Diagnosis,
+    Difference,
+    diagnose,
+)
+from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
+from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.console.filled import Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat
 from merchant_wallet.console.reading import NOBODY, find_scope
-from merchant_wallet.debugging import FORM, JSON, PATHS, Diagnosis, Difference, diagnose
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.refusals.listing import RefusedRequest, list_refused
-from merchant_wallet.signing import HMAC, MD5, Method
+from merchant_wallet.web.languages import N_
 
 DEBUGGER: Final = "/console/debugger"
 FIELDS: Final = ("merchant", "path", "body", "type", "method", "string", "sign")

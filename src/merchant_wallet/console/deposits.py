@@ -11,18 +11,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.deposits import listing
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import callbacks
-from merchant_wallet.oversight import deposits as oversight
-from merchant_wallet.oversight.deposits import DepositFilter, DepositLine
-from merchant_wallet.oversight.paging import Page as Rows
-from merchant_wallet.oversight.sub_users import read_address
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import callbacks
+from merchant_wallet.reporting import deposits as oversight
+from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
+from merchant_wallet.reporting.paging import Page as Rows
+from merchant_wallet.reporting.sub_users import read_address
+from merchant_wallet.web.languages import N_
 
 DEPOSITS: Final = "/console/deposits"
 ONE: Final = f"{DEPOSITS}/{{chain}}/{{tx_hash}}/{{log_index:int}}"

@@ -6,7 +6,7 @@ Rules: what was typed is kept for the next try, but never a password or a code.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from merchant_wallet.pages.forms import Form
+from merchant_wallet.web.forms import Form
 
 
 @dataclass(frozen=True, slots=True)

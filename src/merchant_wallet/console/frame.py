@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import records
-from merchant_wallet.chains.addresses import ERC20, TRC20
+from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
 from merchant_wallet.console.back import HOME, SIGN_IN, read_back
 from merchant_wallet.console.menu import Entry, list_entries
@@ -27,13 +27,13 @@ from merchant_wallet.console.notices import Band, read_band
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
-from merchant_wallet.pages import csrf
-from merchant_wallet.pages.answers import is_part
-from merchant_wallet.pages.forms import Form, read_form
-from merchant_wallet.pages.ground import Ground
-from merchant_wallet.pages.languages import translate
-from merchant_wallet.pages.turnstile import KNOWN
-from merchant_wallet.pages.visitor import THEME_COOKIE, Visitor
+from merchant_wallet.web import csrf
+from merchant_wallet.web.answers import is_part
+from merchant_wallet.web.forms import Form, read_form
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.languages import translate
+from merchant_wallet.web.turnstile import KNOWN
+from merchant_wallet.web.visitor import THEME_COOKIE, Visitor
 
 Connection = AsyncConnection[Any]
 

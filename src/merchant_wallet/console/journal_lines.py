@@ -7,7 +7,7 @@ import msgspec
 
 from merchant_wallet.book.chart import name_account
 from merchant_wallet.book.state import Entry
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 KINDS: Final[Mapping[str, str]] = {
     "user_to_merchant": N_("Sub-user to merchant"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from merchant_wallet.operators.roles import Operator, Right, Role, may
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 
 @dataclass(frozen=True, slots=True)

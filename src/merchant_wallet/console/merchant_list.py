@@ -10,9 +10,9 @@ from merchant_wallet.console.merchants import MERCHANTS
 from merchant_wallet.console.reading import open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import merchants as oversight
-from merchant_wallet.oversight.merchants import MerchantLine
-from merchant_wallet.oversight.paging import Page as Rows
+from merchant_wallet.reporting import merchants as oversight
+from merchant_wallet.reporting.merchants import MerchantLine
+from merchant_wallet.reporting.paging import Page as Rows
 
 PAGE_ROWS: Final = 50
 FOUND_ROWS: Final = 20

@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.money import format_rate
 from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat
@@ -32,22 +33,15 @@ from merchant_wallet.console.previews import (
     read_share,
 )
 from merchant_wallet.console.proposing import Unproposed
-from merchant_wallet.console.rates import (
-    Wanted,
-    format_band,
-    list_proposed,
-    name_field,
-    refill_unproposed,
-)
+from merchant_wallet.console.rates import Wanted, format_band, list_proposed, name_field, refill_unproposed
 from merchant_wallet.console.rates import change as change_line
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
 from merchant_wallet.merchants import guards
 from merchant_wallet.merchants.records import Merchant, show_settings
-from merchant_wallet.money import format_rate
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 _NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
 _NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")

@@ -9,11 +9,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
+from merchant_wallet.base.signing import HMAC, Method
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.refusals.listing import RefusedRequest, list_refused
-from merchant_wallet.signing import HMAC, Method
 
 PAGE_ROWS: Final = 25
 

@@ -24,7 +24,7 @@ from merchant_wallet.merchants import guards, store
 from merchant_wallet.merchants.facts import tell_changes
 from merchant_wallet.merchants.records import Merchant, SettingRefused
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_, Language
+from merchant_wallet.web.languages import N_, Language
 
 _REFUSED: Final = N_("Not a value that can be set: {why}")
 _NO_VALUE: Final = N_("Not a value that can be set.")

@@ -11,10 +11,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55, to_tron
 from merchant_wallet.book import reads
-from merchant_wallet.chains.addresses import ERC20, TRC20, to_eip55, to_tron
 from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.guards import name_subject
@@ -22,8 +29,8 @@ from merchant_wallet.merchants.pool import PoolEmpty
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.pages.qr import draw_address
+from merchant_wallet.web.languages import N_
+from merchant_wallet.web.qr import draw_address
 
 MERCHANTS: Final = "/console/merchants"
 ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"

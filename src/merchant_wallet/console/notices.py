@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from merchant_wallet.console.waiting import for_merchant, tell_halt
-from merchant_wallet.oversight.halts import FROZEN as FROZEN_ORDERS
-from merchant_wallet.oversight.halts import ROLLBACK, Halt, list_halts
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
+from merchant_wallet.reporting.halts import ROLLBACK, Halt, list_halts
+from merchant_wallet.web.languages import N_
 
 Connection = AsyncConnection[Any]
 

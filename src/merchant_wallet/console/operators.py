@@ -15,7 +15,14 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposing
 from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
@@ -23,7 +30,7 @@ from merchant_wallet.merchants.store import MerchantUnknown
 from merchant_wallet.operators import access, records, sessions
 from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, Right, Role, gains_rights
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 OPERATORS: Final = "/console/operators"
 PAGE_ROWS: Final = 50

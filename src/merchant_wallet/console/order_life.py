@@ -23,7 +23,7 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 from merchant_wallet.book.state import Step
 from merchant_wallet.callbacks.outbox import CallbackShown
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 DONE: Final = "done"
 CURRENT: Final = "current"

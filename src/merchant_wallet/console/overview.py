@@ -12,17 +12,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.money import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.statement import read_coin
-from merchant_wallet.money import CURRENCIES, KFB, USDT
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import callbacks, figures, orders
-from merchant_wallet.oversight.figures import DayFigure
-from merchant_wallet.oversight.halts import Halt, Queued, count_queued, list_halts
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import callbacks, figures, orders
+from merchant_wallet.reporting.figures import DayFigure
+from merchant_wallet.reporting.halts import Halt, Queued, count_queued, list_halts
+from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import hot_wallets
 from merchant_wallet.withdrawals.hot_wallets import WalletShown
 

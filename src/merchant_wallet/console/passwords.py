@@ -7,7 +7,7 @@ from typing import Final
 
 from merchant_wallet.console.frame import Seat
 from merchant_wallet.operators.passwords import PasswordRefused
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 SENTENCES: Final = (
     N_("A password has at least 12 characters."),

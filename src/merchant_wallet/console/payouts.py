@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
-from merchant_wallet.chains.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.console import flash, proposing
 from merchant_wallet.console.filled import EMPTY, Filled, refill
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
@@ -23,9 +23,9 @@ from merchant_wallet.console.notices import PAYOUTS
 from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.waiting import find_reasons
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import orders
-from merchant_wallet.oversight.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import orders
+from merchant_wallet.reporting.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
+from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import guards, hot_wallets, stops
 from merchant_wallet.withdrawals.hot_wallets import WalletShown
 

@@ -6,10 +6,10 @@ Rules: the figures come from the very functions that the book uses; what can't b
 from dataclasses import dataclass
 from typing import Final
 
+from merchant_wallet.base.money import RATE_SCALE, exchange_units, fee_units, parse_rate, parse_units
 from merchant_wallet.book.rules.withdrawals import withdrawal_fee
 from merchant_wallet.exchange.rates import DIRECTIONS
-from merchant_wallet.money import RATE_SCALE, exchange_units, fee_units, parse_rate, parse_units
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.languages import N_
 
 SAMPLE: Final = "1000"
 _NO_AMOUNT: Final = N_("Type an amount such as 1000.")

@@ -29,13 +29,13 @@ from merchant_wallet.console.proposing import (
     url_of,
 )
 from merchant_wallet.console.tables import read_state
-from merchant_wallet.guards import RIGHTS, list_guards
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
-from merchant_wallet.oversight import merchants
-from merchant_wallet.oversight.paging import read_number
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.web.guards import RIGHTS, list_guards
+from merchant_wallet.web.languages import N_
 
 ONE: Final = f"{PROPOSALS}/{{change_no:int}}"
 PAGE_ROWS: Final = 50

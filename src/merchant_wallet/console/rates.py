@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
+from merchant_wallet.base.money import format_rate
 from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
@@ -20,12 +21,18 @@ from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.exchange import guards, rates
-from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
-from merchant_wallet.money import format_rate
+from merchant_wallet.exchange.rates import (
+    DIRECTIONS,
+    ONE,
+    PLATFORM,
+    RateChange,
+    RateLine,
+    RateRefused,
+)
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import merchants
-from merchant_wallet.oversight.paging import read_number
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.web.languages import N_
 
 RATES: Final = "/console/rates"
 PAGE_ROWS: Final = 30

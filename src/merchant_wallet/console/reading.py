@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 from starlette.exceptions import HTTPException
 
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.frame import Connection, Seat
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
-from merchant_wallet.money import parse_units
 
 T = TypeVar("T")
 NOBODY: Final = 0

@@ -10,14 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.custody import comparison, records
 from merchant_wallet.custody.records import ResultShown
-from merchant_wallet.money import parse_units
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight.paging import read_number
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.web.languages import N_
 
 RECONCILIATION: Final = "/console/reconciliation"
 PAGE_ROWS: Final = 30

@@ -36,9 +36,9 @@ from merchant_wallet.console import (
 )
 from merchant_wallet.console.frame import COOKIE, OpenPage, Page, make_route
 from merchant_wallet.console.verifying import close_verifier
-from merchant_wallet.pages.connections import Connections
-from merchant_wallet.pages.face import Face
-from merchant_wallet.pages.ground import Ground
+from merchant_wallet.web.connections import Connections
+from merchant_wallet.web.face import Face
+from merchant_wallet.web.ground import Ground
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     sign_in,

@@ -9,15 +9,15 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.money import USDT
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.addresses import parse_wallet_address
 from merchant_wallet.console.frame import Connection, Seat
-from merchant_wallet.money import USDT
-from merchant_wallet.oversight import deposits, figures, orders, sub_users
-from merchant_wallet.oversight.orders import AddressHistory, OrderFilter, OrderLine
-from merchant_wallet.oversight.paging import fetch
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import deposits, figures, orders, sub_users
+from merchant_wallet.reporting.orders import AddressHistory, OrderFilter, OrderLine
+from merchant_wallet.reporting.paging import fetch
+from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals.hot_wallets import list_addresses
 
 USUAL_DAYS: Final = 30

@@ -15,9 +15,9 @@ from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import search as oversight
-from merchant_wallet.oversight.search import Hit
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting import search as oversight
+from merchant_wallet.reporting.search import Hit
+from merchant_wallet.web.languages import N_
 
 SEARCH: Final = "/console/search"
 NAMES: Final[Mapping[str, str]] = {

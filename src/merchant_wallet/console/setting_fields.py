@@ -11,8 +11,8 @@ from typing import Final
 
 from merchant_wallet.console.filled import Filled
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, Setting, show_settings
-from merchant_wallet.pages.forms import Form
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.web.forms import Form
+from merchant_wallet.web.languages import N_
 
 LINE: Final = "line"
 AREA: Final = "area"

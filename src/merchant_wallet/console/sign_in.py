@@ -34,11 +34,11 @@ from merchant_wallet.operators import sessions, signing_in
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.operators.signing_in import MustEnrol, Passed, Wait
-from merchant_wallet.pages import csrf
-from merchant_wallet.pages.forms import Form, read_form
-from merchant_wallet.pages.ground import Ground
-from merchant_wallet.pages.languages import N_, translate
-from merchant_wallet.pages.qr import draw_qr
+from merchant_wallet.web import csrf
+from merchant_wallet.web.forms import Form, read_form
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.languages import N_, translate
+from merchant_wallet.web.qr import draw_qr
 
 CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"

@@ -13,22 +13,29 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.addresses import to_eip55, to_tron
+from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.addresses import to_eip55, to_tron
 from merchant_wallet.console import merchants
 from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.money import format_units, parse_units
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import sub_users as oversight
-from merchant_wallet.oversight.paging import Page as Rows
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.subusers import activity, controls, pins
-from merchant_wallet.subusers.controls import SubUserLine, SubUserUnknown
+from merchant_wallet.reporting import sub_users as oversight
+from merchant_wallet.reporting.paging import Page as Rows
+from merchant_wallet.sub_users import activity, controls, pins
+from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
+from merchant_wallet.web.languages import N_
 
 SUB_USERS: Final = "/console/sub-users"
 ONE_SUB_USER: Final = f"{ONE}/users/{{user_id:int}}"

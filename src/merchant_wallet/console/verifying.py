@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 
-from merchant_wallet import db
+from merchant_wallet.base import db
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
-from merchant_wallet.book.verify import BookReport, verify_book
-from merchant_wallet.pages.ground import Ground
+from merchant_wallet.book.verification.verify import BookReport, verify_book
+from merchant_wallet.web.ground import Ground
 
 log = structlog.get_logger("console")
 

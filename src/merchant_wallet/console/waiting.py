@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
-from merchant_wallet.oversight.halts import FROZEN as FROZEN_ORDERS
-from merchant_wallet.oversight.halts import ROLLBACK, WALLET, Halt
-from merchant_wallet.oversight.orders import OrderLine
-from merchant_wallet.pages.languages import N_
+from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
+from merchant_wallet.reporting.halts import ROLLBACK, WALLET, Halt
+from merchant_wallet.reporting.orders import OrderLine
+from merchant_wallet.web.languages import N_
 
 UNCLAIMED_MS: Final = 60_000
 """A worker takes an approved order up within seconds; after this time the page says that none has."""

@@ -14,24 +14,31 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.book.writer import Fault, Unavailable, Unknown
-from merchant_wallet.codes import Refusal, Refused
 from merchant_wallet.console import flash
 from merchant_wallet.console.asking import ask_book
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act, read_id
+from merchant_wallet.console.frame import (
+    POST,
+    Connection,
+    Page,
+    Seat,
+    act,
+    read_id,
+)
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawals import QUEUE, tell_reasons, url_of
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import orders
-from merchant_wallet.oversight.orders import OrderLine
-from merchant_wallet.oversight.paging import read_number
-from merchant_wallet.pages.languages import N_
-from merchant_wallet.pages.refusals import tell_refusal
+from merchant_wallet.reporting import orders
+from merchant_wallet.reporting.orders import OrderLine
+from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.web.languages import N_
+from merchant_wallet.web.refusals import tell_refusal
 from merchant_wallet.withdrawals import payouts
 
 APPROVE: Final = "approve"

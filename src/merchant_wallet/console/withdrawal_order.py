@@ -13,15 +13,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.book import reads
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
-from merchant_wallet.book.rules.withdrawals import CANCELLED, EXPIRED, FINAL, PAID, REFUNDED, TOLD
+from merchant_wallet.book.rules.withdrawals import (
+    CANCELLED,
+    EXPIRED,
+    FINAL,
+    PAID,
+    REFUNDED,
+    TOLD,
+)
 from merchant_wallet.book.state import Entry
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.outbox import CallbackShown
-from merchant_wallet.chains.addresses import format_address
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
 from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
@@ -30,10 +37,10 @@ from merchant_wallet.console.screening import Screened, screen
 from merchant_wallet.console.waiting import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import entries
-from merchant_wallet.oversight.entries import EntryFilter
-from merchant_wallet.oversight.halts import list_halts
-from merchant_wallet.oversight.orders import OrderLine
+from merchant_wallet.reporting import entries
+from merchant_wallet.reporting.entries import EntryFilter
+from merchant_wallet.reporting.halts import list_halts
+from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 

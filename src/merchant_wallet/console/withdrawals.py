@@ -17,10 +17,10 @@ from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
 from merchant_wallet.console.waiting import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.oversight import orders
-from merchant_wallet.oversight.halts import list_halts
-from merchant_wallet.oversight.orders import OrderFilter, OrderLine
-from merchant_wallet.oversight.paging import Page as Rows
+from merchant_wallet.reporting import orders
+from merchant_wallet.reporting.halts import list_halts
+from merchant_wallet.reporting.orders import OrderFilter, OrderLine
+from merchant_wallet.reporting.paging import Page as Rows
 
 QUEUE: Final = "/console/withdrawals"
 ALL: Final = f"{QUEUE}/all"

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.chains.protocol import Arrival
-from merchant_wallet.money import MAX_BALANCE_UNITS
 
 DEPOSIT_PENDING: Final = "deposit pending"
 DEPOSIT_DUST: Final = "deposit dust"

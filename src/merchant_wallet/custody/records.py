@@ -13,8 +13,8 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.custody.comparison import Books, Judged, Movement, Waiting
-from merchant_wallet.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

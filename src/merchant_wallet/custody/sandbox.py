@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Arrival, Block
-from merchant_wallet.chains.sandbox import ENDLESS_UNITS
-from merchant_wallet.chains.sandbox_reader import name_transaction
-from merchant_wallet.db import Queries
+from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
+from merchant_wallet.chains.sandbox.reader import name_transaction
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

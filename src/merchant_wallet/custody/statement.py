@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.chains.addresses import format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.money import CURRENCIES, USDT, format_units
 from merchant_wallet.custody.comparison import (
     KINDS,
     Comparison,
@@ -19,7 +20,6 @@ from merchant_wallet.custody.comparison import (
     Waiting,
     sum_liabilities,
 )
-from merchant_wallet.money import CURRENCIES, USDT, format_units
 
 Document = dict[str, Any]
 DESK: Final = "exchange"

@@ -12,13 +12,13 @@ from typing import Final, Protocol
 
 import structlog
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Credited, Outcome, Stale
-from merchant_wallet.clock import now_ms
-from merchant_wallet.codes import Refusal
 from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.sightings import DueDeposit
-from merchant_wallet.workers import Connect, Line, repeat
 
 POLL_INTERVAL_S: Final = 0.5
 PAGE: Final = 500

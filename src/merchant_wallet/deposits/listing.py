@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("listing.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.chains.sandbox_reader import HIGHEST, SandboxArrival
-from merchant_wallet.db import Queries
-from merchant_wallet.workers import Line
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.workers import Line
+from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxArrival
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox_arrivals.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

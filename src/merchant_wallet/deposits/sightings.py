@@ -14,9 +14,9 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.chains.protocol import Arrival, Block
-from merchant_wallet.db import Queries
 from merchant_wallet.deposits.settlement import (
     Change,
     Hold,

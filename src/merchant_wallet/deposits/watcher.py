@@ -14,14 +14,14 @@ from typing import Final, Protocol
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.clock import now_ms
 from merchant_wallet.deposits import sightings
 from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
 from merchant_wallet.deposits.sightings import Cursor, Overtaken
-from merchant_wallet.money import MAX_BALANCE_UNITS
-from merchant_wallet.workers import Connect, Line, repeat
 
 POLL_INTERVAL_S: Final = 3.0
 FIRST_STRETCH: Final = 16

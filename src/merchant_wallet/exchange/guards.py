@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.base.money import RATE_SCALE, format_rate, parse_rate
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import PLATFORM, QUERIES, Connection, RateLine, RateRefused
-from merchant_wallet.money import RATE_SCALE, format_rate, parse_rate
 
 SET: Final = "rate.set"
 DAY_MS: Final = 86_400_000

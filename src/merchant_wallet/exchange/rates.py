@@ -16,8 +16,8 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from merchant_wallet.db import Queries
-from merchant_wallet.money import MAX_RATE_E8, RATE_SCALE, format_rate
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import MAX_RATE_E8, RATE_SCALE, format_rate
 
 Connection = AsyncConnection[Any]
 

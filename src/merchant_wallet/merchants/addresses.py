@@ -11,8 +11,8 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.chains.addresses import COIN_TYPES, address_of_merchant
-from merchant_wallet.db import Queries
+from merchant_wallet.base.addresses import COIN_TYPES, address_of_merchant
+from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 

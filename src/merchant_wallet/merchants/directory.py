@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
-from merchant_wallet import db
-from merchant_wallet.idle import Idle
+from merchant_wallet.base import db
+from merchant_wallet.base.idle import Idle
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant

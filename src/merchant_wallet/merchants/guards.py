@@ -14,18 +14,12 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.facts import name_fact, tell_changes
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.merchants.records import (
-    SETTINGS,
-    Merchant,
-    SettingRefused,
-    parse_setting,
-    show_settings,
-)
+from merchant_wallet.merchants.records import SETTINGS, Merchant, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
-from merchant_wallet.money import RATE_SCALE
 
 SET: Final = "merchant.set"
 DAY_MS: Final = 86_400_000

@@ -1,8 +1,8 @@
 """Checks that a database belongs to the mode that the settings name: sandbox or live."""
 
-from merchant_wallet.config import ConfigError
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.merchants import pool
-from merchant_wallet.settings import Settings
 
 
 async def require_mode(settings: Settings, connection: pool.Connection) -> None:

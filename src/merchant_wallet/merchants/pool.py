@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 Xpubs = Mapping[str, str]

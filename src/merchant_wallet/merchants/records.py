@@ -15,12 +15,20 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.money import (
+    KFB,
+    RATE_SCALE,
+    USDT,
+    format_rate,
+    format_units,
+    parse_rate,
+    parse_units,
+)
+from merchant_wallet.base.notify_url import check_notify_url
+from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
-from merchant_wallet.chains.addresses import parse_wallet_address
-from merchant_wallet.codes import Refused
-from merchant_wallet.money import KFB, RATE_SCALE, USDT, format_rate, format_units, parse_rate, parse_units
-from merchant_wallet.notify_url import check_notify_url
-from merchant_wallet.signing import HMAC, MD5, Method
 
 Network = IPv4Network | IPv6Network
 Value = str | int | bool | list[str] | None

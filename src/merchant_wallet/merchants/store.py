@@ -15,11 +15,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.addresses import COIN_TYPES, derive_account_xpub
+from merchant_wallet.base.db import Queries
 from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
-from merchant_wallet.chains.addresses import COIN_TYPES, derive_account_xpub
-from merchant_wallet.db import Queries
 from merchant_wallet.merchants import pool
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret

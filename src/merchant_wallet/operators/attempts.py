@@ -14,7 +14,7 @@ makes only those wait who come from a new one.
 import hashlib
 from typing import Final, NamedTuple
 
-from merchant_wallet.limits import subscriber_of
+from merchant_wallet.base.rate_limits import subscriber_of
 from merchant_wallet.operators.records import QUERIES, Connection
 
 HOUR_MS: Final = 3_600_000

@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 from psycopg.rows import class_row
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 from merchant_wallet.operators.passwords import (
     PasswordRefused,
     check_aside,

@@ -10,7 +10,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from merchant_wallet.disk import sync_folder
+from merchant_wallet.base.disk import sync_folder
 from merchant_wallet.postgres.folder import NAME, SIDE_ROLES, Folder, write_secret
 from merchant_wallet.postgres.programs import Programs
 

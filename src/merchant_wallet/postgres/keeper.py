@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import structlog
 
+from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.postgres.folder import PostgresError
 from merchant_wallet.postgres.server import RunningPostgres
-from merchant_wallet.restarts import Backoff
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from merchant_wallet.capacity import OWN_CONNECTIONS
-from merchant_wallet.config import DATA_DIR_MODE
+from merchant_wallet.base.capacity import OWN_CONNECTIONS
+from merchant_wallet.base.config import DATA_DIR_MODE
 from merchant_wallet.postgres.cluster import create_cluster, create_side_roles
 from merchant_wallet.postgres.folder import (
     NAME,

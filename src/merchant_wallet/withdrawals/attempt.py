@@ -11,7 +11,15 @@ from typing import Protocol
 
 import structlog
 
-from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
+from merchant_wallet.base.workers import Line
+from merchant_wallet.book.commands import (
+    Command,
+    Fail,
+    Refund,
+    Settle,
+    Submission,
+    TakeUp,
+)
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
 from merchant_wallet.chains.protocol import Payout
@@ -20,7 +28,6 @@ from merchant_wallet.withdrawals.evidence import find_journal_fault, plan_payout
 from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
 from merchant_wallet.withdrawals.payouts import Claim, PayableOrder
 from merchant_wallet.withdrawals.purse import Purse
-from merchant_wallet.workers import Line
 
 DONE = Waits(0)
 

@@ -4,16 +4,16 @@ Rules: an order is believed only as far as the journal says the same; a chain's 
 the transfer that was ordered. A fault is a sentence for the operator, None means that all is well.
 """
 
+from merchant_wallet.base.addresses import format_address, parse_address
+from merchant_wallet.base.money import USDT, format_units
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_fault
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry
-from merchant_wallet.chains.addresses import format_address, parse_address
 from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import Final, Payout, Transfer
-from merchant_wallet.money import USDT, format_units
 
 
 def plan_payout(withdrawal: Withdrawal) -> Payout:

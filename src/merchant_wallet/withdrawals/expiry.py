@@ -10,13 +10,13 @@ from typing import Final
 
 import structlog
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.book.commands import Expire, Submission
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.clock import now_ms
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.payouts import OrderKey
-from merchant_wallet.workers import Connect, Line, repeat
 
 POLL_INTERVAL_S: Final = 1.0
 PAGE: Final = 200

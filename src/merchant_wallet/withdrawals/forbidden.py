@@ -7,8 +7,8 @@ from time to time, since the worker side makes them known there. The payer does 
 import asyncio
 from collections.abc import Iterable
 
+from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.withdrawals.hot_wallets import list_addresses
-from merchant_wallet.workers import Connect, Line, repeat
 
 REFRESH_INTERVAL_S = 10.0
 

@@ -13,13 +13,13 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.audit.rollback import signs
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import Queries
-from merchant_wallet.rollback import signs
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.timely import TimelyChain
-from merchant_wallet.workers import Connect, Line, repeat
 
 QUERIES: Final = Queries(Path(__file__).with_name("gaps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

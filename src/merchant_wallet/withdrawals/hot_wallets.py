@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.db import Queries
+from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("hot_wallets.sql"))
 TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

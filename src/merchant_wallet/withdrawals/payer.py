@@ -17,16 +17,16 @@ from typing import Final
 
 import structlog
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import is_database_away
+from merchant_wallet.base.workers import Connect, Line, log_failure, repeat, retry_pause_s
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
-from merchant_wallet.clock import now_ms
-from merchant_wallet.db import is_database_away
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
 from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, Fenced, OrderKey
 from merchant_wallet.withdrawals.purse import Purse
 from merchant_wallet.withdrawals.timely import TimelyChain
-from merchant_wallet.workers import Connect, Line, log_failure, repeat, retry_pause_s
 
 POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeGuard
 
 import structlog
 
+from merchant_wallet.base.workers import Line
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
     Dead,
@@ -38,7 +39,6 @@ from merchant_wallet.withdrawals.payouts import (
     StoredTransfer,
 )
 from merchant_wallet.withdrawals.purse import Purse
-from merchant_wallet.workers import Line
 
 RESEND_MS: Final = 5_000
 """A young pending transfer's bytes are sent again at least this often; later, ever more rarely."""

@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.book import early_approvals
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
-from merchant_wallet.db import Queries
 from merchant_wallet.withdrawals import hot_wallets
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))

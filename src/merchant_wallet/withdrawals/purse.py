@@ -10,8 +10,8 @@ from collections.abc import Callable
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.money import USDT, format_units
 from merchant_wallet.chains.protocol import Chain, Hindered, Obstacle
-from merchant_wallet.money import USDT, format_units
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation
 from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Hindered, Obstacle
-from merchant_wallet.db import Queries
 from merchant_wallet.withdrawals import hot_wallets
 from merchant_wallet.withdrawals.payouts import Claim, Fenced, Reservation
 

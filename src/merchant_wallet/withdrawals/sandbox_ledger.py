@@ -7,10 +7,10 @@ handed this ledger.
 from pathlib import Path
 from typing import Final
 
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.workers import Line
 from merchant_wallet.chains.protocol import Transfer
-from merchant_wallet.chains.sandbox import AcceptedTransfer
-from merchant_wallet.db import Queries
-from merchant_wallet.workers import Line
+from merchant_wallet.chains.sandbox.chain import AcceptedTransfer
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox_ledger.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

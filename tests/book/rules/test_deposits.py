@@ -7,6 +7,8 @@ import pytest
 from tests.book.accounting import addresses, arrived, expect, given, units
 from tests.book.ledger import START_MS, Ledger
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,
@@ -22,8 +24,6 @@ from merchant_wallet.book.outcomes import (
     Credited,
 )
 from merchant_wallet.book.state import CallbackDue, Rate
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT
 
 TO_KFB = USDT, KFB
 

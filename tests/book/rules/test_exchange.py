@@ -4,6 +4,8 @@ import pytest
 from tests.book.accounting import expect, given, show_entry, swap, units
 from tests.book.ledger import START_MS
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import (
     ARRIVES_AS_ZERO,
@@ -18,8 +20,6 @@ from merchant_wallet.book.outcomes import (
     RATE_TOO_OLD,
 )
 from merchant_wallet.book.state import Rate
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT
 
 TO_KFB, TO_USDT = (USDT, KFB), (KFB, USDT)
 

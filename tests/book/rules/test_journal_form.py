@@ -5,9 +5,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.book.accounting import arrived, credit, debit, expect, given, order_of, units, withdraw
+from tests.book.accounting import (
+    arrived,
+    credit,
+    debit,
+    expect,
+    given,
+    order_of,
+    units,
+    withdraw,
+)
 from tests.book.ledger import START_MS, Ledger, submit
 
+from merchant_wallet.base.money import USDT
 from merchant_wallet.book.commands import (
     Adjust,
     Cancel,
@@ -23,7 +33,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, Credited
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.money import USDT
 
 RATE_E8 = 2 * 10**6
 LATE_MS = START_MS + 2 * DAY_MS

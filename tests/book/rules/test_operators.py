@@ -1,9 +1,18 @@
 """An operator's entries as accounting, and the look-ups that open a wallet."""
 
 import pytest
-from tests.book.accounting import addresses, expect, given, locate, registration, units
+from tests.book.accounting import (
+    addresses,
+    expect,
+    given,
+    locate,
+    registration,
+    units,
+)
 from tests.book.ledger import Ledger, check_chain, submit
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Adjust, ReadBalances, ReadSubUser, Register, WithdrawFees
 from merchant_wallet.book.outcomes import (
     BALANCE_LIMIT,
@@ -14,8 +23,6 @@ from merchant_wallet.book.outcomes import (
     SubUserFound,
 )
 from merchant_wallet.book.rules.operators import NO_REASON, NOTHING_TO_MOVE
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT
 
 
 def adjustment(coins: str, currency: str = KFB, user: str | None = None, reason: str = "a gift") -> Adjust:

@@ -6,11 +6,11 @@ from tests.book.accounting import expect, given, units
 from tests.book.ledger import submit
 from tests.crash.shop import ALICE, COIN, open_shop, run
 
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, WithdrawFees
 from merchant_wallet.book.outcomes import REFERENCE_TAKEN, Adjusted
 from merchant_wallet.book.rules.operators import BAD_REFERENCE, NO_REASON, NOTHING_TO_MOVE
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.money import KFB, USDT
 
 OPENING = "merchant:KFB 100; merchant:USDT 100; anna 100; fees:KFB 7"
 CREDIT = Adjust(KFB, units("5"), "deposit", "cli:ann", None, "bank 4711")

@@ -4,9 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.book.accounting import addresses, credit, debit, expect, given, locate, units
+from tests.book.accounting import (
+    addresses,
+    credit,
+    debit,
+    expect,
+    given,
+    locate,
+    units,
+)
 from tests.book.ledger import START_MS
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Command, MerchantToUser
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,
@@ -22,8 +32,6 @@ from merchant_wallet.book.outcomes import (
     WRONG_CURRENCY,
 )
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT
 
 LAST_MS = START_MS + DAY_MS - 1
 NEXT_MS = START_MS + DAY_MS

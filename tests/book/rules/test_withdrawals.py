@@ -4,10 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
+from tests.book.accounting import (
+    WITHDRAWAL,
+    expect,
+    given,
+    order_of,
+    units,
+    withdraw,
+)
 from tests.book.ledger import START_MS, Ledger, submit
 
-from merchant_wallet import ids
+from merchant_wallet.base import ids
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import (
     Approve,
     Cancel,
@@ -44,7 +52,6 @@ from merchant_wallet.book.rules.withdrawals import (
     order_facts,
 )
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.codes import Refusal
 
 HELD = "withdraw: merchant:USDT > hold:USDT 100"
 NEXT_MS = START_MS + DAY_MS

@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Approve
 from merchant_wallet.book.outcomes import ORDER_UNKNOWN, Outcome, Withdrawal
 from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING, illegal
 from merchant_wallet.book.state import Draft
-from merchant_wallet.codes import Refusal
 
 TOO_LATE: Final = Refusal(42202, "orderId: the approval deadline of this order has passed")
 SAME_PERSON: Final = Refusal(

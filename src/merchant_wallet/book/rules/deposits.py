@@ -9,6 +9,8 @@ from it.
 
 import msgspec
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import KFB, USDT, exchange_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, EXCHANGE_ID_OF, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.journal import can_take, post, record
@@ -25,8 +27,6 @@ from merchant_wallet.book.outcomes import (
 )
 from merchant_wallet.book.rules.exchange import rate_in_force
 from merchant_wallet.book.state import CallbackDue, Deposit, Draft, Posting
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import KFB, USDT, exchange_units
 
 DEPOSIT = "deposit"
 

@@ -4,6 +4,8 @@ Rules: what arrives is rounded down, so no loop of exchanges can gain; two direc
 more than one are refused here too, although setting such a pair is refused already.
 """
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import RATE_SCALE, exchange_units
 from merchant_wallet.book.chart import EXCHANGE_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.journal import can_take, post, record
@@ -22,8 +24,6 @@ from merchant_wallet.book.outcomes import (
     Outcome,
 )
 from merchant_wallet.book.state import Draft
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import RATE_SCALE, exchange_units
 
 EXCHANGE = "exchange"
 

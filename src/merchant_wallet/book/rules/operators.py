@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Adjust, WithdrawFees
@@ -24,7 +25,6 @@ from merchant_wallet.book.outcomes import (
     Outcome,
 )
 from merchant_wallet.book.state import Draft, KnownAdjustment, Posting
-from merchant_wallet.codes import Refusal
 
 ADJUST = "adjust"
 FEE_WITHDRAW = "fee_withdraw"

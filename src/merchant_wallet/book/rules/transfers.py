@@ -1,5 +1,7 @@
 """Transfers between a sub-user's wallet and the merchant's balance. Pure (interface 4.1, 4.2)."""
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
 from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.journal import can_take, post, record
@@ -19,8 +21,6 @@ from merchant_wallet.book.outcomes import (
     Transferred,
 )
 from merchant_wallet.book.state import Draft, KnownTransfer, Posting, SubUser
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import MAX_BALANCE_UNITS, fee_units
 
 USER_TO_MERCHANT = "user_to_merchant"
 MERCHANT_TO_USER = "merchant_to_user"

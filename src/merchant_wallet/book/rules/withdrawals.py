@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, USDT, fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import (
     Cancel,
@@ -35,8 +37,6 @@ from merchant_wallet.book.outcomes import (
     Withdrawal,
 )
 from merchant_wallet.book.state import DAY_MS, CallbackDue, Draft, Posting, Step
-from merchant_wallet.codes import Refusal
-from merchant_wallet.money import MAX_BALANCE_UNITS, USDT, fee_units
 
 PENDING: Final = 0
 PROCESSING: Final = 1

@@ -1,0 +1,159 @@
+"""Which connections may be open: how many from one source and in all, and which one goes for a new one.
+
+Rules:
+- A source is an IPv4 address or an IPv6 /64. Trusted proxies stand for many clients and have no limit.
+- A source at its limit gets a new connection for one of its own.
+- When all places are taken, one goes of the source that has the most; of a proxy's only if there is no other.
+- A connection goes only while nothing is answered on it, so a live stream of a page never does. Those in the
+  middle of sending a request go first, then those that have been idle for longest.
+- Nothing goes in its first second of waiting. Where none can go, the new connection is refused.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import nsmallest
+from typing import Final, NamedTuple, Protocol
+
+from merchant_wallet.base.rate_limits import subscriber_of
+from merchant_wallet.base.source_addresses import Network, is_trusted
+
+SPARED_S: Final = 1.0
+"""A connection that has waited for less is not closed for another."""
+BATCH: Final = 64
+"""One look at all connections finds so many to close, so that a flood is not a look for each."""
+PAUSE_S: Final = 0.1
+"""After a look that found none, none is looked for during this time."""
+_PROXIES: Final = ""
+
+
+class Waiting(NamedTuple):
+    """Since when a connection has waited for its client, and whether a request is half there."""
+
+    is_slow: bool
+    since_s: float
+
+
+class Held(Protocol):
+    """A connection, of either protocol."""
+
+    def waiting(self) -> Waiting | None:
+        """None while a request is answered."""
+        ...
+
+    def give_way(self) -> None:
+        """Close at once: another connection takes the place."""
+        ...
+
+
+class Other(Held, Protocol):
+    """The protocol that goes on with a connection which asks for something else than an operation."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None: ...
+
+    def data_received(self, data: bytes) -> None: ...
+
+
+class _Group:
+    """The connections of one source, or all; `leaving` are those found to close next, in order."""
+
+    def __init__(self) -> None:
+        self.members: set[Held] = set()
+        self.leaving: deque[tuple[Held, Waiting]] = deque()
+        self.look_again_s = 0.0
+
+
+class Admission:
+    """See the module. A limit of 0 for each source is none. `closed` and `refused` count since the start."""
+
+    def __init__(
+        self,
+        most: int,
+        most_of_source: int,
+        trusted_proxies: tuple[Network, ...] = (),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = most
+        self._most_of_source = most_of_source
+        self._trusted_proxies = trusted_proxies
+        self._monotonic = monotonic
+        self._all = _Group()
+        self._sources: dict[str, _Group] = {}
+        self._keys: dict[Held, str] = {}
+        self.closed = self.refused = 0
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def held(self) -> list[Held]:
+        """All connections."""
+        return list(self._keys)
+
+    def admit(self, new: Held, peer: str) -> bool:
+        """Whether a new connection from an address may stay; another may have gone for it."""
+        key = _PROXIES if is_trusted(peer, self._trusted_proxies) else subscriber_of(peer)
+        group = self._sources.get(key) or _Group()
+        limited = self._most_of_source > 0 and key != _PROXIES
+        if (limited and len(group.members) >= self._most_of_source and not self._make_room(group)) or (
+            len(self._keys) >= self._most and not self._make_room(self._all)
+        ):
+            self.refused += 1
+            return False
+        self._add(new, key)
+        return True
+
+    def hand_over(self, old: Held, new: Held) -> None:
+        """Another protocol goes on with a connection. One that had to go meanwhile stays gone."""
+        key = self._keys.get(old)
+        if key is not None:
+            self.release(old)
+            self._add(new, key)
+
+    def release(self, held: Held) -> None:
+        """A connection is over; it may be told more than once."""
+        key = self._keys.pop(held, None)
+        if key is None:
+            return
+        self._all.members.discard(held)
+        group = self._sources[key]
+        group.members.discard(held)
+        if not group.members:
+            del self._sources[key]
+
+    def _add(self, new: Held, key: str) -> None:
+        self._keys[new] = key
+        self._all.members.add(new)
+        self._sources.setdefault(key, _Group()).members.add(new)
+
+    def _make_room(self, group: _Group) -> bool:
+        """Close one of a group that waits; whether there was one."""
+        now_s = self._monotonic()
+        if not group.leaving and now_s >= group.look_again_s:
+            group.leaving.extend(self._find(group, now_s))
+            if not group.leaving:
+                group.look_again_s = now_s + PAUSE_S
+        while group.leaving:
+            held, waiting = group.leaving.popleft()
+            # Its client may have sent something since it was found.
+            if held in self._keys and held.waiting() == waiting:
+                self.release(held)
+                held.give_way()
+                self.closed += 1
+                return True
+        return False
+
+    def _find(self, group: _Group, now_s: float) -> list[tuple[Held, Waiting]]:
+        found = ((held, held.waiting()) for held in group.members)
+        ready = [
+            (held, waiting)
+            for held, waiting in found
+            if waiting is not None and now_s - waiting.since_s >= SPARED_S
+        ]
+        return nsmallest(BATCH, ready, key=self._rank)
+
+    def _rank(self, one: tuple[Held, Waiting]) -> tuple[bool, int, float]:
+        held, waiting = one
+        key = self._keys[held]
+        crowd = 0 if key == _PROXIES else len(self._sources[key].members)
+        return (not waiting.is_slow, -crowd, waiting.since_s)

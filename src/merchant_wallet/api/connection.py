@@ -1,0 +1,390 @@
+"""One client's connection: requests of the operations are read and answered here, with no framework between.
+
+Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order and limits. One request of a
+connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
+next request is for something other than an operation is handed, with its bytes, to the protocol that serves
+everything else, and stays there. Nobody keeps a connection for ever by being slow: see `look_at_clock`.
+`Upgrade` requests are ignored: the answer does not mention them (RFC 9110 section 7.8).
+
+Of an operation's request only what the endpoint judges by is kept: path, two headers and the body. What is no
+request at all is told so with HTTP 400 in the envelope, since every answer has one.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
+
+import httptools
+
+from merchant_wallet.api.admission import Admission, Other, Waiting
+from merchant_wallet.api.endpoint import (
+    BODY_TIMEOUT_S,
+    TOO_LATE,
+    Call,
+    Endpoint,
+    Header,
+    Joints,
+    write_refusal,
+)
+from merchant_wallet.api.framing import check_framing
+from merchant_wallet.api.upgrades import IgnoresUpgrades
+from merchant_wallet.api.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
+from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
+from merchant_wallet.base.source_addresses import find_source
+
+_BELOW: Final = b"/merchant/"
+OPERATION_START: Final = b"POST " + _BELOW
+MAX_HEAD_BYTES: Final = 32 * 1024
+MAX_UNFINISHED_BYTES: Final = 512 * 1024
+"""So much may be read before a head is whole: more than one read of the socket, whose end it may be."""
+MAX_DISCARDED_BYTES: Final = 1024 * 1024
+"""So much of too long a body is still read, so that its sender reads the refusal instead of an error."""
+MAX_AHEAD: Final = 16
+KEEP_ALIVE_S: Final = 75.0
+
+_REASONS: Final = {
+    200: b"OK",
+    400: b"Bad Request",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    413: b"Content Too Large",
+}
+_REASONS.update({415: b"Unsupported Media Type", 429: b"Too Many Requests", 500: b"Internal Server Error"})
+_REASONS.update({503: b"Service Unavailable"})
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FIXED: Final = b"\r\ncache-control: no-store\r\ncontent-type: " + RESPONSE_CONTENT_TYPE.encode()
+_UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
+_KEPT_HEADERS: Final = frozenset(
+    (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
+)
+"""What a request is read on by once its offer of another protocol is declined."""
+BAD_REQUEST_STATUS: Final = 400
+BAD_REQUEST: Final = Refusal(BODY_MALFORMED, "these bytes can't be read as an HTTP/1.1 request")
+HEAD_TOO_LONG: Final = Refusal(
+    BODY_MALFORMED, f"a request's headers must have at most {MAX_HEAD_BYTES} bytes"
+)
+
+
+class Place:
+    """Where connections come from: what they share, and all that are open."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[bytes, Endpoint],
+        joints: Joints,
+        make_other: Callable[[], Other],
+        admission: Admission,
+    ) -> None:
+        self.endpoints = endpoints
+        self.joints = joints
+        self.make_other = make_other
+        self.admission = admission
+        self.open: set[Connection] = set()
+        self.date = b""
+        self.closing = False
+
+    def make_connection(self) -> "Connection":
+        """The protocol of a new connection."""
+        return Connection(self)
+
+
+class Connection(IgnoresUpgrades, asyncio.Protocol):
+    """See the module. `deadline_s` is on the monotonic clock; None while the client waits for us."""
+
+    __slots__ = (
+        "_ahead",
+        "_answering",
+        "_body",
+        "_body_bytes",
+        "_closes",
+        "_codings",
+        "_content_type",
+        "_forwarded",
+        "_head_bytes",
+        "_host_count",
+        "_in_head",
+        "_is_new",
+        "_kept",
+        "_peer",
+        "_place",
+        "_reading",
+        "_start",
+        "_transport",
+        "_unfinished_bytes",
+        "_url",
+        "deadline_s",
+    )
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.parser = httptools.HttpRequestParser(self)
+        self._ahead: deque[tuple[Call, bytes]] = deque()
+        self._answering = False
+        self._reading = self._in_head = False
+        self._closes = False
+        self._is_new = True
+        self._start = b""
+        self._head_bytes = self._unfinished_bytes = 0
+        self.deadline_s: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is there."""
+        self._transport = cast(asyncio.Transport, transport)
+        peername = transport.get_extra_info("peername")
+        self._peer = str(peername[0]) if peername else ""
+        if self._place.closing or not self._place.admission.admit(self, self._peer):
+            self._transport.close()
+            return
+        self._place.open.add(self)
+        self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone; what is under way for it goes on, and is answered to nobody."""
+        self._place.open.discard(self)
+        self._place.admission.release(self)
+        self._ahead.clear()
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more; what it has asked for it may still read."""
+        self._closes = True
+        return self._answering
+
+    def pause_writing(self) -> None:
+        """The client reads its answers slower than it asks."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        if len(self._ahead) < MAX_AHEAD and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, or of several."""
+        if not self._reading:
+            data = self._start + data
+            if not data.startswith(OPERATION_START):
+                self._divert(data)
+                return
+            self._start = b""
+        self._feed(data)
+        if self._in_head:
+            self._unfinished_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES or self._unfinished_bytes > MAX_UNFINISHED_BYTES:
+                self._abort(HEAD_TOO_LONG)
+
+    def _has_ended(self) -> bool:
+        return self._closes
+
+    def _refuse_bytes(self) -> None:
+        self._abort(BAD_REQUEST)
+
+    def _latest_head(self) -> tuple[bytes, Sequence[Header]]:
+        return self._url, self._kept
+
+    def _divert(self, data: bytes) -> None:
+        """Keep the start of what may become an operation's request; hand any other to the other protocol."""
+        if OPERATION_START.startswith(data):
+            self._start = data
+        elif self._answering or self._ahead:
+            # Its answer would have to wait for ours, which the other protocol can't.
+            self._closes = True
+        else:
+            self._place.open.discard(self)
+            other = self._place.make_other()
+            self._place.admission.hand_over(self, other)
+            self._transport.set_protocol(cast(asyncio.Protocol, other))
+            other.connection_made(self._transport)
+            other.data_received(data)
+
+    # What the parser calls, in this order.
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._reading = self._in_head = True
+        self._url = b""
+        self._content_type: str | None = None
+        self._forwarded: list[str] = []
+        self._body: list[bytes] = []
+        self._kept: list[Header] = []
+        self._codings: tuple[bytes, ...] = ()
+        self._body_bytes = self._head_bytes = self._unfinished_bytes = self._host_count = 0
+        if not self._answering:
+            self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path."""
+        self._url += url
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        if not self._in_head:
+            return
+        self._head_bytes += len(name) + len(value)
+        name = name.lower()
+        if name not in _KEPT_HEADERS:
+            if name == b"expect" and value.lower() == b"100-continue" and not self._answering:
+                self._transport.write(_CONTINUE)
+            return
+        self._kept.append((name, value))
+        if name == b"host":
+            self._host_count += 1
+        elif name == b"content-type":
+            self._content_type = value.decode("latin-1")
+        elif name == b"x-forwarded-for":
+            self._forwarded.append(value.decode("latin-1"))
+        elif name == b"transfer-encoding":
+            self._codings += (value,)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole. Raises FramingUnclear, which ends the parsing."""
+        self._in_head = False
+        version = self.parser.get_http_version()
+        # Nearly every request is like this, and costs no call.
+        if version != "1.1" or self._host_count != 1 or self._codings:
+            check_framing(version, self._host_count, self._codings)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body; more than may be in one is counted but not kept."""
+        if self._body_bytes <= MAX_BODY_BYTES:
+            self._body.append(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > MAX_DISCARDED_BYTES and not self._closes:
+            self._closes = True
+            self._transport.pause_reading()
+            self._enqueue()
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        if self._closes or self.parser.should_upgrade():
+            return
+        self._reading = False
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._abort(HEAD_TOO_LONG)
+        elif self.parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
+            # Behind an operation's request in the same bytes; see `_divert`.
+            self._closes = True
+        else:
+            self._closes = not self.parser.should_keep_alive()
+            self._enqueue()
+
+    def _enqueue(self) -> None:
+        path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        call = self._make_call(body)
+        if self._answering:
+            self._ahead.append((call, path))
+            if len(self._ahead) >= MAX_AHEAD:
+                self._transport.pause_reading()
+        else:
+            self.deadline_s = None
+            self._let_wait(call, path)
+
+    def _make_call(self, body: bytes) -> Call:
+        joints = self._place.joints
+        trusted, source = joints.trusted_proxies, self._peer
+        if trusted:
+            source = find_source(source, self._forwarded, trusted)
+        return Call(self._content_type, body, source, joints.request_ids.next(), self._reply)
+
+    def _let_wait(self, call: Call, path: bytes) -> None:
+        """Put a request among those that wait to be begun."""
+        self._answering = True
+        endpoint = self._place.endpoints.get(path)
+        only_reads = endpoint is None or endpoint.only_reads
+        self._place.joints.pace.put(only_reads, self._hand_in, call, path, endpoint)
+
+    def _hand_in(self, call: Call, path: bytes, endpoint: Endpoint | None) -> None:
+        if endpoint is not None:
+            endpoint.take("POST", call)
+            return
+        status, body, headers = write_refusal(_UNKNOWN)
+        foreign = path.decode("latin-1")
+        self._place.joints.access_log.write_foreign(call.request_id, foreign, PATH_UNKNOWN, call.source)
+        self._reply(status, body, call.request_id, headers)
+
+    def _reply(self, status: int, body: bytes, request_id: str, headers: Sequence[Header]) -> None:
+        """Write an answer, then take the next request that has arrived meanwhile."""
+        if self._transport.is_closing():
+            return
+        place = self._place
+        ends = self._closes or place.joints.counter.draining
+        closes = place.closing or (ends and not self._ahead)
+        self._transport.write(frame(status, body, request_id, place.date, headers, closes=closes))
+        self._answering = self._is_new = False
+        if closes:
+            self._transport.close()
+        elif self._ahead:
+            self._take_next()
+        else:
+            self.deadline_s = time.monotonic() + (BODY_TIMEOUT_S if self._reading else KEEP_ALIVE_S)
+
+    def _take_next(self) -> None:
+        call, path = self._ahead.popleft()
+        if len(self._ahead) == MAX_AHEAD - 1 and not self._closes:
+            self._transport.resume_reading()
+        self._let_wait(call, path)
+
+    def look_at_clock(self, now_s: float) -> None:
+        """Close the connection when its deadline has passed, with an answer if a request is half there."""
+        if self.deadline_s is None or now_s < self.deadline_s:
+            return
+        path = self._url.partition(b"?")[0] if self._reading else b""
+        endpoint = self._place.endpoints.get(path)
+        if endpoint is None:
+            self._transport.close()
+            return
+        self._closes = self._answering = True
+        self.deadline_s = None
+        endpoint.give_up(self._make_call(b""), TOO_LATE)
+
+    def waiting(self) -> Waiting | None:
+        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        if self._answering or self.deadline_s is None:
+            return None
+        is_slow = self._reading or bool(self._start)
+        patience_s = BODY_TIMEOUT_S if self._reading or self._is_new else KEEP_ALIVE_S
+        return Waiting(is_slow, self.deadline_s - patience_s)
+
+    def give_way(self) -> None:
+        """Close at once: another connection takes the place."""
+        self._transport.close()
+
+    def close_if_idle(self) -> None:
+        """Close the connection unless a request of it is under way; that one's answer closes it."""
+        if not self._answering:
+            self._transport.close()
+
+    def _abort(self, refusal: Refusal) -> None:
+        """Tell the client that its bytes are no request, after what it is still to be told."""
+        self._closes = True
+        self._in_head = False
+        self._ahead.clear()
+        if self._answering:
+            self._transport.pause_reading()
+            return
+        request_id = self._place.joints.request_ids.next()
+        self._place.joints.access_log.write_foreign(request_id, "", refusal.code, self._peer)
+        _, body, headers = write_refusal(refusal)
+        self._reply(BAD_REQUEST_STATUS, body, request_id, headers)
+
+
+def frame(
+    status: int, body: bytes, request_id: str, date: bytes, headers: Sequence[Header], *, closes: bool
+) -> bytes:
+    """An answer as it is sent (RFC 9112)."""
+    extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
+    if closes:
+        extra += b"\r\nconnection: close"
+    return b"HTTP/1.1 %d %b%b\r\ncontent-length: %d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b" % (
+        status,
+        _REASONS[status],
+        _FIXED,
+        len(body),
+        date,
+        request_id.encode(),
+        extra,
+        body,
+    )

@@ -1,0 +1,116 @@
+"""The signature debugger: what a request had to sign, and where the integrator's own string or signature
+departs from it. Pure.
+
+Rules: nothing is looked up and nothing is kept; secrets come in to be tried and never go out, nor does any
+signature that was computed with them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.api.debugger.bodies import (
+    FORM,
+    JSON,
+    PATHS,
+    judge_marks,
+    judge_path,
+    judge_sign,
+    read_body,
+)
+from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, name_character
+from merchant_wallet.api.debugger.signs import try_secrets
+from merchant_wallet.api.debugger.strings import Difference, compare, explain
+from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
+
+__all__ = [
+    "FORM",
+    "JSON",
+    "NOTE",
+    "PATHS",
+    "SENTENCES",
+    "WRONG",
+    "Diagnosis",
+    "Difference",
+    "Finding",
+    "Line",
+    "compare",
+    "diagnose",
+    "name_character",
+]
+
+MAX_TEXT: Final = 64 * 1024
+"""How many characters of their string are looked at: four times what a body may have."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of our string to sign, or one pair of MD5's; `field` is its source, None for the path."""
+
+    number: int
+    text: str
+    field: str | None
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """What we would sign, line by line, and what was found; None where the body can't be read.
+
+    `difference` is the first place where their string differs from ours.
+    """
+
+    string_to_sign: str | None
+    lines: tuple[Line, ...]
+    findings: tuple[Finding, ...]
+    difference: Difference | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing that was found is wrong."""
+        return all(finding.level == NOTE for finding in self.findings)
+
+
+def diagnose(
+    path: str,
+    body: str,
+    method: Method,
+    *,
+    content_type: str = JSON,
+    their_text: str | None = None,
+    their_sign: str | None = None,
+    secrets: Sequence[str] = (),
+) -> Diagnosis:
+    """Judge a request: the path as it was called, the body as it was sent.
+
+    `their_text` is the string that they signed; `their_sign` their signature, else the body's own. With the
+    merchant's live `secrets`, newest first, it is said in which way the signature was made.
+    """
+    findings = judge_path(path)
+    read, notable = read_body(body, content_type)
+    findings += notable
+    if read is None:
+        return Diagnosis(None, (), tuple(findings))
+    findings += judge_marks(read, method)
+    # A path that is only nearly right is signed as it should have been, so that one mistake shows once.
+    right = findings[0].values["right"] if findings and findings[0].kind == "path-nearly" else path
+    is_md5 = method == MD5
+    ours = md5_string_to_sign(read.texts) if is_md5 else string_to_sign(right, read.texts)
+    given = their_sign.strip() if their_sign and their_sign.strip() else read.sign
+    tried = given is not None and bool(secrets)
+    verdict = try_secrets(right, read.texts, method, given, secrets, their_text) if given and tried else None
+    # What is wrong with a signature's form is said by the way it was made, where that is known.
+    if verdict is None or verdict.kind == "no-match":
+        findings += judge_sign(given, method)
+    difference = None
+    if their_text:
+        theirs = their_text[:MAX_TEXT]
+        difference = compare(ours, theirs)
+        findings += explain(right, read, method, ours, theirs, body)
+    if verdict is not None:
+        findings.append(verdict)
+    return Diagnosis(ours, _number(right, read.texts, is_md5), tuple(findings), difference)
+
+
+def _number(path: str, texts: dict[str, str], is_md5: bool) -> tuple[Line, ...]:
+    fields = [(f"{name}={texts[name]}", name) for name in sorted(texts)]
+    lines: list[tuple[str, str | None]] = [*fields] if is_md5 else [(path, None), *fields]
+    return tuple(Line(number, text, field) for number, (text, field) in enumerate(lines, 1))

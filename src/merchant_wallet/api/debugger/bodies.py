@@ -1,0 +1,154 @@
+"""Reading a request for the debugger: its fields as the service reads them, and what is notable about them.
+Pure.
+
+Rules: the service's own reader has the last word (`wire`, `signing`); what is found beside it only explains.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from merchant_wallet.api.debugger.findings import Finding, name_character
+from merchant_wallet.api.wire import NON_SCALAR, parse_body
+from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.signing import (
+    EVENT_ID,
+    MD5,
+    SIGN_LENGTH,
+    Method,
+    find_control_character,
+    find_hidden_field,
+)
+from merchant_wallet.merchants.records import OPERATIONS
+
+JSON: Final = "application/json"
+FORM: Final = "application/x-www-form-urlencoded"
+PATHS: Final = tuple(f"/merchant/{operation}" for operation in OPERATIONS)
+
+_search_percent = re.compile(r"%[0-9A-Fa-f]{2}").search
+_search_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+_search_not_hex = re.compile(r"[^0-9A-Fa-f]").search
+_find_members = re.compile(r'"(\w{1,64})"\s*:\s*"((?:[^"\\]|\\.)*)"').findall
+
+
+class ReadBody(msgspec.Struct, frozen=True):
+    """A body as the service reads it: the texts that are signed, `sign` as it was sent, what is absent.
+
+    `sent` are all names in the order in which they came.
+    """
+
+    texts: dict[str, str]
+    sign: str | None
+    absent: tuple[str, ...]
+    sent: tuple[str, ...]
+
+
+class _Number(str):
+    """The literal of a JSON number, to tell it from a string."""
+
+
+def read_body(body: str, content_type: str) -> tuple[ReadBody | None, list[Finding]]:
+    """The body and what is notable about it; None for one that the service would not read at all."""
+    if body.startswith("\ufeff"):
+        return None, [Finding("bom")]
+    try:
+        fields = parse_body(content_type, body.encode("utf-8", "surrogatepass"))
+    except Refused as refused:
+        return None, [Finding("body", {"msg": refused.refusal.msg})]
+    raw = _read_raw(body, is_json=JSON in content_type.lower())
+    texts = {name: value for name, value in fields.items() if value is not NON_SCALAR}
+    sign = texts.pop("sign", None)
+    absent = tuple(name for name in raw if name not in fields)
+    read = ReadBody(texts, sign, absent, tuple(raw))
+    odd = [Finding("non-scalar", {"field": name}) for name, value in fields.items() if value is NON_SCALAR]
+    findings = [*odd, *(Finding("absent", {"field": name}) for name in absent if name != "sign")]
+    if not odd:
+        findings += _judge_texts(read, raw, body)
+    return read, findings
+
+
+def _read_raw(body: str, *, is_json: bool) -> dict[str, Any]:
+    if not is_json:
+        return dict(parse_qsl(body, keep_blank_values=True))
+    raw: dict[str, Any] = json.loads(body, parse_int=_Number, parse_float=_Number)
+    return raw
+
+
+def _judge_texts(read: ReadBody, raw: dict[str, Any], body: str) -> Iterator[Finding]:
+    offender = find_control_character({**read.texts, "sign": read.sign or ""})
+    if offender is not None:
+        found = _search_control(read.texts.get(offender, read.sign or ""))
+        assert found is not None
+        yield Finding("control", {"field": offender, "character": name_character(found[0])})
+    escaped = {name for name, text in _find_members(body) if "\\" in text}
+    for name, text in read.texts.items():
+        if isinstance(raw.get(name), _Number) and (shortest := shortest_number(text)) != text:
+            yield Finding("number", {"field": name, "sent": text, "shortest": shortest or "another text"})
+        if name in escaped:
+            yield Finding("escaped", {"field": name})
+        if percent := _search_percent(text):
+            yield Finding("percent", {"field": name, "escape": percent[0]})
+        if text != text.strip():
+            yield Finding("edges", {"field": name})
+        if not unicodedata.is_normalized("NFC", text):
+            yield Finding("decomposed", {"field": name})
+
+
+def judge_marks(read: ReadBody, method: Method) -> list[Finding]:
+    """What makes a request look like a callback, or hides a field from MD5."""
+    findings = [Finding("event-id")] if EVENT_ID in read.texts else []
+    hidden = find_hidden_field(read.texts) if method == MD5 else None
+    if hidden is not None:
+        findings.append(Finding("hidden", {"field": hidden[0], "hidden": hidden[1]}))
+    return findings
+
+
+def shortest_number(text: str) -> str | None:
+    """The shortest plain decimal of a number's text; None when it is no number that anyone would print so."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or abs(number.adjusted()) > 30:
+        return None
+    plain = f"{number:f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def judge_path(path: str) -> list[Finding]:
+    """What is wrong with a path, and which one is meant."""
+    if path in PATHS:
+        return []
+    try:
+        bare = "/" + urlsplit(path.strip()).path.strip("/")
+    except ValueError:
+        # No URL at all, such as one with half an IPv6 address.
+        bare = path.strip()
+    exact = next((right for right in PATHS if bare.lower() in (right.lower(), right[9:].lower())), None)
+    if exact is not None:
+        return [Finding("path-nearly", {"path": path, "right": exact})]
+    near = get_close_matches(bare, PATHS, n=1)
+    return [Finding("path-unknown", {"path": path, "right": near[0] if near else "one of the eight"})]
+
+
+def judge_sign(sign: str | None, method: Method) -> list[Finding]:
+    """What is wrong with a signature's form."""
+    if not sign:
+        return [Finding("sign-missing")]
+    odd = _search_not_hex(sign)
+    if odd is not None:
+        return [Finding("sign-not-hex", {"character": name_character(odd[0])})]
+    if len(sign) != SIGN_LENGTH:
+        return [Finding("sign-length", {"length": str(len(sign))})]
+    is_upper, right = sign == sign.upper(), "upper" if method == MD5 else "lower"
+    given = "upper" if is_upper else "lower" if sign == sign.lower() else "mixed"
+    if given == right or sign.isdecimal():
+        return []
+    return [Finding("sign-case", {"case": given, "right": right})]

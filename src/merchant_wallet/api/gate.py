@@ -1,0 +1,193 @@
+"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the interface's order.
+
+Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed
+authentication counts against its source address, and once there are too many, further failures from there
+say only 42900, while requests that authenticate pass.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.wire import Fields, require, require_long, signable
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import (
+    APP_KEY_UNKNOWN,
+    FIELD_INVALID,
+    MERCHANT_SUSPENDED,
+    OPERATION_DISABLED,
+    SIGNATURE_MISMATCH,
+    SOURCE_NOT_ALLOWED,
+    TIMESTAMP_OUT_OF_TOLERANCE,
+    TOO_MANY_REQUESTS,
+    Refusal,
+    Refused,
+    refuse,
+)
+from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
+from merchant_wallet.base.signing import (
+    EVENT_ID,
+    MD5,
+    SIGN_LENGTH,
+    find_hidden_field,
+    md5_string_to_sign,
+    string_to_sign,
+    verify,
+)
+from merchant_wallet.base.source_addresses import read_address
+from merchant_wallet.merchants.keys import is_of_other_mode
+from merchant_wallet.merchants.records import ACTIVE, Merchant
+
+APP_KEY_LENGTH: Final = 20
+NONCE_LENGTH: Final = 32
+SECONDS_DIGITS: Final = 10
+"""A timestamp of at most this many digits is in seconds; milliseconds have had more since 2001."""
+
+_match_app_key = re.compile(r"[!-~]{1,20}").fullmatch
+_match_nonce = re.compile(r"[A-Za-z0-9_-]{1,32}").fullmatch
+
+
+class Caller(NamedTuple):
+    """A request whose sender is known."""
+
+    merchant: Merchant
+    nonce: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Caller({self.merchant!r}, {self.nonce!r})"
+
+
+class Gate:
+    """Judges requests. Times: `clock` in milliseconds since the epoch, `monotonic` in seconds."""
+
+    def __init__(
+        self,
+        *,
+        tolerance_s: int,
+        rate_limit: int,
+        failed_auth_limit: int,
+        sandbox: bool,
+        monotonic: Callable[[], float],
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._tolerance_ms = tolerance_s * 1000
+        self._rate_limit = rate_limit
+        self._buckets = TokenBuckets(rate_limit, 2 * rate_limit)
+        self._failures = FailureLimit(failed_auth_limit)
+        self._sandbox = sandbox
+        self._clock = clock
+        self._monotonic = monotonic
+
+    def authenticate(self, merchant: Merchant, path: str, fields: Fields, source: str) -> Caller:
+        """See that a request to `path` is this merchant's, fresh and signed. Raises Refused."""
+        if merchant.networks and not merchant.admits(read_address(source)):
+            refuse(SOURCE_NOT_ALLOWED, "requests of this merchant are not accepted from this source address")
+        self._judge_time(fields)
+        nonce = _require_nonce(fields)
+        return Caller(merchant, nonce, self._verify(merchant, path, fields))
+
+    def count(self, merchant: Merchant) -> None:
+        """Count a request against the merchant's rate, once however often it is looked at. Raises Refused."""
+        rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
+        wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
+        if wait_s:
+            refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
+
+    def admit(self, merchant: Merchant, operation: Operation) -> None:
+        """See that the merchant may do this now. Raises Refused."""
+        if merchant.status != ACTIVE:
+            refuse(MERCHANT_SUSPENDED, "this merchant is suspended")
+        if operation.name in merchant.disabled_operations:
+            refuse(OPERATION_DISABLED, f"{operation.name} is disabled for this merchant")
+
+    def note(self, refusal: Refusal, source: str) -> Refusal:
+        """Count a failed authentication; the refusal to give, which is 42900 once there were too many."""
+        if refusal.code not in (APP_KEY_UNKNOWN, SIGNATURE_MISMATCH):
+            return refusal
+        now_s, source = self._monotonic(), subscriber_of(source)
+        wait_s = self._failures.blocked(source, now_s)
+        if wait_s:
+            msg = "too many failed authentications from this source address"
+            return Refusal(TOO_MANY_REQUESTS, msg, retry_after_s=wait_s)
+        self._failures.note_failure(source, now_s)
+        return refusal
+
+    def require_own_mode(self, app_key: str) -> None:
+        """See that a key is not one of a live service in a sandbox, or the other way round. Refused 40100."""
+        if not is_of_other_mode(app_key, sandbox=self._sandbox):
+            return
+        if self._sandbox:
+            refuse(APP_KEY_UNKNOWN, "appKey belongs to a live service, and this is a sandbox")
+        refuse(APP_KEY_UNKNOWN, "appKey belongs to a sandbox, and this is a live service")
+
+    def _judge_time(self, fields: Fields) -> None:
+        sent = require_long(fields, "timestamp")
+        sent_ms = sent * 1000 if len(str(sent)) <= SECONDS_DIGITS else sent
+        server_ms = self._clock()
+        skew_ms = sent_ms - server_ms
+        if abs(skew_ms) > self._tolerance_ms:
+            payload: dict[str, Any] = {"serverTime": server_ms, "skewMs": skew_ms}
+            seconds = self._tolerance_ms // 1000
+            refuse(
+                TIMESTAMP_OUT_OF_TOLERANCE,
+                f"timestamp must be within {seconds} s of the server's clock",
+                payload,
+            )
+
+    def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
+        given = require(fields, "sign", SIGN_LENGTH)
+        texts = signable(fields)
+        if merchant.sign_method == MD5:
+            refuse_hidden_field(texts)
+        secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)
+        if secret is None:
+            raise Refused(
+                Refusal(
+                    SIGNATURE_MISMATCH,
+                    "sign does not match the request",
+                    self._explain(merchant, path, texts),
+                )
+            )
+        return secret
+
+    def _explain(self, merchant: Merchant, path: str, texts: dict[str, str]) -> dict[str, Any] | None:
+        """In the sandbox, what the server signed, so that an integrator can see where the two differ."""
+        if not self._sandbox:
+            return None
+        signed = md5_string_to_sign(texts) if merchant.sign_method == MD5 else string_to_sign(path, texts)
+        return {"stringToSign": signed}
+
+
+def require_app_key(fields: Fields) -> str:
+    """The request's appKey. Refused 40001."""
+    app_key = require(fields, "appKey", APP_KEY_LENGTH)
+    if _match_app_key(app_key) is None:
+        refuse(FIELD_INVALID, "appKey must be printable ASCII without spaces")
+    return app_key
+
+
+def refuse_callback(fields: Fields) -> None:
+    """See that a request is none of our callbacks, which bear a signature of ours. Refused 40001."""
+    if EVENT_ID in fields:
+        refuse(FIELD_INVALID, f"{EVENT_ID}: belongs to callbacks")
+
+
+def refuse_hidden_field(texts: dict[str, str]) -> None:
+    """See that MD5 signs no value as a field that marks a request or a callback. Refused 40001."""
+    hidden = find_hidden_field(texts)
+    if hidden is not None:
+        refuse(FIELD_INVALID, f"{hidden[0]} must not contain {hidden[1]} with the method MD5")
+
+
+def unknown_app_key() -> Refusal:
+    """The refusal of a key that no merchant has."""
+    return Refusal(APP_KEY_UNKNOWN, "appKey is unknown")
+
+
+def _require_nonce(fields: Fields) -> str:
+    nonce = require(fields, "nonceStr", NONCE_LENGTH)
+    if _match_nonce(nonce) is None:
+        refuse(FIELD_INVALID, "nonceStr must be 1 to 32 of A-Z, a-z, 0-9, - and _")
+    return nonce

@@ -1,0 +1,59 @@
+"""Reading a merchant's refused requests, and what each of them should have signed.
+
+Rules: nothing here holds a secret, so nothing here can say whether a signature was right; it says what had to
+be signed.
+"""
+
+from typing import Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.api.refused_requests.notebook import KEPT, QUERIES
+from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
+
+HIGHEST_NO: Final = 2**63 - 1
+
+
+class RefusedRequest(msgspec.Struct, frozen=True):
+    """A request that was refused: when, why, from where, and its fields in the order they were sent.
+
+    `left_out` names the fields that are not kept whole: of `sign` the beginning is, of others nothing.
+    """
+
+    refused_no: int
+    at_ms: int
+    request_id: str
+    path: str
+    code: int
+    msg: str
+    source: str
+    content_type: str
+    fields: dict[str, str | None]
+    left_out: list[str]
+
+    def signed_text(self, method: Method) -> str | None:
+        """What the request had to sign, by the method; None when not all of it is kept."""
+        covered = {name: text for name, text in self.fields.items() if name != "sign"}
+        texts = {name: text for name, text in covered.items() if text is not None}
+        if len(texts) < len(covered):
+            return None
+        return md5_string_to_sign(texts) if method == MD5 else string_to_sign(self.path, texts)
+
+
+async def list_refused(
+    conn: AsyncConnection, merchant_id: int, *, before_no: int | None = None, limit: int = KEPT
+) -> list[RefusedRequest]:
+    """A merchant's last refused requests, the newest first; the last one's number goes on.
+
+    Raises ValueError for a limit outside of 1 to 100.
+    """
+    if not 1 <= limit <= KEPT:
+        raise ValueError(f"A page has 1 to {KEPT} requests.")
+    values = {
+        "merchant_id": merchant_id,
+        "before_no": HIGHEST_NO if before_no is None else before_no,
+        "page": limit,
+    }
+    rows = await (await conn.execute(QUERIES["list_refused"].text, values)).fetchall()
+    return [RefusedRequest(*row) for row in rows]

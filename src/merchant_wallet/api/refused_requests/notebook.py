@@ -1,0 +1,174 @@
+"""The notebook: where the endpoints note refused requests, and which writes them down a moment later.
+
+Rules: noting costs an append to a list in memory and never waits; a request that succeeds costs nothing. The
+notes that wait are bounded, per merchant and in all, and under a flood the oldest go first: one merchant's
+flood costs that merchant's own. What was dropped is counted. Once a second what waits is written in one
+transaction, and each merchant's oldest are cut off beyond the last hundred.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.api.refused_requests.notes import MAX_CONTENT_TYPE, Note, read_fields
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import Queries
+
+log = structlog.get_logger("refusals")
+
+QUERIES: Final = Queries(Path(__file__).with_name("refusals.sql"))
+KEPT: Final = 100
+"""How many of each merchant's are kept."""
+MAX_WAITING: Final = 1000
+"""How many wait to be written, of all merchants; each has at most 16 KiB."""
+INTERVAL_S: Final = 1.0
+
+
+class Request(Protocol):
+    """What the notebook asks of a request."""
+
+    app_key: str
+    request_id: str
+    source: str
+    content_type: str | None
+    body: bytes
+
+
+class Notebook:
+    """Notes refused requests; `dropped` counts those that were noted and never written."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[AsyncConnection]],
+        *,
+        clock: Callable[[], int] = now_ms,
+        max_waiting: int = MAX_WAITING,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._max_waiting = max_waiting
+        self._interval_s = interval_s
+        self._rings: dict[str, deque[Note]] = {}
+        self._waiting = 0
+        self._conn: AsyncConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        # Whoever stops the notebook waits for a write that is under way.
+        self._writing = asyncio.Lock()
+        self.dropped = 0
+
+    def note(self, path: str, refusal: Refusal, request: Request) -> None:
+        """Note a refused request; the oldest of the same key's make room, or else those of the first key."""
+        made = Note(
+            request.app_key,
+            self._clock(),
+            request.request_id,
+            path,
+            refusal.code,
+            refusal.msg,
+            request.source,
+            request.content_type or "",
+            request.body,
+        )
+        ring = self._rings.get(made.app_key)
+        if ring is not None and (len(ring) >= KEPT or self._waiting >= self._max_waiting):
+            ring.popleft()
+            self.dropped += 1
+            self._waiting -= 1
+        elif self._waiting >= self._max_waiting:
+            self._drop_of_first()
+        self._rings.setdefault(made.app_key, deque()).append(made)
+        self._waiting += 1
+
+    def _drop_of_first(self) -> None:
+        key, ring = next(iter(self._rings.items()))
+        ring.popleft()
+        self.dropped += 1
+        self._waiting -= 1
+        if not ring:
+            del self._rings[key]
+
+    def start(self) -> None:
+        """Begin to write down what is noted."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Write what waits and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.flush()
+        if self._conn is not None:
+            await self._conn.close()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            # A write that began is finished although we are told to end meanwhile.
+            await asyncio.shield(self.flush())
+
+    async def flush(self) -> None:
+        """Write what waits. What can't be written is dropped and said: requests go on without it."""
+        async with self._writing:
+            rings, self._rings, self._waiting = self._rings, {}, 0
+            notes = [note for ring in rings.values() for note in ring]
+            if notes:
+                await self._try(notes, list(rings))
+
+    async def _try(self, notes: list[Note], app_keys: list[str]) -> None:
+        try:
+            # Reading the bodies takes a while when there are many; requests must not wait for it.
+            columns = await asyncio.to_thread(_columns, notes)
+            await self._write(columns, app_keys)
+        except (psycopg.Error, OSError) as error:
+            self.dropped += len(notes)
+            log.warning("refused requests not kept", count=len(notes), dropped=self.dropped, error=str(error))
+            await self._disconnect()
+        except Exception as error:
+            # A fault of ours with one note must not end the keeping of all that follow.
+            self.dropped += len(notes)
+            log.error("refused requests not kept", count=len(notes), dropped=self.dropped, exc_info=error)
+            await self._disconnect()
+
+    async def _write(self, columns: dict[str, list[Any]], app_keys: list[str]) -> None:
+        if self._conn is None:
+            self._conn = await self._connect()
+        async with self._conn.transaction():
+            await self._conn.execute(QUERIES["hurry"].text)
+            await self._conn.execute(QUERIES["wait_little"].text)
+            await self._conn.execute(QUERIES["take_turns"].text)
+            await self._conn.execute(QUERIES["insert_refused"].text, columns)
+            await self._conn.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})
+
+    async def _disconnect(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            await conn.close()
+
+
+def _storable(text: str) -> str:
+    """A text without what the database takes in none: one odd header must not cost the others' notes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def _columns(notes: list[Note]) -> dict[str, list[Any]]:
+    fields = [read_fields(note) for note in notes]
+    return {
+        "app_keys": [note.app_key for note in notes],
+        "at_ms": [note.at_ms for note in notes],
+        "request_ids": [note.request_id for note in notes],
+        "paths": [note.path for note in notes],
+        "codes": [note.code for note in notes],
+        "msgs": [_storable(note.msg) for note in notes],
+        "sources": [_storable(note.source) for note in notes],
+        "content_types": [_storable(note.content_type)[:MAX_CONTENT_TYPE] for note in notes],
+        "fields": [kept.json for kept in fields],
+        "left_out": [" ".join(kept.left_out) for kept in fields],
+    }

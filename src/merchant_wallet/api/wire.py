@@ -1,0 +1,263 @@
+"""Bodies on the wire: request bytes to named texts, answers to envelope bytes, checks of single fields.
+
+Rules: a request is one flat set of fields, each a text. A JSON number stays the literal that was sent, since
+that text is what was signed. Null and the empty text count as absent and are dropped. A boolean, array or
+object becomes `NON_SCALAR`, refused once its field is looked at. Nothing ambiguous is read: a repeated key, a
+lone surrogate, invalid UTF-8 or a name outside `[A-Za-z0-9_]{1,64}` refuses the body as a whole.
+
+In an answer every value is a text made once: the text that is signed is the text that is sent, numbers
+included.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from merchant_wallet.base.codes import (
+    BODY_MALFORMED,
+    BODY_TOO_LARGE,
+    FIELD_INVALID,
+    MEDIA_TYPE_UNSUPPORTED,
+    SUCCESS,
+    Refusal,
+    Refused,
+    refuse,
+)
+from merchant_wallet.base.signing import find_control_character
+
+MAX_BODY_BYTES: Final = 16 * 1024
+MAX_NAME_LENGTH: Final = 64
+RESPONSE_CONTENT_TYPE: Final = "application/json; charset=utf-8"
+
+
+class NonScalar(Enum):
+    """The type of `NON_SCALAR`, which stands for a value that is a boolean, an array or an object."""
+
+    NON_SCALAR = "not a string or a number"
+
+
+NON_SCALAR: Final = NonScalar.NON_SCALAR
+Fields = dict[str, str | NonScalar]
+
+# One field of an answer's `data`: its name, its text (None is sent as null), and whether it is sent as a
+# number.
+DataItem = tuple[str, str | None, bool]
+NUMBER: Final = True
+TEXT: Final = False
+
+_match_name = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_NAME_LENGTH}}}").fullmatch
+# What shows the text around it in another order than it has (Unicode standard annex 9, section 2).
+_search_direction = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
+_match_long = re.compile(r"0|[1-9][0-9]{0,19}").fullmatch
+_search_broken_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})").search
+_encode = msgspec.json.encode
+
+
+def parse_body(content_type: str | None, body: bytes) -> Fields:
+    """The present fields of a request body, in the order in which they were sent.
+
+    Refused with 415 for a content type other than JSON or form in UTF-8, 413 over MAX_BODY_BYTES, 40000 for a
+    body that is not one object (or form) of uniquely and properly named fields. Interface 4; RFC 8259; URL
+    standard section 5.
+    """
+    read = _reader_of(content_type)
+    if read is None:
+        refuse(
+            MEDIA_TYPE_UNSUPPORTED,
+            "Content-Type must be application/json or application/x-www-form-urlencoded, in UTF-8",
+        )
+    if len(body) > MAX_BODY_BYTES:
+        refuse(BODY_TOO_LARGE, f"the body must have at most {MAX_BODY_BYTES} bytes")
+    sent = read(body)
+    if not all(map(_is_name, sent)):
+        refuse(BODY_MALFORMED, f"field names must be 1 to {MAX_NAME_LENGTH} of A-Z, a-z, 0-9 and _")
+    return {
+        name: value if type(value) is str else NON_SCALAR
+        for name, value in sent.items()
+        if value is not None and value != ""
+    }
+
+
+def signable(fields: Fields) -> dict[str, str]:
+    """The texts that a request's signature covers: every field but `sign`, unknown ones included.
+
+    Refused 40001 naming the first field, `sign` among them, that is not a scalar or that holds a control
+    character. Interface 5.
+    """
+    texts: dict[str, str] = {}
+    for name, value in fields.items():
+        if value is NON_SCALAR:
+            _refuse_non_scalar(name)
+        texts[name] = value
+    offender = find_control_character(texts)
+    if offender is not None:
+        refuse(FIELD_INVALID, f"{offender} must not contain control characters")
+    texts.pop("sign", None)
+    return texts
+
+
+def require(fields: Fields, name: str, max_length: int) -> str:
+    """The text of a field that must be there.
+
+    Refused 40001 when absent, no scalar or over `max_length` code points.
+    """
+    text = optional(fields, name, max_length)
+    if text is None:
+        refuse(FIELD_INVALID, f"{name} is required")
+    return text
+
+
+def optional(fields: Fields, name: str, max_length: int) -> str | None:
+    """As `require`, for a field that may be absent: None then."""
+    value = fields.get(name)
+    if value is NON_SCALAR:
+        _refuse_non_scalar(name)
+    if value is not None and len(value) > max_length:
+        refuse(FIELD_INVALID, f"{name} must have at most {max_length} characters")
+    return value
+
+
+def require_order_id(fields: Fields, name: str, max_length: int) -> str:
+    """As `require`, for an id that people read on a page. Refused 40001 when it has direction controls."""
+    text = require(fields, name, max_length)
+    refuse_direction_control(name, text)
+    return text
+
+
+def optional_order_id(fields: Fields, name: str, max_length: int) -> str | None:
+    """As `require_order_id`, for an id that may be absent: None then."""
+    return require_order_id(fields, name, max_length) if name in fields else None
+
+
+def refuse_direction_control(name: str, text: str) -> None:
+    """See that an id is read on a page as it was sent. Refused 40001."""
+    if not text.isascii() and _search_direction(text):
+        refuse(FIELD_INVALID, f"{name} must not contain characters that change the direction of text")
+
+
+def require_long(fields: Fields, name: str) -> int:
+    """The value of a Long field: 1 to 20 decimal digits without leading zeros, else refused 40001.
+
+    The value may lie beyond 64 bits, where no id or time of ours can be: compare it before it reaches SQL.
+    """
+    text = require(fields, name, 20)
+    if _match_long(text) is None:
+        refuse(FIELD_INVALID, f"{name} must be a whole number of digits, without leading zeros")
+    return int(text)
+
+
+def present_texts(items: Iterable[DataItem]) -> dict[str, str]:
+    """The fields of an answer's `data` as its signature covers them: neither null nor empty."""
+    return {name: text for name, text, _ in items if text}
+
+
+def encode_success(items: Sequence[DataItem], sign: str) -> bytes:
+    """The envelope of a success; `sign` follows the fields of `data`.
+
+    Numbers are sent as exactly their text.
+    """
+    return _encode(
+        {
+            "code": SUCCESS,
+            "msg": "success",
+            "data": {
+                **{
+                    name: msgspec.Raw(text) if is_number and text else text for name, text, is_number in items
+                },
+                "sign": sign,
+            },
+        }
+    )
+
+
+def encode_refusal(refusal: Refusal) -> bytes:
+    """The envelope of a refusal: `data` is its payload, or null."""
+    return _encode({"code": refusal.code, "msg": refusal.msg, "data": refusal.payload})
+
+
+@lru_cache(maxsize=256)
+def _reader_of(content_type: str | None) -> Callable[[bytes], dict[str, Any]] | None:
+    media_type, *parameters = (content_type or "").split(";")
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
+            return None
+    return _READERS.get(media_type.strip().lower())
+
+
+@lru_cache(maxsize=512)
+def _is_name(name: str) -> bool:
+    return _match_name(name) is not None
+
+
+def _read_json(body: bytes) -> dict[str, Any]:
+    try:
+        text = body.decode()
+        value = _DECODER.decode(text)
+        if "\\u" in text:
+            # Only an escape can bring a lone surrogate in; encoding the whole again finds it at any depth.
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        refuse(BODY_MALFORMED, "the body is not valid UTF-8")
+    except UnicodeEncodeError:
+        refuse(BODY_MALFORMED, "the body holds half of a surrogate pair")
+    except RecursionError:
+        refuse(BODY_MALFORMED, "the body is nested too deeply")
+    except json.JSONDecodeError as error:
+        refuse(BODY_MALFORMED, f"the body is not valid JSON at character {error.pos}")
+    if not isinstance(value, dict):
+        refuse(BODY_MALFORMED, "the body must be a JSON object")
+    return value
+
+
+def _read_form(body: bytes) -> dict[str, Any]:
+    # Most forms hold no escape at all, and then one look at the whole spares one at each part.
+    decode = _unescape if b"%" in body or b"+" in body else bytes.decode
+    try:
+        pairs = [
+            (decode(name), decode(value))
+            for name, _, value in (part.partition(b"=") for part in body.split(b"&") if part)
+        ]
+    except UnicodeDecodeError:
+        refuse(BODY_MALFORMED, "the body is not valid UTF-8")
+    return _unique(pairs)
+
+
+def _unescape(raw: bytes) -> str:
+    raw = raw.replace(b"+", b" ")
+    if b"%" in raw:
+        if _search_broken_escape(raw):
+            refuse(BODY_MALFORMED, "the body has a percent sign that two hex digits do not follow")
+        raw = unquote_to_bytes(raw)
+    return raw.decode()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        refuse(BODY_MALFORMED, "the body names a field twice")
+    return unique
+
+
+def _refuse_constant(literal: str) -> NoReturn:
+    refuse(BODY_MALFORMED, f"the body holds {literal}, which is not JSON")
+
+
+# The scanner behind this decoder is written in C; numbers are handed over as their literals.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=str, parse_float=str, parse_constant=_refuse_constant
+)
+_READERS: Final[dict[str, Callable[[bytes], dict[str, Any]]]] = {
+    "application/json": _read_json,
+    "application/x-www-form-urlencoded": _read_form,
+}
+
+
+def _refuse_non_scalar(name: str) -> NoReturn:
+    raise Refused(Refusal(FIELD_INVALID, f"{name} must be a string or a number"))

@@ -1,0 +1,270 @@
+"""A person's word on a rollback: what was seen is kept as evidence, and payouts may go on.
+
+Rules:
+- Files of checkpoints that the database no longer holds are moved to `evidence/<moment>/` beside the others,
+  with a list of what was accepted, by whom and why. New checkpoints begin new files.
+- The entry in the audit log names that list by its SHA-256, and commits with the acceptance.
+- Orders that the signer signed more for than the database knows are frozen: they may have been paid, and on a
+  chain without nonces a further signature could pay them again. Without the signer's record nothing is
+  accepted, unless every open order is frozen.
+- All signs are committed before any file is moved. After a crash they stand, and the command is given again:
+  it goes on in the same folder.
+- While the key is not the service's, only a new key is accepted: nothing else would end the sign.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit import checkpoints as audit_checkpoints
+from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.checkpointing.evidence import Evidence, choose_folder, move, write_list
+from merchant_wallet.audit.checkpointing.keys import pin, publish
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.audit.rollback import signs
+from merchant_wallet.audit.rollback.comparison import Comparison
+from merchant_wallet.audit.rollback.signer_record import find_signer_sign, read_last_payments
+from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Sign
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.ids import COUNTER_BITS
+from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
+from merchant_wallet.book.checkpoints import file_of, list_files
+from merchant_wallet.chains.keys.signing_journal import Payment
+
+QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
+ACTION: Final = "rollback.accept"
+MOST_TOLD: Final = 20
+"""So many causes stand in the audit log; the list has all."""
+MOST_ACCEPTANCES: Final = 500
+"""So many of the newest are asked for the names of their folders."""
+SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
+NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
+
+Connection = AsyncConnection[Any]
+
+
+class NothingToAccept(Exception):
+    """No sign of a rollback stands or can be found."""
+
+
+class KeyDiffers(Exception):
+    """The checkpoints' key is not the service's, and no new key was asked for. The text says how."""
+
+
+class RecordMissing(Exception):
+    """The signer's record is not there, and nobody asked to freeze every open order. The text is its path."""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """Who accepts, why, from where and when."""
+
+    actor: str
+    reason: str
+    source: str
+    at_ms: int
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """What was accepted; `folder` has the evidence, None when there was no file to keep."""
+
+    signs: list[Sign]
+    files: list[Evidence]
+    folder: Path | None
+    frozen_orders: tuple[int, ...] = ()
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where to look: the checkpoints' folder, the old form's key, and the signer's record.
+
+    `signer_record` is None where no signer keeps one, as in the sandbox.
+    """
+
+    folder: Path
+    old_key: bytes
+    signer_record: Path | None = None
+
+
+async def find_all_signs(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
+    """The signs that stand, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
+    standing = await signs.list_signs(conn)
+    known = {(sign.merchant_id, sign.subject) for sign in standing}
+    found = await _compare(conn, place, now_ms)
+    return standing + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
+
+
+async def _compare(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
+    found = await Comparison(place.folder, place.old_key).find_signs(conn, now_ms)
+    if place.signer_record is not None:
+        signed = await find_signer_sign(conn, place.signer_record, now_ms)
+        found += [] if signed is None else [signed]
+    return found
+
+
+async def accept(
+    conn: Connection,
+    place: Place,
+    word: Word,
+    *,
+    new_signer: CheckpointSigner | None = None,
+    freeze_open: bool = False,
+) -> Accepted:
+    """Accept every sign there is now, and with `new_signer` begin anew under its key.
+
+    With `freeze_open` every open order is frozen, and the signer's record may be missing. Raises
+    NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`; then nothing is
+    accepted, and the signs that were found stand.
+    """
+    await _check_record(place, freeze_open)
+    await _record_found(conn, place, word.at_ms, new_key=new_signer is not None)
+    payments = await _read_payments(place)
+    async with signs.locked(conn):
+        standing = await signs.list_signs(conn)
+        if not standing:
+            raise NothingToAccept
+        if new_signer is None:
+            await _require_key(conn, place)
+        accepted = await _keep(conn, place.folder, standing, word, new_key=new_signer is not None)
+        if new_signer is not None:
+            await _begin_anew(conn, place, new_signer, word.at_ms)
+        frozen = await _freeze(conn, payments, word.at_ms, all_open=freeze_open)
+        accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
+        await _record(conn, accepted, payments, word, new_key=new_signer is not None)
+    return accepted
+
+
+async def _check_record(place: Place, freeze_open: bool) -> None:
+    """Refuse before anything is done: what is missing or unreadable at the end of the record."""
+    record = place.signer_record
+    if record is None:
+        return
+    if not freeze_open and not await asyncio.to_thread(record.exists):
+        raise RecordMissing(str(record))
+    await asyncio.to_thread(read_last_payments, record)
+
+
+async def _record_found(conn: Connection, place: Place, now_ms: int, *, new_key: bool) -> None:
+    """Commit the signs that a comparison finds now, beside those that stand."""
+    async with signs.locked(conn):
+        if not new_key:
+            await _require_key(conn, place)
+        found = await _compare(conn, place, now_ms)
+        if new_key:
+            # It stands when the command breaks off, also where nothing else is wrong.
+            found.append(Sign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms))
+        await signs.record_signs(conn, found)
+        if not await signs.is_standing(conn):
+            raise NothingToAccept
+
+
+async def _require_key(conn: Connection, place: Place) -> None:
+    keys = await load_keys(conn, place.folder, place.old_key)
+    if keys.fault is not None:
+        raise KeyDiffers(keys.fault)
+
+
+async def _read_payments(place: Place) -> list[Payment]:
+    if place.signer_record is None:
+        return []
+    return await asyncio.to_thread(read_last_payments, place.signer_record, whole=True)
+
+
+async def _freeze(
+    conn: Connection, payments: Sequence[Payment], now_ms: int, *, all_open: bool
+) -> tuple[int, ...]:
+    """Freeze the open orders that more was signed for than the database knows, or all; gives their ids."""
+    signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
+    values = {
+        "order_ids": list(signed),
+        "counts": list(signed.values()),
+        "counter_bits": COUNTER_BITS,
+        "cause": SIGNED_MORE,
+        "now_ms": now_ms,
+    }
+    cursor = await conn.execute(QUERIES["freeze_signed"].text, values)
+    frozen = {order_id for (order_id,) in await cursor.fetchall()}
+    if all_open:
+        cursor = await conn.execute(QUERIES["freeze_open"].text, {"cause": NO_RECORD, "now_ms": now_ms})
+        frozen |= {order_id for (order_id,) in await cursor.fetchall()}
+    return tuple(sorted(frozen))
+
+
+def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]:
+    """The files that no longer fit the database, or all when their key is replaced."""
+    if new_key:
+        merchants = list_files(folder) if folder.is_dir() else []
+        names = [PUBLIC_KEY_FILE, audit_checkpoints.FILE]
+    else:
+        merchants = [sign.merchant_id for sign in found if sign.subject == "book"]
+        names = [audit_checkpoints.FILE] if any(sign.subject == "audit" for sign in found) else []
+    names += [file_of(folder, merchant_id).name for merchant_id in merchants]
+    return [name for name in names if (folder / name).exists()]
+
+
+async def _keep(
+    conn: Connection, folder: Path, standing: Sequence[Sign], word: Word, *, new_key: bool
+) -> Accepted:
+    """Move the files that the signs are about, and list them with what an acceptance that broke off moved."""
+    told = await audit.list_entries(conn, action=ACTION, limit=MOST_ACCEPTANCES)
+    named = {str((entry.after or {}).get("evidence")) for entry in told}
+    kept = choose_folder(folder, min(sign.since_ms for sign in standing), named)
+    names = await asyncio.to_thread(_name_files, folder, standing, new_key)
+    files = await asyncio.to_thread(move, folder, names, kept)
+    accepted = Accepted(list(standing), files, kept if files else None)
+    if files:
+        await asyncio.to_thread(write_list, kept, _list(accepted, word))
+    return accepted
+
+
+def _list(accepted: Accepted, word: Word) -> bytes:
+    told = {"word": word, "signs": accepted.signs, "files": accepted.files}
+    return msgspec.json.format(msgspec.json.encode(told)) + b"\n"
+
+
+async def _begin_anew(conn: Connection, place: Place, signer: CheckpointSigner, now_ms: int) -> None:
+    keys = await load_keys(conn, place.folder, place.old_key)
+    await asyncio.to_thread(publish, signer, place.folder)
+    if keys.public_key != signer.public_key:
+        await pin(conn, signer, now_ms)
+
+
+async def _record(
+    conn: Connection, accepted: Accepted, payments: Sequence[Payment], word: Word, *, new_key: bool
+) -> None:
+    values = {
+        "accepted_ms": word.at_ms,
+        "actor": word.actor,
+        "reason": word.reason,
+        "signed_upto_ms": max((payment.at_ms for payment in payments), default=0),
+    }
+    await conn.execute(QUERIES["add_acceptance"].text, values)
+    await conn.execute(QUERIES["clear_signs"].text)
+    folder = accepted.folder
+    await audit.append(
+        conn,
+        actor=word.actor,
+        action=ACTION,
+        subject="database",
+        after={
+            "reason": word.reason,
+            "signs": len(accepted.signs),
+            "causes": [_name_cause(sign) for sign in accepted.signs[:MOST_TOLD]],
+            "evidence": None if folder is None else folder.name,
+            "evidenceSha256": hashlib.sha256(_list(accepted, word)).hexdigest(),
+            "frozenOrders": list(accepted.frozen_orders[:MOST_TOLD]),
+            "frozen": len(accepted.frozen_orders),
+            "newKey": new_key,
+        },
+        source=word.source,
+        at_ms=word.at_ms,
+    )
+
+
+def _name_cause(sign: Sign) -> str:
+    whose = f"{sign.subject} {sign.merchant_id}" if sign.subject == "book" else sign.subject
+    return f"{whose}: {sign.cause}"

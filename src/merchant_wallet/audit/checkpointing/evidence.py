@@ -1,0 +1,97 @@
+"""Keeping files of checkpoints as evidence: they are moved to `evidence/<moment>/`, with a list of them all.
+
+Rules:
+- A file is renamed under its lock. Whoever waited for the lock finds another file of that name, or none, and
+  begins a new one.
+- Nothing here is ever overwritten. An acceptance that broke off goes on in its folder.
+
+All raise OSError.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE
+from merchant_wallet.base.disk import sync_folder
+
+EVIDENCE: Final = "evidence"
+LIST_FILE: Final = "accepted.json"
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """A file that was kept: its name, size and hex SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def choose_folder(folder: Path, since_ms: int, named: Collection[str]) -> Path:
+    """Where the evidence of an acceptance goes: the same folder each time that it is given again.
+
+    `since_ms` is when the oldest sign was found; `named` are the folders that the audit log names already.
+    """
+    names = (str(since_ms) if number == 1 else f"{since_ms}-{number}" for number in count(1))
+    return folder / EVIDENCE / next(name for name in names if name not in named)
+
+
+def move(folder: Path, names: Sequence[str], kept: Path) -> list[Evidence]:
+    """Move files of a folder to `kept`; gives all that is there by now but the list."""
+    if names:
+        kept.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    for name in names:
+        with _locked(folder / name):
+            (folder / name).rename(_find_free(kept, name))
+    if not kept.is_dir():
+        return []
+    found = [_describe(path) for path in sorted(kept.iterdir()) if not path.name.startswith(LIST_FILE)]
+    _sync(kept)
+    return found
+
+
+def write_list(kept: Path, text: bytes) -> None:
+    """Write the list beside the files that it names, whole or not at all. An earlier list stays beside it."""
+    draft = kept.parent / f"{kept.name}.{LIST_FILE}"
+    with draft.open("wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    place = kept / LIST_FILE
+    if place.exists() and place.read_bytes() != text:
+        place.rename(_find_free(kept, LIST_FILE))
+    draft.replace(place)
+    _sync(kept)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _find_free(kept: Path, name: str) -> Path:
+    names = (name if number == 1 else f"{name}.{number}" for number in count(1))
+    return next(path for path in (kept / one for one in names) if not path.exists())
+
+
+def _describe(path: Path) -> Evidence:
+    with _locked(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Evidence(path.name, os.fstat(descriptor).st_size, digest)
+
+
+def _sync(kept: Path) -> None:
+    for folder in (kept, kept.parent, kept.parent.parent):
+        sync_folder(folder)

@@ -1,0 +1,104 @@
+"""The worker's minute with checkpoints: compare the last ones with the database, then sign new ones.
+
+Rules:
+- Nothing is paid before the first comparison has been made (`compared`).
+- What shows a rollback is written down as a sign, and logged as an error each minute while it stands.
+- A book with a sign gets no new checkpoint: it would hide what the old one saw.
+- A worker whose key was replaced writes no checkpoints: it must be restarted with the new one.
+"""
+
+import asyncio
+from pathlib import Path
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit.checkpointing.signing import (
+    CheckpointSigner,
+    write_audit_checkpoint,
+    write_checkpoints,
+)
+from merchant_wallet.audit.rollback import signs
+from merchant_wallet.audit.rollback.comparison import Comparison
+from merchant_wallet.audit.rollback.signer_record import find_signer_sign
+from merchant_wallet.audit.rollback.signs import Sign
+from merchant_wallet.book.checkpoint_keys import read_pinned
+
+log = structlog.get_logger(__name__)
+
+
+class CheckpointKeeper:
+    """One worker's. `signer_record` is the file in which the signer notes payments, if there is a signer.
+
+    `found_count` is how many signs the last comparison found.
+    """
+
+    def __init__(self, signer: CheckpointSigner, folder: Path, signer_record: Path | None = None) -> None:
+        self.compared = asyncio.Event()
+        self.found_count = 0
+        self._signer = signer
+        self._folder = folder
+        self._signer_record = signer_record
+        self._comparison = Comparison(folder, signer.keys.old_key)
+
+    async def keep(self, conn: AsyncConnection, at_ms: int) -> None:
+        """Compare, write down what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
+        self.found_count = len(await self._find_signs(conn, at_ms))
+        if self.found_count:
+            await self._record(conn, at_ms)
+        standing = await signs.list_signs(conn)
+        self.compared.set()
+        if standing:
+            log.error(
+                "payouts stopped: the database was rolled back, an operator must look",
+                signs=len(standing),
+                cause=standing[0].cause,
+                since_ms=standing[0].since_ms,
+            )
+        await self._write(conn, at_ms, {(sign.subject, sign.merchant_id) for sign in standing})
+
+    async def _find_signs(self, conn: AsyncConnection, at_ms: int) -> list[Sign]:
+        found = await self._comparison.find_signs(conn, at_ms)
+        return [*found, *await self._find_signer_signs(conn, at_ms)]
+
+    async def _find_signer_signs(self, conn: AsyncConnection, at_ms: int) -> list[Sign]:
+        if self._signer_record is None:
+            return []
+        try:
+            signed = await find_signer_sign(conn, self._signer_record, at_ms)
+        except PermissionError as error:
+            # It belongs to a signer under another user; nobody but that user can look into it.
+            log.warning("the signer's record can't be compared from here", reason=str(error))
+            self._signer_record = None
+            return []
+        return [] if signed is None else [signed]
+
+    async def _record(self, conn: AsyncConnection, at_ms: int) -> None:
+        # Under the lock that an acceptance holds, and looked at again: it may just have been accepted.
+        async with signs.locked(conn):
+            new = await signs.record_signs(conn, await self._find_signs(conn, at_ms))
+        for sign in new:
+            log.error(
+                "sign of a rollback",
+                subject=sign.subject,
+                merchant_id=sign.merchant_id,
+                kind=sign.kind,
+                cause=sign.cause,
+            )
+
+    async def _is_replaced(self, conn: AsyncConnection) -> bool:
+        """Whether the service's key is another one by now; what this one signs would be believed no more."""
+        pinned = await read_pinned(conn)
+        if pinned in (None, self._signer.public_key):
+            return False
+        log.error("no checkpoints are written: the checkpoint key was replaced, restart this worker")
+        return True
+
+    async def _write(self, conn: AsyncConnection, at_ms: int, standing: set[tuple[str, int]]) -> None:
+        subjects = {subject for subject, _ in standing}
+        if "key" in subjects or await self._is_replaced(conn):
+            return
+        behind = {merchant_id for subject, merchant_id in standing if subject == "book"}
+        await write_checkpoints(conn, self._signer, self._folder, at_ms, without=behind)
+        if "audit" not in subjects:
+            await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)

@@ -1,0 +1,211 @@
+"""Signing checkpoints and appending them to their files.
+
+Rules: a file is written under its own lock, one whole line at a time, and synced. A torn last line is removed
+first. A file whose lines are all of the old form is sealed once, when the service gets its key: the first
+signed line covers the bytes before it.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit import checkpoints as audit_checkpoints
+from merchant_wallet.base import ids
+from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.file_ownership import follow_owner
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys
+from merchant_wallet.book.checkpoints import (
+    QUERIES,
+    Checkpoint,
+    file_of,
+    list_files,
+    make_old_mac,
+    read_tail,
+    text_to_sign,
+)
+
+INTERVAL_MS: Final = 60_000
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o640
+"""Only the folder's owner reaches them, and the web side's group where the sides have users of their own."""
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class CheckpointSigner:
+    """Holds the private key, 32 bytes. `keys` verifies what it signs."""
+
+    def __init__(self, private_key: bytes, old_key: bytes) -> None:
+        self._private_key = Ed25519PrivateKey.from_private_bytes(private_key)
+        self.keys = CheckpointKeys(self._private_key.public_key().public_bytes_raw(), old_key)
+
+    @property
+    def public_key(self) -> bytes:
+        """What verifies its signatures."""
+        assert self.keys.public_key is not None
+        return self.keys.public_key
+
+    def sign(self, checkpoint: Checkpoint) -> Checkpoint:
+        """The checkpoint with its signature."""
+        signature = self._private_key.sign(text_to_sign(checkpoint).encode()).hex()
+        return msgspec.structs.replace(checkpoint, signature=signature)
+
+
+async def write_checkpoints(
+    conn: AsyncConnection,
+    signer: CheckpointSigner,
+    directory: Path,
+    now_ms: int,
+    *,
+    interval_ms: int = INTERVAL_MS,
+    without: Container[int] = (),
+) -> int:
+    """Append a checkpoint for each book that moved since its last one; gives how many were written.
+
+    A book whose last checkpoint is younger than `interval_ms` is left for later, and so are the books of the
+    merchants `without`. Several processes may call this at once. Raises OSError when the folder can't be
+    written.
+    """
+    heads = [head for head in await read_heads(conn, now_ms) if head.merchant_id not in without]
+    return await asyncio.to_thread(append_all, signer, directory, heads, interval_ms)
+
+
+async def read_heads(conn: AsyncConnection, now_ms: int) -> list[Checkpoint]:
+    """What a checkpoint of each book would say now, still unsigned. Books without entries have none."""
+    rows = await (await conn.execute(QUERIES["read_heads"].text)).fetchall()
+    return [
+        Checkpoint(merchant_id, count, ids.compose(range_no, counter), head_hash.hex(), now_ms)
+        for merchant_id, range_no, counter, count, head_hash in rows
+    ]
+
+
+async def write_audit_checkpoint(
+    conn: AsyncConnection,
+    signer: CheckpointSigner,
+    directory: Path,
+    now_ms: int,
+    *,
+    interval_ms: int = INTERVAL_MS,
+) -> bool:
+    """Append one for the audit log if it has grown since the last; gives whether it did. Raises OSError."""
+    head = await audit_checkpoints.read_head(conn, now_ms)
+    if head is None:
+        return False
+    return bool(await asyncio.to_thread(append_all, signer, directory, [head], interval_ms))
+
+
+def append_all(
+    signer: CheckpointSigner, directory: Path, heads: Iterable[Checkpoint], interval_ms: int = INTERVAL_MS
+) -> int:
+    """Append those of these checkpoints that are due; how many were. Raises OSError."""
+    directory.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    return sum([_append(signer, _file_of(directory, head), head, interval_ms) for head in heads])
+
+
+def _file_of(directory: Path, head: Checkpoint) -> Path:
+    if head.merchant_id == audit_checkpoints.NO_MERCHANT:
+        return directory / audit_checkpoints.FILE
+    return file_of(directory, head.merchant_id)
+
+
+def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms: int) -> bool:
+    file = _open_locked(path)
+    try:
+        size = os.fstat(file).st_size
+        if not size:
+            follow_owner(file, path.parent)
+        tail = read_tail(signer.keys, file, size)
+        last = None if tail.last is None or tail.last.fault is not None else tail.last.checkpoint
+        if last is not None and not _is_due(last, head, interval_ms):
+            return False
+        _write_line(file, tail.whole_bytes, size, signer.sign(head))
+    finally:
+        os.close(file)
+    if not size:
+        sync_folder(path.parent)
+    return True
+
+
+def _open_locked(path: Path) -> int:
+    """The file of this name, open under its lock, made where there is none."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # It may have been moved away, as evidence, while this waited for the lock.
+            if _is_at(path, file):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_due(last: Checkpoint, head: Checkpoint, interval_ms: int) -> bool:
+    # Another process may have seen a later head meanwhile; a clock that was set back must not stop the
+    # writing.
+    return head.entry_count > last.entry_count and not 0 <= head.at_ms - last.at_ms < interval_ms
+
+
+def _write_line(file: int, whole_bytes: int, size: int, checkpoint: Checkpoint) -> None:
+    if whole_bytes < size:
+        os.ftruncate(file, whole_bytes)
+    os.write(file, msgspec.json.encode(checkpoint) + b"\n")
+    os.fsync(file)
+
+
+def seal_old_files(signer: CheckpointSigner, directory: Path, now_ms: int) -> int:
+    """Cover the old-form lines of every file with a signed one; gives how many files were sealed.
+
+    To be called once in a service's life, before its public key is known anywhere. Raises OSError.
+    """
+    if not directory.is_dir():
+        return 0
+    paths = [file_of(directory, merchant_id) for merchant_id in list_files(directory)]
+    paths.append(directory / audit_checkpoints.FILE)
+    return sum([_seal(signer, path, now_ms) for path in paths if path.exists()])
+
+
+def _seal(signer: CheckpointSigner, path: Path, now_ms: int) -> bool:
+    file = os.open(path, os.O_RDWR | os.O_APPEND)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = os.fstat(file).st_size
+        tail = read_tail(signer.keys, file, size)
+        last = None if tail.last is None else tail.last.checkpoint
+        # What is sealed already ends with a signed line; what is no checkpoint is nobody's to sign for.
+        if last is None or last.signature or last.mac != make_old_mac(signer.keys.old_key, last):
+            return False
+        seal = msgspec.structs.replace(
+            last,
+            mac="",
+            at_ms=now_ms,
+            old_bytes=tail.whole_bytes,
+            old_digest=_hash_file(file, tail.whole_bytes),
+        )
+        _write_line(file, tail.whole_bytes, size, signer.sign(seal))
+    finally:
+        os.close(file)
+    return True
+
+
+def _hash_file(file: int, size: int) -> str:
+    digest, offset = hashlib.sha256(), 0
+    while offset < size and (chunk := os.pread(file, min(_CHUNK_BYTES, size - offset), offset)):
+        digest.update(chunk)
+        offset += len(chunk)
+    return digest.hexdigest()

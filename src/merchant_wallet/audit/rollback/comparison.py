@@ -1,0 +1,173 @@
+"""Comparing the last checkpoint of every file with the database: is it older than it was, or another?
+
+Rules:
+- Only the ends of files are read, and only of files that changed since the last look.
+- Files are read first and the database after them: journals only grow, so a sound one is never behind.
+- A file that ends with a line that nobody signed is a sign too. A torn last line is none (see `checkpoints`).
+- Nothing is written here.
+
+Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.Error` for the database.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit import checkpoints as audit_checkpoints
+from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Kind, Sign, Subject, tell_moment
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
+from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
+
+QUERIES: Final = Queries(Path(__file__).with_name("comparison.sql"))
+BOOKS_AT_ONCE: Final = 500
+SUFFIX: Final = ".jsonl"
+
+Connection = AsyncConnection[Any]
+
+
+class End(msgspec.Struct, frozen=True):
+    """The last whole line of a merchant's file, 0 for the audit log's; `fault` says why it can't be used."""
+
+    merchant_id: int
+    checkpoint: Checkpoint | None
+    fault: str | None
+
+
+class Comparison:
+    """Compares a folder of checkpoints with a database, again and again. Not safe between tasks."""
+
+    def __init__(self, folder: Path, old_key: bytes) -> None:
+        self._folder = folder
+        self._old_key = old_key
+        self._ends = FileEnds(folder)
+
+    async def find_signs(self, conn: Connection, now_ms: int) -> list[Sign]:
+        """Everything that shows a rollback now. `conn` must see what is committed now."""
+        keys = await load_keys(conn, self._folder, self._old_key)
+        if keys.fault is not None:
+            return [Sign(NO_MERCHANT, "key", "diverged", keys.fault, now_ms)]
+        ends = await asyncio.to_thread(self._ends.read, keys)
+        signs = [make_sign(end, "unreadable", end.fault, now_ms) for end in ends if end.fault is not None]
+        sound = [end.checkpoint for end in ends if end.checkpoint is not None and end.fault is None]
+        books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
+        for start in range(0, len(books), BOOKS_AT_ONCE):
+            signs += await _compare_books(conn, books[start : start + BOOKS_AT_ONCE], now_ms)
+        logs = [checkpoint for checkpoint in sound if checkpoint.merchant_id == NO_MERCHANT]
+        return signs + await _compare_log(conn, logs, now_ms)
+
+
+class FileEnds:
+    """The ends of all files of a folder, remembered for as long as the files stay as they are."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._keys: CheckpointKeys | None = None
+        self._known: dict[str, tuple[tuple[int, int, int], End | None]] = {}
+
+    def read(self, keys: CheckpointKeys) -> list[End]:
+        """The end of each file that has a whole line. A folder that is not there has no files."""
+        if keys != self._keys:
+            self._keys, self._known = keys, {}
+        if not self._folder.is_dir():
+            return []
+        known = {}
+        with os.scandir(self._folder) as files:
+            for file in files:
+                merchant_id = _merchant_of(file.name)
+                if merchant_id is not None:
+                    known[file.name] = self._look(file, merchant_id, keys)
+        self._known = known
+        return [end for _, end in known.values() if end is not None]
+
+    def _look(
+        self, file: os.DirEntry[str], merchant_id: int, keys: CheckpointKeys
+    ) -> tuple[tuple[int, int, int], End | None]:
+        stat = file.stat()
+        state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        before = self._known.get(file.name)
+        if before is not None and before[0] == state:
+            return before
+        return state, read_end(Path(file.path), merchant_id, keys)
+
+
+def _merchant_of(name: str) -> int | None:
+    """Whose checkpoints a file has, 0 for the audit log's; None for any other file."""
+    if name == audit_checkpoints.FILE:
+        return NO_MERCHANT
+    stem = name.removesuffix(SUFFIX)
+    return int(stem) if name.endswith(SUFFIX) and stem.isascii() and stem.isdecimal() else None
+
+
+def read_end(path: Path, merchant_id: int, keys: CheckpointKeys) -> End | None:
+    """The last whole line of one file; None for a file without one."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        tail: Tail = read_tail(keys, descriptor, os.fstat(descriptor).st_size)
+    finally:
+        os.close(descriptor)
+    if tail.last is None:
+        return None
+    checkpoint, fault = tail.last.checkpoint, tail.last.fault
+    if fault is None and checkpoint is not None and checkpoint.merchant_id != merchant_id:
+        fault = f"is of merchant {checkpoint.merchant_id}"
+    told = None if fault is None else f"the last line of {path.name} {fault}"
+    return End(merchant_id, checkpoint, told)
+
+
+def make_sign(end: End, kind: Kind, cause: str, now_ms: int) -> Sign:
+    """The sign of one file."""
+    subject: Subject = "audit" if end.merchant_id == NO_MERCHANT else "book"
+    return Sign(end.merchant_id, subject, kind, cause, now_ms)
+
+
+async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[Sign]:
+    values = {
+        "merchant_ids": [checkpoint.merchant_id for checkpoint in seen],
+        "entry_ids": [checkpoint.last_entry_id for checkpoint in seen],
+    }
+    cursor = await conn.execute(QUERIES["read_books"].text, values)
+    found = {merchant_id: rest for merchant_id, *rest in await cursor.fetchall()}
+    return list(_judge_all(seen, found, now_ms))
+
+
+def _judge_all(seen: Sequence[Checkpoint], found: dict[int, list[Any]], now_ms: int) -> Iterator[Sign]:
+    for checkpoint in seen:
+        count, entry_hash = found[checkpoint.merchant_id]
+        told = judge(checkpoint, count, None if entry_hash is None else bytes(entry_hash).hex(), "journal")
+        if told is not None:
+            yield Sign(checkpoint.merchant_id, "book", *told, now_ms)
+
+
+async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[Sign]:
+    signs = []
+    for checkpoint in seen:
+        hashes = await audit_checkpoints.read_hashes(conn, [checkpoint.last_entry_id])
+        head = await audit_checkpoints.read_head(conn, now_ms)
+        count = 0 if head is None else head.entry_count
+        told = judge(checkpoint, count, hashes.get(checkpoint.last_entry_id), "audit log")
+        if told is not None:
+            signs.append(Sign(NO_MERCHANT, "audit", *told, now_ms))
+    return signs
+
+
+def judge(seen: Checkpoint, count: int | None, entry_hash: str | None, name: str) -> tuple[Kind, str] | None:
+    """How a journal differs from its last checkpoint, None when it holds. Pure.
+
+    The journal has `count` entries, None without a book; `entry_hash` is that of the entry that was last.
+    """
+    saw = f"the checkpoint of {tell_moment(seen.at_ms)} saw {seen.entry_count} entries"
+    if count is None:
+        return "behind", f"{saw}, and the database has no such book"
+    if count < seen.entry_count:
+        return "behind", f"{saw}, the {name} has {count}"
+    if entry_hash is None:
+        return "diverged", f"{saw}, the last being {seen.last_entry_id}, which the {name} does not have"
+    if entry_hash != seen.head_hash:
+        return "diverged", f"{saw}, and another entry {seen.last_entry_id} than the {name} has"
+    return None

@@ -1,0 +1,99 @@
+"""Comparing what the signer recorded with the database: was an order signed that it does not know?
+
+Rules:
+- The signer writes each payment down before the signature leaves (see `chains.signing_journal`). Orders are
+  taken up before they are signed. So an order of the record that the database does not know, or that nobody
+  has taken up, shows a rollback.
+- That an order is taken up and no bytes are stored shows nothing: a worker may have died between the two.
+- Only the end of the record is read. What a person has accepted is not looked at again.
+
+Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.Error` for the database.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Sign, tell_moment
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.ids import COUNTER_BITS, MAX_ID
+from merchant_wallet.chains.keys.signing_journal import Payment, Release
+
+QUERIES: Final = Queries(Path(__file__).with_name("signer_record.sql"))
+TAIL_BYTES: Final = 256 * 1024
+"""About a thousand payments."""
+
+LAST_MOMENT_MS: Final = 253_402_300_799_000
+"""The end of the year 9999."""
+
+Connection = AsyncConnection[Any]
+
+
+class RecordUnreadable(Exception):
+    """The signer's record has a line of another form. The text says so, without its full stop."""
+
+    def __init__(self, record: Path) -> None:
+        super().__init__(f"{record.name} has lines of another form")
+
+
+async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> Sign | None:
+    """The sign of a rollback that the signer's record shows, None without one or without a record."""
+    try:
+        payments = await asyncio.to_thread(read_last_payments, record)
+    except RecordUnreadable as unreadable:
+        return Sign(NO_MERCHANT, "signer", "unreadable", str(unreadable), now_ms)
+    cursor = await conn.execute(QUERIES["read_accepted"].text)
+    row = await cursor.fetchone()
+    accepted_ms = row[0] if row is not None and row[0] is not None else -1
+    unknown = await _find_unknown(conn, [one for one in payments if one.at_ms > accepted_ms])
+    if not unknown:
+        return None
+    first = min(unknown, key=lambda payment: payment.at_ms)
+    moment = tell_moment(first.at_ms)
+    others = f", and {len(unknown) - 1} more later" if len(unknown) > 1 else ""
+    cause = f"order {first.payout_id} was signed at {moment}, which this database has not taken up{others}"
+    return Sign(NO_MERCHANT, "signer", "behind", cause, now_ms)
+
+
+async def _find_unknown(conn: Connection, payments: Iterable[Payment]) -> list[Payment]:
+    latest = {payment.payout_id: payment for payment in payments}
+    values = {"order_ids": list(latest), "counter_bits": COUNTER_BITS}
+    cursor = await conn.execute(QUERIES["find_unknown"].text, values)
+    return [latest[order_id] for (order_id,) in await cursor.fetchall()]
+
+
+def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
+    """The newest payments of the record, or all; the oldest first. None where there is no record.
+
+    Raises RecordUnreadable, OSError.
+    """
+    try:
+        descriptor = os.open(record, os.O_RDONLY)
+    except FileNotFoundError:
+        return []
+    try:
+        size = os.fstat(descriptor).st_size
+        start = 0 if whole else max(0, size - TAIL_BYTES)
+        tail = os.pread(descriptor, size - start, start)
+    finally:
+        os.close(descriptor)
+    # The first line may have begun before, the last may be torn.
+    lines = tail.split(b"\n")[1 if start else 0 : -1]
+    entries = [_parse(line, record) for line in lines]
+    return [entry for entry in entries if isinstance(entry, Payment)]
+
+
+def _parse(line: bytes, record: Path) -> Payment | Release:
+    try:
+        entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise RecordUnreadable(record) from None
+    # The database takes no other ids, and no year has other moments.
+    if not (0 < entry.payout_id <= MAX_ID and 0 <= entry.at_ms <= LAST_MOMENT_MS):
+        raise RecordUnreadable(record)
+    return entry

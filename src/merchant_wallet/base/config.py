@@ -1,0 +1,197 @@
+"""Where a running service's settings come from, and the master key that lives beside its database.
+
+Rules: a setting comes from the environment (`WALLET_NAME`) or from the TOML file that `WALLET_CONFIG` names
+(`name`); the environment wins; an empty value counts as not set. A name that is not in the table (see
+`settings`) is refused, since a misspelt limit that is silently ignored is worse than a service that does not
+start. With a database from outside the mode must be said: a sandbox pays nothing and looks as if it did. A
+settings file that holds a secret may be read by its owner and its group alone. Nothing here reads
+`os.environ` or any clock.
+"""
+
+import dataclasses
+import difflib
+import os
+import secrets
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from merchant_wallet.base.file_ownership import follow_owner
+from merchant_wallet.base.setting_types import parse_key
+from merchant_wallet.base.settings import Settings
+
+PREFIX = "WALLET_"
+FILE_SETTING = "WALLET_CONFIG"
+MASTER_KEY_BYTES = 32
+MASTER_KEY_FILE = "master.key"
+# Others may pass through, since as root PostgreSQL runs as another user inside this folder.
+DATA_DIR_MODE = 0o711
+
+
+class ConfigError(Exception):
+    """A setting, or the master key's file, breaks its rule. The text names which, and the rule."""
+
+
+_FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}
+
+
+def load_settings(
+    env: Mapping[str, str], toml_path: Path | None = None, typed: Mapping[str, Any] | None = None
+) -> Settings:
+    """Read every setting from `env` and the TOML file (`toml_path`, else the one that WALLET_CONFIG names).
+
+    `typed` has parsed values from the command line; they win over both.
+
+    Raises `ConfigError` for a name that is no setting, a value that breaks its rule, or an unreadable file.
+    """
+    path = toml_path or (Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None)
+    values = {name: _parse(name, text, f"{name} in {path}") for name, text in _read_file(path).items()}
+    for variable in sorted(env):
+        if variable.startswith(PREFIX) and variable != FILE_SETTING:
+            name = _known(variable.removeprefix(PREFIX).lower(), variable)
+            if env[variable]:
+                values[name] = _parse(name, env[variable], variable)
+    values |= typed or {}
+    settings = Settings(**values)
+    _require_mode(settings, said="sandbox" in values)
+    return settings
+
+
+def spell_out(env: Mapping[str, str]) -> dict[str, str]:
+    """The same environment with the settings file's values in it, for a process that can't read the file.
+
+    Raises as `load_settings`.
+    """
+    path = Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None
+    spelt = {PREFIX + name.upper(): text for name, text in _read_file(path).items()}
+    given = {name: text for name, text in env.items() if name != FILE_SETTING and (text or name not in spelt)}
+    return {**spelt, **given}
+
+
+def describe_settings() -> list[tuple[str, str, str]]:
+    """Name, default and text of every setting, in the table's order, for the operators' documentation."""
+    return [
+        (
+            PREFIX + name.upper(),
+            entry.metadata["show"](entry.default),
+            f"{entry.metadata['text']} Value: {entry.metadata['rule']}.",
+        )
+        for name, entry in _FIELDS.items()
+    ]
+
+
+def _known(name: str, shown: str) -> str:
+    if name in _FIELDS:
+        return name
+    near = difflib.get_close_matches(name, _FIELDS, n=1)
+    hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
+    raise ConfigError(f"{shown} is not a setting of this service.{hint}")
+
+
+def _require_mode(settings: Settings, *, said: bool) -> None:
+    """Refuse a mode that nobody chose, and pages over plain HTTP where real money is. Raises ConfigError."""
+    if settings.database_url is not None and not said:
+        raise ConfigError(
+            "WALLET_DATABASE_URL names a database, so WALLET_SANDBOX must say what it is for: "
+            "true (a chain of the service's own, no real money) or false (real USDT)."
+        )
+    if not settings.sandbox and (settings.public_url or "").startswith("http://"):
+        raise ConfigError("WALLET_PUBLIC_URL must begin with https:// outside the sandbox.")
+
+
+def _parse(name: str, text: str, shown: str) -> Any:
+    metadata = _FIELDS[name].metadata
+    try:
+        return metadata["parse"](text)
+    except (ValueError, KeyError):
+        # The cause is left out: it may hold a secret's text.
+        given = "" if metadata["secret"] else f", not {text!r}"
+        raise ConfigError(f"{shown} must be {metadata['rule']}{given}.") from None
+
+
+def _read_file(path: Path | None) -> dict[str, str]:
+    """The file's settings as texts, for the same parsers as the environment's. Decimals stay as written."""
+    if path is None:
+        return {}
+    try:
+        with path.open("rb") as file:
+            readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
+            content = tomllib.load(file, parse_float=str)
+    except OSError as error:
+        raise ConfigError(f"the settings file {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the settings file {path} is not TOML: {error}.") from error
+    texts = {
+        _known(name, f"{name} in {path}"): _as_text(value, f"{name} in {path}")
+        for name, value in content.items()
+    }
+    given = {name: text for name, text in texts.items() if text}
+    for name in given:
+        if not _FIELDS[name].metadata["in_file"]:
+            raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
+    secret = [name for name in given if _FIELDS[name].metadata["secret"]]
+    if secret and readable_by_all:
+        raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")
+    return given
+
+
+def _as_text(value: object, shown: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    raise ConfigError(f"{shown} must be text, a number, true, false or a list of texts.")
+
+
+def load_or_create_master_key(data_dir: Path) -> bytes:
+    """The 32 bytes in `data_dir`/master.key, made at random on first use. Raises as `load_key_file`."""
+    return load_or_create_key_file(data_dir / MASTER_KEY_FILE, "master key")
+
+
+def load_or_create_key_file(path: Path, name: str) -> bytes:
+    """The key in a file, made at random on first use. Two processes that start at once get the same key.
+
+    Raises as `load_key_file`.
+    """
+    if not path.exists():
+        path.parent.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
+        _create_key(path)
+    return load_key_file(path, name)
+
+
+def load_key_file(path: Path, name: str) -> bytes:
+    """The 32 bytes of a key in a file that its owner alone may read.
+
+    Raises `ConfigError` when the file is not there, is malformed or may be read by others.
+    """
+    try:
+        if path.stat().st_mode & 0o077:
+            raise ConfigError(f"the {name} {path} can be read by others: chmod 600 it.")
+        return parse_key(path.read_text().strip())
+    except OSError as error:
+        raise ConfigError(f"the {name} {path} cannot be read: {error.strerror}.") from error
+    except ValueError:
+        raise ConfigError(f"the {name} {path} must hold 64 hexadecimal digits.") from None
+
+
+def _create_key(path: Path) -> None:
+    """Write a whole key beside its place, then link it there: a link never replaces, nor shows half a key."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            follow_owner(descriptor, path.parent)
+            file.write(secrets.token_hex(MASTER_KEY_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            # Another process came first; its key is the one that counts.
+            return
+    finally:
+        draft.unlink()

@@ -1,0 +1,226 @@
+"""How the database is reached, and how SQL is kept: in `.sql` files, each query with a name and its reason.
+
+Rules: connections commit by themselves; what belongs together opens its transaction. Once a server refused to
+write, all connections of this process that were open by then are closed when they are next needed: readers
+too follow to the new primary. SQL stands beside the module that runs it, never inside Python. A query's text
+is taken as it is written, so its parameters may be PostgreSQL's own (`$1::bigint`) or psycopg's (`%(name)s`),
+whichever its caller uses.
+"""
+
+import re
+import select
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from merchant_wallet.base.sqlstates import READ_ONLY, is_away, passes
+
+APPLICATION_NAME = "merchant-wallet"
+CONNECT_TIMEOUT_S = 10
+USUAL: Final[dict[str, Any]] = {
+    # A host that vanished is noticed in half a minute, not when TCP gives up.
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""How every connection is opened, unless the URL says otherwise."""
+SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
+"""A commit is on the disk whatever the database's default, and nobody holds a lock in his sleep."""
+
+_NAME_LINE = re.compile(r"--\s*name:\s*(.*)")
+
+
+class DatabaseReadOnly(psycopg.OperationalError):
+    """The server takes no writes now, as after a failover. The connection is closed."""
+
+    sqlstate = READ_ONLY
+
+
+class Passing(Exception):
+    """Base of our own errors that pass by themselves: the same call may succeed later."""
+
+
+def is_database_away(error: BaseException) -> bool:
+    """Whether the database can't be asked at all just now: not reached, starting, full, read-only."""
+    if not isinstance(error, psycopg.Error):
+        return False
+    if error.sqlstate is None:
+        # libpq has no SQLSTATE for a connection that could not be made or broke.
+        return isinstance(error, psycopg.OperationalError)
+    return is_away(error.sqlstate)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether an error passes by itself, so that a trace of it would lead nowhere."""
+    if isinstance(error, psycopg.Error):
+        return is_database_away(error) or passes(error.sqlstate or "")
+    return isinstance(error, Passing)
+
+
+class Refusals:
+    """How often a server refused to write: a connection from before that may lead to the old primary."""
+
+    count = 0
+
+    @classmethod
+    def note(cls) -> None:
+        """A server refused to write."""
+        cls.count += 1
+
+
+class Connection(psycopg.AsyncConnection[Any]):
+    """A connection that is closed when its server takes no writes any more."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.cursor_factory = Cursor
+        self._refusals = Refusals.count
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether some server refused to write since this connection was opened."""
+        return self._refusals != Refusals.count
+
+
+class Cursor(psycopg.AsyncCursor[Any]):
+    """A cursor of such a connection."""
+
+    async def execute(self, *arguments: Any, **options: Any) -> "Cursor":
+        """As psycopg's. Raises DatabaseReadOnly."""
+        try:
+            return await super().execute(*arguments, **options)
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            Refusals.note()
+            await self.connection.close()
+            raise DatabaseReadOnly(str(error)) from error
+
+
+@lru_cache(maxsize=16)
+def complete(url: str, name: str = APPLICATION_NAME, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> str:
+    """The URL as a connection string with our parameters; of the usual ones the URL's own win.
+
+    A URL may name several hosts; all are kept.
+    """
+    usual = {**USUAL, "connect_timeout": connect_timeout_s}
+    # What is compared and hashed here is UTF-8, whatever the server's or the environment's default.
+    forced = {"application_name": name, "client_encoding": "utf8"}
+    return make_conninfo("", **{**usual, **conninfo_to_dict(url), **forced})
+
+
+def for_writing(url: str) -> str:
+    """The URL, asking for a server that takes writes unless it says itself what it asks for.
+
+    Among several hosts that is how the primary is found; a single one that is read-only counts as away.
+    """
+    if "target_session_attrs" in conninfo_to_dict(url):
+        return url
+    return make_conninfo(url, target_session_attrs="read-write")
+
+
+async def connect(url: str) -> psycopg.AsyncConnection:
+    """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
+    connection = await Connection.connect(complete(url), autocommit=True)
+    try:
+        await connection.execute(SESSION)
+    except BaseException:
+        # Nobody else knows of it yet, also when the caller was cancelled.
+        await connection.close()
+        raise
+    return connection
+
+
+def connect_sync(url: str) -> psycopg.Connection:
+    """The same for commands and tests that have no event loop."""
+    connection = psycopg.connect(complete(url), autocommit=True)
+    connection.execute(SESSION)
+    return connection
+
+
+def is_open(connection: psycopg.AsyncConnection) -> bool:
+    """Whether a connection that nobody uses is still good, without asking the server.
+
+    What the server said meanwhile is read: its last words, or the end of the stream, show here.
+    """
+    if connection.closed or (isinstance(connection, Connection) and connection.is_suspect):
+        return False
+    readiness = select.poll()
+    readiness.register(connection.pgconn.socket, select.POLLIN)
+    try:
+        while readiness.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return not connection.closed
+
+
+class QueryFileError(ValueError):
+    """A `.sql` file breaks the form; the text names the file and the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One named statement: its text without the ending semicolon, and why it is there."""
+
+    name: str
+    text: str
+    reason: str
+
+
+class Queries(Mapping[str, Query]):
+    """The named queries of one `.sql` file.
+
+    A line `-- name: read_heads` begins a query, the comment lines right after it are its reason, the rest is
+    its text. Raises `QueryFileError` for a query without a reason or text, a name twice, or SQL before the
+    first name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._queries: dict[str, Query] = {}
+        for query in _read_queries(path):
+            if query.name in self._queries:
+                raise QueryFileError(f"{path.name}: the name {query.name} stands twice")
+            self._queries[query.name] = query
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+
+def _read_queries(path: Path) -> Iterator[Query]:
+    name: str | None = None
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if begins := _NAME_LINE.fullmatch(line.rstrip()):
+            if name is not None:
+                yield _make_query(path, name, lines)
+            name, lines = begins[1], []
+        elif name is not None:
+            lines.append(line)
+        elif line.strip() and not line.startswith("--"):
+            raise QueryFileError(f"{path.name}: SQL stands before the first name: {line.strip()!r}")
+    if name is not None:
+        yield _make_query(path, name, lines)
+
+
+def _make_query(path: Path, name: str, lines: list[str]) -> Query:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise QueryFileError(f"{path.name}: {name!r} is no name: lower-case letters, digits and _ only")
+    count = next((index for index, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    reason = " ".join(line.removeprefix("--").strip() for line in lines[:count]).strip()
+    text = "\n".join(lines[count:]).strip().removesuffix(";").rstrip()
+    if not reason:
+        raise QueryFileError(f"{path.name}: {name} has no reason: comment lines right after its name")
+    if not text:
+        raise QueryFileError(f"{path.name}: {name} has no text")
+    return Query(name, text, reason)

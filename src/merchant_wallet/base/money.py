@@ -1,0 +1,124 @@
+"""Currencies, amounts and rates: text to whole numbers and back, and the two roundings.
+
+Rules: an amount is a whole number of units, a unit being 10**-6 of a coin of either currency; a rate is a
+whole number of 10**-8. No float is ever made on the way. A fee rounds half up, an exchanged amount rounds
+down. Amounts that a merchant sends are judged by `parse_amount`, which refuses with the interface's codes;
+what an operator types goes through `parse_units` and `parse_rate`, which raise ValueError.
+"""
+
+import re
+from typing import Final
+
+from merchant_wallet.base.codes import AMOUNT_OUT_OF_RANGE, FIELD_INVALID, refuse
+
+USDT: Final = "USDT"
+KFB: Final = "KFB"
+CURRENCIES: Final = (USDT, KFB)
+
+UNITS_DECIMALS: Final = 6
+UNITS_PER_COIN: Final = 10**UNITS_DECIMALS
+RATE_DECIMALS: Final = 8
+RATE_SCALE: Final = 10**RATE_DECIMALS
+MAX_RATE_E8: Final = 1_000_000 * RATE_SCALE
+# Leaves room to add two balances in a signed 64-bit column without leaving its range.
+MAX_BALANCE_UNITS: Final = 2**62
+
+_match_decimal = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?").fullmatch
+# Far beyond anything meant, and well below where int() itself starts to refuse digits.
+_MAX_TYPED_LENGTH: Final = 40
+
+
+def parse_amount(
+    text: str,
+    field: str,
+    *,
+    max_length: int,
+    max_decimals: int,
+    minimum_units: int,
+    maximum_units: int,
+) -> int:
+    """The units of an amount in a request; `field` is the name that a refusal gives.
+
+    Refused 40001 when longer than `max_length` or not a plain decimal (no sign, exponent, grouping, leading
+    zero or bare point), 40002 when it has more decimals than `max_decimals` (at most 6), counted as written,
+    or lies outside [`minimum_units`, `maximum_units`]. Interface 4.1 to 4.8 and 8.
+    """
+    if len(text) > max_length:
+        refuse(FIELD_INVALID, f"{field} must have at most {max_length} characters")
+    match = _match_decimal(text)
+    if match is None:
+        refuse(
+            FIELD_INVALID,
+            f"{field} must be a plain decimal such as 12.5, without sign, exponent or leading zeros",
+        )
+    whole, fraction = match.groups("")
+    if len(fraction) > max_decimals:
+        refuse(AMOUNT_OUT_OF_RANGE, f"{field} must have at most {max_decimals} decimals")
+    units = _scale(whole, fraction, UNITS_DECIMALS)
+    if not minimum_units <= units <= maximum_units:
+        low, high = format_units(minimum_units), format_units(maximum_units)
+        refuse(AMOUNT_OUT_OF_RANGE, f"{field} must be between {low} and {high}")
+    return units
+
+
+def parse_units(text: str) -> int:
+    """The units of an amount an operator types: at most 6 decimals, up to MAX_BALANCE_UNITS.
+
+    Raises ValueError with a sentence fit for the terminal.
+    """
+    units = _parse_typed(text, UNITS_DECIMALS)
+    if units > MAX_BALANCE_UNITS:
+        raise ValueError(f"{text} is more than {format_units(MAX_BALANCE_UNITS)}, the largest amount kept")
+    return units
+
+
+def parse_rate(text: str, *, minimum_e8: int = 1, maximum_e8: int = MAX_RATE_E8) -> int:
+    """The 10**-8 parts of a typed rate: at most 8 decimals, by default above 0 and at most 1000000.
+
+    A fee rate is read with `minimum_e8=0` and a smaller maximum. Raises ValueError with a sentence for the
+    terminal.
+    """
+    rate_e8 = _parse_typed(text, RATE_DECIMALS)
+    if not minimum_e8 <= rate_e8 <= maximum_e8:
+        raise ValueError(f"{text} is not between {format_rate(minimum_e8)} and {format_rate(maximum_e8)}")
+    return rate_e8
+
+
+def format_units(units: int) -> str:
+    """The shortest plain decimal of an amount: `100`, `100.5`, `0.000001`; below zero with a minus sign."""
+    whole, rest = divmod(abs(units), UNITS_PER_COIN)
+    text = f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
+    return text if units >= 0 else "-" + text
+
+
+def format_rate(rate_e8: int) -> str:
+    """The shortest plain decimal of a rate, which is never negative."""
+    whole, rest = divmod(rate_e8, RATE_SCALE)
+    return f"{whole}.{rest:08d}".rstrip("0") if rest else str(whole)
+
+
+def fee_units(amount_units: int, rate_e8: int) -> int:
+    """`amount_units` × rate, rounded half up to a unit; neither is negative."""
+    return (amount_units * rate_e8 + RATE_SCALE // 2) // RATE_SCALE
+
+
+def exchange_units(amount_units: int, rate_e8: int) -> int:
+    """`amount_units` × rate, rounded down to a unit; neither is negative.
+
+    May be 0: the caller judges that.
+    """
+    return amount_units * rate_e8 // RATE_SCALE
+
+
+def _scale(whole: str, fraction: str, decimals: int) -> int:
+    return int(whole + fraction.ljust(decimals, "0"))
+
+
+def _parse_typed(text: str, decimals: int) -> int:
+    match = _match_decimal(text) if len(text) <= _MAX_TYPED_LENGTH else None
+    if match is None:
+        raise ValueError(f"{text[:_MAX_TYPED_LENGTH]!r} is not a plain decimal number such as 12.5")
+    whole, fraction = match.groups("")
+    if len(fraction) > decimals:
+        raise ValueError(f"{text} has more than {decimals} decimals")
+    return _scale(whole, fraction, decimals)

@@ -1,0 +1,177 @@
+"""The forms that settings are written in: from a text to its value, and back for the operators' table.
+
+Rules: pure. A reader raises ValueError or KeyError for what it does not take, with no secret in the text.
+"""
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from merchant_wallet.base.money import RATE_SCALE, format_units, parse_rate, parse_units
+
+Network = IPv4Network | IPv6Network
+LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+def read_text(value: str) -> str:
+    """Any text."""
+    return value
+
+
+def read_path(value: str) -> Path:
+    """A path; `~` is the home folder."""
+    return Path(value).expanduser()
+
+
+def read_flag(value: str) -> bool:
+    """True or false. Raises KeyError."""
+    return {
+        "true": True,
+        "1": True,
+        "yes": True,
+        "on": True,
+        "false": False,
+        "0": False,
+        "no": False,
+        "off": False,
+    }[value.lower()]
+
+
+def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    """A reader of whole numbers in this range, which raises ValueError."""
+
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", value) or not lowest <= int(value) <= highest:
+            raise ValueError(value)
+        return int(value)
+
+    return parse
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A reader of one of these words, in any case of letters, which raises ValueError."""
+
+    def parse(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(value)
+        return value.lower()
+
+    return parse
+
+
+def read_database_url(value: str) -> str:
+    """A URL that libpq reads. Raises ValueError."""
+    # Python's own parser refuses some lists of hosts that libpq takes.
+    if value.partition("://")[0] not in ("postgresql", "postgres"):
+        raise ValueError(value)
+    # Loaded only for this: most commands, their help above all, work without it.
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(value)
+    except psycopg.ProgrammingError:
+        # Its text quotes the part that is wrong, which may be the password.
+        raise ValueError("not a URL that libpq reads") from None
+    return value
+
+
+def read_url(value: str) -> str:
+    """An http or https URL without query, without its last slash. Raises ValueError."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(value)
+    return value.rstrip("/")
+
+
+def read_origin(value: str) -> str:
+    """An http or https URL without path and query, without its last slash. Raises ValueError."""
+    url = read_url(value)
+    if urlsplit(url).path:
+        raise ValueError(value)
+    return url
+
+
+def read_link(value: str) -> str:
+    """An http or https URL with `{tx}` once, for a transaction's hash. Raises ValueError."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or value.count("{tx}") != 1:
+        raise ValueError(value)
+    return value
+
+
+def parse_key(value: str) -> bytes:
+    """The 32 bytes of 64 hexadecimal digits. Raises ValueError."""
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        raise ValueError("not 64 hexadecimal digits")
+    return bytes.fromhex(value)
+
+
+def read_urls(value: str) -> tuple[str, ...]:
+    """Several of them, separated by commas. Raises ValueError."""
+    return tuple(read_url(part.strip()) for part in value.split(",") if part.strip())
+
+
+def read_finality(value: str) -> str | int:
+    """`finalized`, or a number of blocks. Raises ValueError."""
+    return "finalized" if value.lower() == "finalized" else whole_number(0, 10_000)(value)
+
+
+def coins(decimals: int) -> Callable[[str], int]:
+    """A reader of amounts of a chain's own coin, into its smallest unit, which raises ValueError."""
+
+    def parse(value: str) -> int:
+        whole, _, fraction = value.partition(".")
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", value) or len(fraction) > decimals:
+            raise ValueError(value)
+        return int(whole + fraction.ljust(decimals, "0"))
+
+    return parse
+
+
+def show_coins(decimals: int) -> Callable[[int], str]:
+    """The form in which `coins` reads an amount."""
+
+    def show(amount: int) -> str:
+        whole, fraction = divmod(amount, 10**decimals)
+        return f"{whole}.{fraction:0{decimals}d}".rstrip("0").rstrip(".")
+
+    return show
+
+
+def read_price(value: str) -> int:
+    """An amount of USDT above 0, in its units. Raises ValueError."""
+    units = parse_units(value)
+    if not units:
+        raise ValueError(value)
+    return units
+
+
+def show_price(units: int | None) -> str:
+    """A price in the form in which it can be set."""
+    return "none" if units is None else format_units(units)
+
+
+def read_share(value: str) -> int:
+    """A share from 0 to 1, in 10^-8. Raises ValueError."""
+    return parse_rate(value, minimum_e8=0, maximum_e8=RATE_SCALE)
+
+
+def read_networks(value: str) -> tuple[Network, ...]:
+    """Networks separated by commas. Raises ValueError."""
+    return tuple(ip_network(part.strip()) for part in value.split(",") if part.strip())
+
+
+def show_networks(value: tuple[Network, ...]) -> str:
+    """The form in which `read_networks` reads them."""
+    return ",".join(map(str, value))
+
+
+def show_plain(value: object) -> str:
+    """A value in the form in which it can be set, where that is the form Python gives it."""
+    if value is None or value == ():
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,486 @@
+"""The settings of one running service: the table of them, with each one's parser, rule and documentation.
+
+Rules: every setting is one line of `Settings`, so that the operators' table can be made from it; units are in
+the names and texts. Nothing here reads a file, the environment or a clock.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from merchant_wallet.base.addresses import (
+    ERC20,
+    TRC20,
+    USDT_CONTRACTS,
+    parse_evm,
+    parse_tron,
+    to_eip55,
+    to_tron,
+)
+from merchant_wallet.base.money import format_rate, format_units, parse_units
+from merchant_wallet.base.setting_types import (
+    LOOPBACK,
+    Network,
+    coins,
+    one_of,
+    parse_key,
+    read_database_url,
+    read_finality,
+    read_flag,
+    read_link,
+    read_networks,
+    read_origin,
+    read_path,
+    read_price,
+    read_share,
+    read_text,
+    read_urls,
+    show_coins,
+    show_networks,
+    show_plain,
+    show_price,
+    whole_number,
+)
+
+
+def _setting(
+    default: object,
+    parse: Callable[[str], object],
+    rule: str,
+    text: str,
+    *,
+    secret: bool = False,
+    in_file: bool = True,
+    show: Callable[[Any], str] | None = None,
+) -> Any:
+    """One line of the table; `Any` because a dataclass field stands where its value will be."""
+    return field(
+        default=default,
+        repr=not secret,
+        metadata={
+            "parse": parse,
+            "rule": rule,
+            "text": text,
+            "secret": secret,
+            "in_file": in_file,
+            "show": show or show_plain,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting, parsed and in range. Units are in the names and texts; money is in units of 10^-6."""
+
+    database_url: str | None = _setting(
+        None,
+        read_database_url,
+        "a URL that begins with postgresql://",
+        "The PostgreSQL database, 15 or newer. Without it, one of the service's own in the data folder.",
+        secret=True,
+    )
+    master_key: bytes | None = _setting(
+        None,
+        parse_key,
+        "64 hexadecimal digits",
+        "The key that encrypts secrets at rest. Without it, one is made and kept in the data folder.",
+        secret=True,
+    )
+    data: Path = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        Path("wallet-data"), read_path, "a folder", "The data folder: own database, master key, checkpoints."
+    )
+    host: str = _setting(
+        "127.0.0.1", read_text, "a host name or address", "The address that the HTTP server listens on."
+    )
+    port: int = _setting(
+        8080,
+        whole_number(0, 65535),
+        "a whole number from 0 to 65535",
+        "The port that the HTTP server listens on; 0 takes a free one.",
+    )
+    public_url: str | None = _setting(
+        None,
+        read_origin,
+        "an http:// or https:// URL without path and query",
+        "Where people reach the pages, at the root of a host; https:// outside the sandbox. Without it, the "
+        "host and port listened on.",
+    )
+    sandbox: bool = _setting(
+        True,
+        read_flag,
+        "true or false",
+        "Run on a chain of the service's own that moves no real money. With WALLET_DATABASE_URL it must be "
+        "said.",
+    )
+    timestamp_tolerance_s: int = _setting(
+        300,
+        whole_number(1, 43200),
+        "a whole number of seconds from 1 to 43200",
+        "How many seconds a request's timestamp may be away from the server's clock.",
+    )
+    rate_limit: int = _setting(
+        200,
+        whole_number(0, 1_000_000),
+        "a whole number from 0 to 1000000",
+        "Requests a second that one merchant may make (bursts up to twice that); 0 sets no limit.",
+    )
+    failed_auth_limit: int = _setting(
+        20,
+        whole_number(0, 1_000_000),
+        "a whole number from 0 to 1000000",
+        "Failed authentications a minute from one source (IPv6: /64) before more are refused; 0 is no limit.",
+    )
+    page_rate_limit: int = _setting(
+        20,
+        whole_number(0, 100_000),
+        "a whole number from 0 to 100000",
+        "Pages a second for one source address without a session (bursts up to 5 times that); 0 is no limit.",
+    )
+    source_connections: int = _setting(
+        1024,
+        whole_number(0, 8192),
+        "a whole number from 0 to 8192",
+        "Connections that one source (IPv6: /64) may hold, trusted proxies excepted; 0 sets no limit.",
+    )
+    trusted_proxies: tuple[Network, ...] = _setting(
+        (),
+        read_networks,
+        "networks such as 10.0.0.0/8, separated by commas",
+        "The proxies whose word about a client's address is taken.",
+    )
+    callback_networks: tuple[Network, ...] = _setting(
+        (),
+        read_networks,
+        "networks such as 10.0.0.0/8, separated by commas",
+        "Networks that are not public, yet callbacks may go to (in the sandbox, loopback too).",
+    )
+    approval_deadline_s: int = _setting(
+        86400,
+        whole_number(1, 31_536_000),
+        "a whole number of seconds from 1 to 31536000",
+        "How many seconds a withdrawal order waits for an operator's approval before it expires.",
+    )
+    sandbox_two_people: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Ask for two people in the sandbox as well. Outside the sandbox they are always asked for.",
+    )
+    operator_wait_s: int = _setting(
+        86400,
+        whole_number(0, 2_592_000),
+        "a whole number of seconds from 0 to 2592000",
+        "How many seconds an operator who is new, was reset, was let in again or got more rights waits "
+        "before approvals and proposals count.",
+    )
+    proposal_deadline_s: int = _setting(
+        604_800,
+        whole_number(60, 31_536_000),
+        "a whole number of seconds from 60 to 31536000",
+        "How many seconds a proposal can be accepted.",
+    )
+    rate_band: int = _setting(
+        5_000_000,
+        read_share,
+        "a number from 0 to 1 with at most 8 decimals",
+        "How far one person may move a rate or fee in 24 hours: 0.05 is 5 % of a rate, 5 points of a fee.",
+        show=format_rate,
+    )
+    exchange_position_limit: int | None = _setting(
+        None,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "How far the desk's position per merchant may go from zero, in USDT or KFB. Without it, no limit.",
+    )
+    queue_limit: int = _setting(
+        4096,
+        whole_number(1, 1_000_000),
+        "a whole number from 1 to 1000000",
+        "Commands that may wait for one merchant's book before further ones are turned away at once.",
+    )
+    batch_limit: int = _setting(
+        512,
+        whole_number(2, 512),
+        "a whole number from 2 to 512",
+        "Commands that one database transaction takes together.",
+    )
+    connections: int = _setting(
+        16,
+        whole_number(1, 200),
+        "a whole number from 1 to 200",
+        "Database connections for batches that read first; as many, at most 12, are shared by the others.",
+    )
+    hold_refunds: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Keep back the automatic refund of a failed withdrawal until an operator gives it.",
+    )
+    payout_builds: int = _setting(
+        5,
+        whole_number(1, 100),
+        "a whole number from 1 to 100",
+        "Transfers that are signed for one withdrawal, each after the one before has lapsed, until it waits.",
+    )
+    gap_fill_s: int = _setting(
+        60,
+        whole_number(1, 86_400),
+        "a whole number of seconds from 1 to 86400",
+        "Seconds after which a nonce that no payout takes is filled, when later payouts wait for it.",
+    )
+    sandbox_confirm_ms: int = _setting(
+        1500,
+        whole_number(0, 3_600_000),
+        "a whole number of milliseconds from 0 to 3600000",
+        "Milliseconds after which the sandbox chain confirms a transfer.",
+    )
+    log_level: str = _setting(
+        "info",
+        one_of("debug", "info", "warning", "error"),
+        "one of debug, info, warning, error",
+        "The least severe lines that are logged.",
+    )
+    log_format: str | None = _setting(
+        None,
+        one_of("json", "console"),
+        "json or console",
+        "How log lines look. Without it, console when stderr is a terminal and json when it is not.",
+    )
+    drain_timeout_s: int = _setting(
+        20,
+        whole_number(0, 3600),
+        "a whole number of seconds from 0 to 3600",
+        "How many seconds a stopping service gives requests under way to finish.",
+    )
+    checkpoint_dir: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a folder",
+        "Where signed checkpoints of the books are kept. Without it, checkpoints in the data folder.",
+    )
+    checkpoint_key: bytes | None = _setting(
+        None,
+        parse_key,
+        "64 hexadecimal digits, never in the settings file",
+        "The private key that signs checkpoints, for workers only. The web side refuses to start with it.",
+        secret=True,
+        in_file=False,
+    )
+    checkpoint_key_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The file with that key, for workers only. Without it, checkpoint.key in the data folder.",
+    )
+    deposit_minimum: int = _setting(
+        1_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "Deposits below this many USDT are kept and credited once an address has got so much altogether.",
+        show=format_units,
+    )
+    erc20_rpc: tuple[str, ...] = _setting(
+        (),
+        read_urls,
+        "http:// or https:// URLs, separated by commas",
+        "JSON-RPC of the Ethereum nodes, asked in this order. With several, two must agree on what is final.",
+        secret=True,
+    )
+    erc20_token: bytes = _setting(
+        USDT_CONTRACTS[ERC20],
+        parse_evm,
+        "an EVM address",
+        "The token's contract on ERC20.",
+        show=to_eip55,
+    )
+    erc20_chain_id: int = _setting(
+        1, whole_number(1, 2**53), "a whole number from 1 to 2^53", "The chain id of ERC20 (EIP-155)."
+    )
+    erc20_finality: str | int = _setting(
+        "finalized",
+        read_finality,
+        "finalized, or a whole number of blocks from 0 to 10000",
+        "When a block of ERC20 is final: by the chain's own word, or with so many blocks above it.",
+    )
+    erc20_fee_cap: int = _setting(
+        20_000_000_000_000_000,
+        coins(18),
+        "an amount with at most 18 decimals",
+        "What one payout on ERC20 may cost at the most, in ETH; above it, payouts wait.",
+        show=show_coins(18),
+    )
+    erc20_stuck_blocks: int = _setting(
+        20,
+        whole_number(1, 10_000),
+        "a whole number from 1 to 10000",
+        "After how many blocks a payout on ERC20 that no block took is sent again with a higher fee.",
+    )
+    trc20_rpc: tuple[str, ...] = _setting(
+        (),
+        read_urls,
+        "http:// or https:// URLs, separated by commas",
+        "HTTP API of the TRON nodes, asked in this order. With several, two must agree on what is final.",
+        secret=True,
+    )
+    trc20_token: bytes = _setting(
+        USDT_CONTRACTS[TRC20],
+        parse_tron,
+        "a TRON address",
+        "The token's contract on TRC20.",
+        show=to_tron,
+    )
+    trc20_chain_id: int = _setting(
+        728_126_428,
+        whole_number(1, 2**53),
+        "a whole number from 1 to 2^53",
+        "The chain id of TRC20: the last four bytes of its first block's id as a number.",
+    )
+    trc20_fee_cap: int = _setting(
+        60_000_000,
+        coins(6),
+        "an amount with at most 6 decimals",
+        "What one payout on TRC20 may cost at the most, in TRX; above it, payouts wait.",
+        show=show_coins(6),
+    )
+    web_user: str | None = _setting(
+        None,
+        read_text,
+        "a user's name or number",
+        "The user that `up`, run by root, runs the web side as. Without it, a number that nobody has.",
+    )
+    worker_user: str | None = _setting(
+        None,
+        read_text,
+        "a user's name or number",
+        "The user that `up`, run by root, runs the worker side as. Without it, a number that nobody has.",
+    )
+    keystore_passphrase_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The file with the passphrase of the keystore, keys in the data folder; for workers and signer only.",
+    )
+    keystore_passphrase: str | None = _setting(
+        None,
+        read_text,
+        "a text, never in the settings file",
+        "The same passphrase itself, where no file can hold it. The web side refuses to start with it.",
+        secret=True,
+        in_file=False,
+    )
+    signer_socket: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a socket's path",
+        "Where `merchant-wallet signer` listens. With it, workers hold no key and ask that process.",
+    )
+    signer_payment_limit: int = _setting(
+        10_000_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "The most that the signer pays at once, in USDT; an order above it waits.",
+        show=format_units,
+    )
+    signer_hour_limit: int = _setting(
+        100_000_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "The most that the signer pays within an hour, in USDT, both chains together.",
+        show=format_units,
+    )
+    reconcile_interval_s: int = _setting(
+        600,
+        whole_number(0, 86_400),
+        "a whole number of seconds from 0 to 86400",
+        "Seconds between two comparisons of the books with the chains by the workers; 0 makes none.",
+    )
+    metrics_networks: tuple[Network, ...] = _setting(
+        LOOPBACK,
+        read_networks,
+        "networks such as 10.0.0.0/8, separated by commas",
+        "From where `/metrics` may be read; for anyone else there is nothing at that path.",
+        show=show_networks,
+    )
+    metrics_port: int = _setting(
+        0,
+        whole_number(0, 65535),
+        "a whole number from 0 to 65535",
+        "The port on which the worker side serves `/metrics`, at WALLET_HOST; 0 serves none.",
+    )
+    erc20_coin_price: int | None = _setting(
+        None,
+        read_price,
+        "an amount above 0 with at most 6 decimals",
+        "What an ETH costs, in USDT, where the cost of sweeping is weighed. Without it, ERC20 is not swept.",
+        show=show_price,
+    )
+    trc20_coin_price: int | None = _setting(
+        None,
+        read_price,
+        "an amount above 0 with at most 6 decimals",
+        "What a TRX costs, in USDT, where the cost of sweeping is weighed. Without it, TRC20 is not swept.",
+        show=show_price,
+    )
+    erc20_explorer: str | None = _setting(
+        None,
+        read_link,
+        "an http:// or https:// URL with {tx} in it",
+        "Where the console's link to a transaction on ERC20 leads; {tx} is its hash. Without it, no link.",
+    )
+    trc20_explorer: str | None = _setting(
+        None,
+        read_link,
+        "an http:// or https:// URL with {tx} in it",
+        "Where the console's link to a transaction on TRC20 leads; {tx} is its hash. Without it, no link.",
+    )
+    sweep_share: int = _setting(
+        1_000_000,
+        read_share,
+        "a number from 0 to 1 with at most 8 decimals",
+        "The most of an amount that sweeping it to the hot wallet may cost: 0.01 is a hundredth.",
+        show=format_rate,
+    )
+    sweep_minimum: int = _setting(
+        20_000_000,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "Deposit addresses with less than this many USDT are not swept.",
+        show=format_units,
+    )
+    sweep_at_once: int = _setting(
+        10,
+        whole_number(1, 1000),
+        "a whole number from 1 to 1000",
+        "How many sweeps may be under way on one chain.",
+    )
+
+    @property
+    def mode(self) -> str:
+        """`sandbox` or `live`, as it is told to people and machines."""
+        return "sandbox" if self.sandbox else "live"
+
+    @property
+    def mode_line(self) -> str:
+        """What a start says of the mode."""
+        return f"mode: {self.mode}, {'no real money moves' if self.sandbox else 'real money moves'}"
+
+    @property
+    def needs_two_people(self) -> bool:
+        """Whether what guards money is changed by two people, and new operators' words wait."""
+        return self.sandbox_two_people or not self.sandbox
+
+    @property
+    def operator_wait_ms(self) -> int:
+        """For how long an operator's word does not count; see `operators.waits`."""
+        return self.operator_wait_s * 1000 if self.needs_two_people else 0
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Where signed checkpoints are kept, outside the database."""
+        return self.checkpoint_dir or self.data / "checkpoints"
+
+    @property
+    def checkpoint_key_path(self) -> Path:
+        """Where the private key that signs checkpoints is kept, unless it is set. Workers alone read it."""
+        return self.checkpoint_key_file or self.data / "checkpoint.key"

@@ -1,0 +1,78 @@
+"""Whether a credited deposit's rows are what the journal says. Pure.
+
+Rules: an entry of the kind `deposit` has one credit, the credit one deposit, and all three say the same of
+transfer, address, money and rate; the address leads to the account that was credited. A credit that nobody
+released is from the block that its transaction was first credited from. The journal is right
+in every comparison, since its hash was checked before.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from merchant_wallet.book.chart import MERCHANT_USDT_ID
+from merchant_wallet.book.rules.deposits import callback_of
+from merchant_wallet.book.state import CallbackDue, Entry
+from merchant_wallet.book.verification.entry_schemas import read_deposit_facts
+from merchant_wallet.book.verification.violations import find
+
+
+class CreditRow(msgspec.Struct, frozen=True, gc=False):
+    """A credit with its deposit, and whose address that one names.
+
+    `user_id` is the deposit's own word, `owner_id` that of the book's wallets; `is_merchants` is the word of
+    the merchant's own addresses. The credit is from the block `block_hash`, its transaction was first
+    credited from `settled_hash`.
+    """
+
+    entry_id: int
+    chain: str
+    tx_hash: str
+    log_index: int
+    currency: str
+    arrival_units: int
+    rate_e8: int
+    amount_units: int
+    status: str
+    address: bytes
+    user_id: int | None
+    owner_id: int | None
+    is_merchants: bool
+    block_hash: str | None
+    released_by: str | None
+    settled_hash: str | None
+
+
+def check_credit(entry: Entry, row: CreditRow | None, callbacks: Sequence[CallbackDue]) -> None:
+    """Compare a `deposit` entry with its credit, its deposit and its callback.
+
+    Raises FaultFound, rules `deposit`, `facts` and `callback`.
+    """
+    if row is None:
+        find("deposit", "the entry's credit is missing", entry_id=entry.entry_id)
+    facts = read_deposit_facts(entry)
+    last = entry.postings[-1]
+    owner_id = MERCHANT_USDT_ID if row.is_merchants and row.owner_id is None else row.owner_id
+    for name, kept, journal in (
+        ("chain", row.chain, facts.chain),
+        ("txHash", row.tx_hash, facts.txHash),
+        ("logIndex", row.log_index, facts.logIndex),
+        ("address", row.address.hex(), facts.address),
+        ("amount", row.amount_units, entry.postings[0].amount_units),
+        ("currency", row.currency, last.currency),
+        ("arrival", row.arrival_units, last.amount_units),
+        ("rate", row.rate_e8, entry.rate_e8),
+        ("status", row.status, "credited"),
+        ("account by the address", owner_id, last.target_id),
+        ("account by the deposit", row.user_id or MERCHANT_USDT_ID, last.target_id),
+    ):
+        if kept != journal:
+            text = f"{name}: the deposit says {kept!r}, the journal {journal!r}"
+            find("deposit", text, entry_id=entry.entry_id)
+    if row.released_by is None and row.block_hash != row.settled_hash:
+        text = f"credited from block {row.block_hash}, its transaction from {row.settled_hash}"
+        find("deposit", text, entry_id=entry.entry_id)
+    expected = [callback_of(entry.entry_id, entry.at_ms)] if facts.told else []
+    if list(callbacks) != expected:
+        text = f"a deposit that is {'told' if facts.told else 'not told'} of has {len(callbacks)} callbacks"
+        find("callback", text, entry_id=entry.entry_id)

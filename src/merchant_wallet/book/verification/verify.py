@@ -1,0 +1,342 @@
+"""Verification of whole books against the database: the journal is replayed and every other row is held
+against it.
+
+Rules: one book is read in one snapshot, so a book that is being written to can be verified; rows come in
+pages by key, so memory stays flat however long the journal is; a report names the first fault and never
+raises for one. Nothing is written. What is checked is in `faults.RULES`, how is in `replay`, `shapes` and
+`orders`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from psycopg import AsyncConnection
+
+from merchant_wallet.base import ids
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys
+from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
+from merchant_wallet.book.early_approvals import find_early_approval
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.deposits import DEPOSIT
+from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
+from merchant_wallet.book.verification.credits import CreditRow, check_credit
+from merchant_wallet.book.verification.entry_schemas import read_register_facts
+from merchant_wallet.book.verification.orders import check_opening
+from merchant_wallet.book.verification.replay import RELEASING, Replay
+from merchant_wallet.book.verification.violations import Fault, FaultFound, find
+
+QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
+PAGE_ROWS: Final = 5000
+LOWEST_ID: Final = -(2**63)
+HIGHEST_ID: Final = 2**63 - 1
+
+Progress = Callable[[int, int, int], None]
+"""Called after each page: merchant id, entries checked so far, entries of the book."""
+
+
+class BookReport(msgspec.Struct, frozen=True):
+    """What a verification found. `entries` were checked; `balances` (units) are what they add up to.
+
+    A book is sound when `fault` is None. All sub-users' wallets of a currency are one line of `balances`.
+    `checkpoints` were compared; `torn_checkpoint` tells of a last one that a crash left half written.
+    """
+
+    merchant_id: int
+    entries: int
+    last_entry_id: int | None
+    head_hash: bytes
+    balances: dict[str, int]
+    open_orders: int
+    checkpoints: int
+    torn_checkpoint: bool
+    fault: Fault | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no fault was found."""
+        return self.fault is None
+
+
+class SubUserRow(msgspec.Struct, frozen=True, gc=False):
+    """What a sub-user's row shares with the entry of its registration."""
+
+    user_id: int
+    ext_user_id: str
+    address_index: int
+    evm_address: bytes
+    tron_address: bytes
+
+
+class BookRow(msgspec.Struct, frozen=True):
+    """The book's row, and the ranges that belong to the book."""
+
+    id_range: int
+    id_counter: int
+    next_range: int | None
+    entry_count: int
+    head_hash: bytes
+    last_ms: int
+    withdrawn_day: int
+    withdrawn_units: int
+    ranges: list[int]
+
+
+@dataclass(slots=True)
+class Page:
+    """The rows of all tables whose ids lie in one stretch of a book; each leaves when its entry comes."""
+
+    entries: list[Entry] = field(default_factory=list)
+    stray_postings: set[int] = field(default_factory=set)
+    misnumbered: set[int] = field(default_factory=set)
+    orders: dict[int, Withdrawal] = field(default_factory=dict)
+    steps: dict[int, list[Step]] = field(default_factory=dict)
+    callbacks: dict[int, list[CallbackDue]] = field(default_factory=dict)
+    sub_users: dict[int, SubUserRow] = field(default_factory=dict)
+    credits: dict[int, CreditRow] = field(default_factory=dict)
+
+
+async def verify_book(
+    conn: AsyncConnection,
+    merchant_id: int,
+    progress: Progress | None = None,
+    *,
+    checkpoint_dir: Path | None = None,
+    checkpoint_keys: CheckpointKeys | None = None,
+) -> BookReport:
+    """Replay one book and compare everything with it; with a folder and its keys, its checkpoints too.
+
+    `conn` commits by itself and is in no transaction. Raises ValueError for a folder without keys.
+    """
+    if checkpoint_dir is not None and checkpoint_keys is None:
+        raise ValueError("checkpoints can't be checked without their keys")
+    replay = Replay(merchant_id, ())
+    checked, torn, fault = 0, False, None
+    try:
+        async with conn.transaction():
+            await conn.execute(QUERIES["begin_snapshot"].text)
+            await _verify_snapshot(conn, replay, progress)
+        # Outside the snapshot, which is older than the checkpoints that were written while it was read.
+        if checkpoint_dir is not None and checkpoint_keys is not None:
+            seen = await check_checkpoints(conn, checkpoint_keys, checkpoint_dir, merchant_id)
+            checked, torn, fault = seen.checked, seen.torn, seen.fault
+    except FaultFound as found:
+        fault = found.fault
+    return _report(replay, checked, torn, fault)
+
+
+async def verify_all(
+    conn: AsyncConnection,
+    progress: Progress | None = None,
+    *,
+    checkpoint_dir: Path | None = None,
+    checkpoint_keys: CheckpointKeys | None = None,
+) -> list[BookReport]:
+    """Verify every book, one after the other, each in a snapshot of its own.
+
+    Also those that only their entries, postings or checkpoints still tell of. Errors as in `verify_book`.
+    """
+    rows = await (await conn.execute(QUERIES["list_books"].text)).fetchall()
+    merchant_ids = {row[0] for row in rows}
+    if checkpoint_dir is not None:
+        merchant_ids.update(await list_checkpointed(checkpoint_dir))
+    return [
+        await verify_book(
+            conn, merchant_id, progress, checkpoint_dir=checkpoint_dir, checkpoint_keys=checkpoint_keys
+        )
+        for merchant_id in sorted(merchant_ids)
+    ]
+
+
+def _report(replay: Replay, checked: int, torn: bool, fault: Fault | None) -> BookReport:
+    balances = {account.name: replay.balances[account.account_id] for account in FIXED}
+    for user_id, currency in replay.wallets.items():
+        name = f"{SUBUSER}:{currency}"
+        balances[name] = balances.get(name, 0) + replay.balances[user_id]
+    return BookReport(
+        replay.merchant_id,
+        replay.entry_count,
+        replay.last_id,
+        replay.head_hash,
+        balances,
+        len(replay.open_orders),
+        checked,
+        torn,
+        fault,
+    )
+
+
+async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Progress | None) -> None:
+    cursor = conn.cursor(binary=True)
+    where = {"merchant_id": replay.merchant_id}
+    row = await (await cursor.execute(QUERIES["read_book"].text, where)).fetchone()
+    if row is None:
+        find("book", f"merchant {replay.merchant_id} has no book")
+    book = BookRow(*row)
+    replay.ranges = tuple(book.ranges)
+    after = LOWEST_ID
+    while after < HIGHEST_ID:
+        page, after = await _read_page(cursor, replay.merchant_id, after)
+        _replay_page(replay, page)
+        if progress is not None:
+            progress(replay.merchant_id, replay.entry_count, book.entry_count)
+    _check_book(replay, book)
+    replay.close()
+    await _check_accounts(cursor, replay)
+    await _check_addresses(cursor, where)
+    await _check_waits(cursor, where)
+
+
+async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
+    stray = await (await cursor.execute(QUERIES["find_stray_wallet"].text, where)).fetchone()
+    if stray is not None:
+        find("wallet", f"an address of sub-user {stray[0]} is missing or not its own", entry_id=stray[0])
+    stray = await (await cursor.execute(QUERIES["find_stray_deposit"].text, where)).fetchone()
+    if stray is not None:
+        find("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
+
+
+async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
+    early = await find_early_approval(cursor, where["merchant_id"], 0, HIGHEST_ID)
+    if early is not None:
+        find("approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0])
+
+
+async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:
+    """The rows after an id, and up to which id: the last page reaches to the highest there can be."""
+    bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
+
+    async def rows(name: str) -> list[tuple[Any, ...]]:
+        return await (await cursor.execute(QUERIES[name].text, bounds)).fetchall()
+
+    entry_rows = await rows("page_entries")
+    upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else HIGHEST_ID
+    bounds["upto"] = upto
+    page = Page()
+    _fill_entries(page, entry_rows, await rows("page_postings"))
+    page.orders = {row[0]: Withdrawal(*row) for row in await rows("page_orders")}
+    for row in await rows("page_steps"):
+        page.steps.setdefault(row[0], []).append(Step(*row))
+    for row in await rows("page_callbacks"):
+        page.callbacks.setdefault(row[0], []).append(CallbackDue(*row))
+    page.sub_users = {row[0]: SubUserRow(*row) for row in await rows("page_sub_users")}
+    page.credits = {row[0]: CreditRow(*row) for row in await rows("page_credits")}
+    return page, upto
+
+
+def _fill_entries(
+    page: Page, entry_rows: Sequence[tuple[Any, ...]], posting_rows: Sequence[tuple[Any, ...]]
+) -> None:
+    postings: dict[int, list[Posting]] = {}
+    for entry_id, number, *moved in posting_rows:
+        mine = postings.setdefault(entry_id, [])
+        mine.append(Posting(*moved))
+        if number != len(mine):
+            page.misnumbered.add(entry_id)
+    for entry_id, kind, mc_order_id, at_ms, rate_e8, facts, entry_hash in entry_rows:
+        mine = postings.pop(entry_id, [])
+        entry = Entry(entry_id, kind, mc_order_id, at_ms, rate_e8, facts, tuple(mine), entry_hash)
+        page.entries.append(entry)
+    page.stray_postings = set(postings)
+
+
+def _replay_page(replay: Replay, page: Page) -> None:
+    for entry in page.entries:
+        if entry.entry_id in page.misnumbered:
+            find("posting", "the postings are not numbered from 1 without gaps", entry_id=entry.entry_id)
+        replay.take(entry)
+        if entry.kind == "withdraw":
+            _open_order(replay, page, entry)
+        elif entry.kind == "register":
+            _open_wallet(replay, page, entry)
+        elif entry.kind == DEPOSIT:
+            callbacks = page.callbacks.pop(entry.entry_id, [])
+            check_credit(entry, page.credits.pop(entry.entry_id, None), callbacks)
+        elif entry.kind in RELEASING:
+            replay.release_order(entry)
+    _check_strays(page)
+
+
+def _open_order(replay: Replay, page: Page, entry: Entry) -> None:
+    order_id = entry.entry_id
+    order = page.orders.pop(order_id, None)
+    steps, callbacks = page.steps.pop(order_id, []), page.callbacks.pop(order_id, [])
+    replay.open_order(check_opening(entry, order, steps, callbacks))
+
+
+def _open_wallet(replay: Replay, page: Page, entry: Entry) -> None:
+    facts = read_register_facts(entry)
+    row = page.sub_users.pop(entry.entry_id, None)
+    if row is None:
+        find("sub-user", "the sub-user's row is missing", entry_id=entry.entry_id)
+    for name in ("ext_user_id", "address_index", "evm_address", "tron_address"):
+        mine, journal = getattr(row, name), getattr(facts, name)
+        if mine != journal:
+            find("sub-user", f"{name} is {mine!r}, was registered as {journal!r}", entry_id=entry.entry_id)
+    replay.add_wallet(entry.entry_id, facts)
+
+
+def _check_strays(page: Page) -> None:
+    """Raise FaultFound (rule `orphan`) for the first row that no entry of the page took out."""
+    for name, rows in (
+        ("posting", page.stray_postings),
+        ("withdrawal", page.orders),
+        ("withdrawal_step", page.steps),
+        ("callback", page.callbacks),
+        ("sub_user", page.sub_users),
+        ("deposit_credit", page.credits),
+    ):
+        if rows:
+            stray = min(rows)
+            find("orphan", f"a row of {name} stands without its entry {stray}", entry_id=stray)
+
+
+def _check_book(replay: Replay, book: BookRow) -> None:
+    if book.id_range not in book.ranges or (book.next_range or book.id_range) not in book.ranges:
+        find("book", f"the ranges {book.id_range}, {book.next_range} are not all its own: {book.ranges}")
+    last_id = ids.compose(book.id_range, book.id_counter) if book.id_counter else None
+    for name, row, journal in (
+        ("the last id", last_id, replay.last_id),
+        ("the number of entries", book.entry_count, replay.entry_count),
+        ("the head's hash", book.head_hash.hex(), replay.head_hash.hex()),
+        ("the day of withdrawals", book.withdrawn_day, replay.withdrawn_day),
+        ("the amount withdrawn that day", book.withdrawn_units, replay.withdrawn_units),
+    ):
+        if row != journal:
+            find("book", f"{name} is {row}, the journal ends with {journal}", entry_id=replay.last_id)
+    if book.last_ms < replay.last_ms:
+        find("book", f"its clock {book.last_ms} is behind its last entry, {replay.last_ms}")
+
+
+async def _check_accounts(cursor: psycopg.AsyncCursor[Any], replay: Replay) -> None:
+    after, seen = LOWEST_ID, 0
+    while True:
+        bounds = {"merchant_id": replay.merchant_id, "after": after, "page": PAGE_ROWS}
+        rows = await (await cursor.execute(QUERIES["page_accounts"].text, bounds)).fetchall()
+        for row in rows:
+            _check_account(replay, row)
+        seen += len(rows)
+        if len(rows) < PAGE_ROWS:
+            break
+        after = rows[-1][0]
+    if seen != len(replay.balances):
+        find("account", f"{len(replay.balances) - seen} accounts have no row")
+
+
+def _check_account(replay: Replay, row: tuple[Any, ...]) -> None:
+    account_id, kind, currency, *kept = row
+    account = name_account(account_id, currency)
+    fixed = FIXED_BY_ID.get(account_id)
+    named = (fixed.kind, fixed.currency) if fixed else (SUBUSER, replay.wallets.get(account_id))
+    if (kind, currency) != named:
+        text = f"account {account_id} is {kind}:{currency}, the book knows it as {named[0]}:{named[1]}"
+        find("account", text, account=account)
+    computed = [replay.balances[account_id], *replay.debited.get(account_id, (0, 0))]
+    if kept != computed:
+        text = f"balance, day and debits of the day are {kept}, the postings give {computed}"
+        find("account", text, account=account)

@@ -1,0 +1,361 @@
+"""An EVM chain: payouts built, signed, sent and judged, deposits and balances read, over its nodes.
+
+Rules: the signer alone holds the key; what it gives back is checked to be the wallet's signature of the very
+bytes. Fees are bounded by the rules whatever a node says. Before anything is signed the transfer is
+simulated. What a node says about a recipient fails a payout only when two nodes say it, where two are
+configured. All of it is asked in one round, right before signing.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from merchant_wallet.base import clock as system_clock
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.chains.agreement import cautious_low
+from merchant_wallet.chains.evm import verdict as evm_verdict
+from merchant_wallet.chains.evm.fees import Offer, outbid
+from merchant_wallet.chains.evm.market import EvmMarket, ask_market
+from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
+from merchant_wallet.chains.evm.nonces import next_nonce
+from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
+from merchant_wallet.chains.evm.token_transfers import check_receipts, read_arrivals
+from merchant_wallet.chains.evm.transactions import (
+    EvmTransaction,
+    encode_unsigned,
+    hash_of,
+    join,
+    parse_signed,
+    recover_sender,
+    transfer_call,
+)
+from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
+from merchant_wallet.chains.protocol import (
+    Arrival,
+    Block,
+    ChainAway,
+    ChainDisagrees,
+    Hindered,
+    Obstacle,
+    Payout,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
+from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, answer_of, attempt
+
+_PLAIN_GAS: Final = 21_000
+_DECIMALS: Final = 6
+_SKEW_MS: Final = 300_000
+
+_DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
+
+# What nodes say to bytes that they have, or to a place that is taken: neither an error nor a verdict.
+_KNOWN_TEXTS: Final = (
+    "already known",
+    "already imported",
+    "known transaction",
+    "already exists",
+    "nonce too low",
+)
+
+
+class EvmChain:
+    """One EVM chain (see `protocol.Chain` and `protocol.ChainReader`)."""
+
+    def __init__(
+        self,
+        rules: EvmRules,
+        endpoints: Endpoints,
+        *,
+        wallet: bytes | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        """`wallet` and `signer` are what paying needs; a chain that is only read has neither."""
+        self.rules = rules
+        self._nodes = EvmNodes(JsonRpc(endpoints))
+        self._wallet = wallet
+        self._signer = signer
+        self._agreed_number = -1
+
+    @property
+    def wallet(self) -> bytes:
+        """The hot wallet, 20 bytes. Raises ValueError for a chain that is only read."""
+        if self._wallet is None:
+            raise ValueError(f"{self.rules.name} is only read here: no signer is configured")
+        return self._wallet
+
+    @property
+    def is_sequenced(self) -> bool:
+        """True: nonces."""
+        return True
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._nodes.close()
+
+    # What a payer asks.
+
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, begins=begins)
+
+    async def funds(self) -> int:
+        """The least that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
+
+        async def at_final(node: EvmNode) -> int:
+            return await self._balance(node, self.wallet, (await final_block(node, self.rules)).number)
+
+        return cautious_low(await self._nodes.heard(at_final))
+
+    async def examine(self, transfer: Transfer) -> None:
+        """Pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
+
+        Raises Unpayable, Hindered.
+        """
+        gas, market = await self._prepare(transfer)
+        self._check_cost(gas, market.offer, market.held_wei)
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """See `protocol.Chain.build`. Raises Unpayable, Hindered, ChainAway, SignerAway."""
+        if payout.sequence is None:
+            raise ValueError("a payout on this chain needs its place")
+        gas, market = await self._prepare(payout.transfer)
+        call = transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
+        request = (payout.payout_id, payout.transfer)
+        return await self._sign(payout.sequence, earlier, self.rules.token, call, gas, market, *request)
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """Nothing, from the wallet to itself. Raises Hindered, ChainAway, SignerAway."""
+        nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
+        market = await self._market()
+        return await self._sign(sequence, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Hand the bytes to every node; one that takes or knows them is enough.
+
+        Raises NodeRefused with what the first one said when none does, ChainAway when none answered.
+        """
+        answers = await self._nodes.every(lambda node: _send(node, raw))
+        if any(answer is None for answer in answers):
+            return
+        for answer in answers:
+            if isinstance(answer, NodeRefused):
+                raise answer
+        raise ChainAway("; ".join(map(str, answers)))
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """See `evm_verdict`. Raises ChainAway."""
+        question = evm_verdict.Question(self.rules, self.wallet, payout, signed)
+        return await evm_verdict.judge(self._nodes, question)
+
+    # What a watcher and the reconciliation ask.
+
+    async def head(self) -> Block:
+        """The newest block of the first node that answers. Raises ChainAway."""
+        return await self._nodes.first(head_block)
+
+    async def final(self) -> Block:
+        """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
+        finals = await self._nodes.heard(lambda node: final_block(node, self.rules))
+        numbers = [block.number for block in finals]
+        if len(numbers) < self._nodes.needed:
+            raise ChainAway("only one node says which block is final")
+        number = sorted(numbers)[-self._nodes.needed]
+        blocks = await self._nodes.heard(lambda node: node.block(number))
+        places = [block.place for block in blocks if block is not None]
+        if any(place != places[0] for place in places):
+            raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
+        if len(places) < self._nodes.needed:
+            raise ChainAway(f"only one node shows block {number}")
+        self._agreed_number = max(self._agreed_number, number)
+        return places[0]
+
+    async def block(self, number: int) -> Block | None:
+        """The block of this number on the first node that answers. Raises ChainAway."""
+        block = await self._nodes.first(lambda node: node.block(number))
+        return None if block is None else block.place
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        """See `evm_arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
+        return await read_arrivals(self._nodes, self.rules, first, last, self._agreed_number)
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """Units of the token. A node without that block's state answers for now. Raises ChainAway."""
+        if block is not None:
+            number = block.number
+            try:
+                return await self._nodes.first(lambda node: self._balance(node, address, number))
+            except NodeRefused:
+                pass
+        return await self._nodes.first(lambda node: self._balance(node, address, "latest"))
+
+    async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
+        """As `balance` at a block, of many addresses, asked together.
+
+        Raises ChainAway, and NodeRefused where no node has the block's state.
+        """
+        calls = [BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
+
+        async def ask(node: EvmNode) -> list[int]:
+            answers = await node.call_many(self.rules.token, calls, block.number)
+            return [_word(node, answer) for answer in answers]
+
+        return await self._nodes.first(ask)
+
+    async def coin_balance(self, address: bytes) -> int:
+        """Wei at an address, now. Raises ChainAway."""
+        return await self._nodes.first(lambda node: node.coin_balance(address))
+
+    async def check_setup(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> list[str]:
+        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well.
+
+        A node that is away is told of only when too few others answer.
+        """
+        answers = await self._nodes.every(lambda node: self._check_node(node, clock_ms))
+        failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
+        wrong = [sentence for answer in answers if isinstance(answer, list) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
+
+    async def check_chain(self) -> list[str]:
+        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        answers = await self._nodes.every(EvmNode.chain_id)
+        failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
+        wrong = [
+            f"{self.rules.name}: the chain id is {answer}, the setting says {self.rules.chain_id}"
+            for answer in answers
+            if isinstance(answer, int) and answer != self.rules.chain_id
+        ]
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
+
+    async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
+        rules, where = self.rules, f"{self.rules.name}, node {node.name}"
+        chain_id = await node.chain_id()
+        if chain_id != rules.chain_id:
+            return [f"{where}: the chain id is {chain_id}, the setting says {rules.chain_id}"]
+        wrong = []
+        if not await node.code(rules.token):
+            wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
+        elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != _DECIMALS:
+            wrong.append(f"{where}: the token has {decimals} decimals and must have {_DECIMALS}")
+        if reason := await check_receipts(node):
+            wrong.append(f"{where}: deposits can't be read from its receipts: {reason}")
+        skew_ms = (await head_block(node)).time_ms - clock_ms()
+        if abs(skew_ms) > _SKEW_MS:
+            text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
+            wrong.append(f"{where}: {text} this machine's clock")
+        return wrong
+
+    # How a transfer is examined, priced and signed.
+
+    async def _prepare(self, transfer: Transfer) -> tuple[int, EvmMarket]:
+        """Everything that is asked before signing, in one round: the gas limit, and what the nodes say.
+
+        Raises Unpayable, Hindered.
+        """
+        if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
+            raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
+        asked = (self.rules.token, self.wallet, transfer.recipient, transfer.amount_units)
+        states, gas, market = await asyncio.gather(
+            attempt(self._nodes.heard(lambda node: ask_state(node, *asked))),
+            attempt(self._gas(transfer)),
+            attempt(self._market()),
+        )
+        require_payable(answer_of(states), self._nodes.needed, transfer.amount_units)
+        return answer_of(gas), answer_of(market)
+
+    async def _market(self) -> EvmMarket:
+        return await ask_market(self._nodes, self.wallet, self.rules.stuck_blocks)
+
+    async def _gas(self, transfer: Transfer) -> int:
+        """The gas limit of a transfer that was simulated just now. Raises Hindered."""
+        call_data = transfer_call(transfer.recipient, transfer.amount_units)
+        token, rules = self.rules.token, self.rules
+        try:
+            tried, estimated = await asyncio.gather(
+                attempt(self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))),
+                attempt(self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))),
+            )
+            answer_of(tried)
+            estimate = answer_of(estimated)
+        except CallReverted as error:
+            raise Hindered(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
+        gas = max(estimate * 5 // 4, rules.least_gas)
+        if gas > rules.most_gas:
+            raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
+        return gas
+
+    def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:
+        """Whether a transaction may and can cost so much at the most. Raises Hindered."""
+        cost_wei = gas * offer.max_fee
+        if cost_wei > self.rules.fee_cap_wei:
+            text = f"the chain may cost {cost_wei} wei, above the cap of {self.rules.fee_cap_wei}"
+            raise Hindered(Obstacle("fee", text))
+        if held_wei < cost_wei:
+            raise Hindered(Obstacle("fuel", f"the hot wallet holds {held_wei} wei of {cost_wei} for the fee"))
+
+    async def _sign(
+        self,
+        sequence: int,
+        earlier: Sequence[SignedTransfer],
+        to: bytes,
+        call_data: bytes,
+        gas: int,
+        market: EvmMarket,
+        payout_id: int,
+        transfer: Transfer,
+    ) -> SignedTransfer:
+        """A transaction at this place, outbidding the earlier ones. Raises Hindered, SignerAway."""
+        offer = market.offer
+        for signed in earlier:
+            transaction, _ = parse_signed(signed.raw)
+            if transaction.nonce != sequence:
+                raise ValueError("what was signed before has another place")
+            offer = outbid(transaction, offer)
+        self._check_cost(gas, offer, market.held_wei)
+        unsigned = encode_unsigned(
+            EvmTransaction(
+                self.rules.chain_id, sequence, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
+            )
+        )
+        raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_fill=not call_data))
+        if recover_sender(raw) != self.wallet:
+            raise ValueError("the signer's signature is not the hot wallet's")
+        return SignedTransfer(raw, hash_of(raw), market.height)
+
+    async def _signature(
+        self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_fill: bool
+    ) -> bytes:
+        if self._signer is None:
+            raise ValueError(f"{self.rules.name} is only read here: no signer is configured")
+        purpose: Purpose = "fill" if is_fill else "payout"
+        request = SigningRequest(self.rules.name, purpose, unsigned, payout_id, transfer)
+        try:
+            return await self._signer.sign(request)
+        except SigningRefused as error:
+            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+
+    async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
+        answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
+        return _word(node, answer)
+
+
+async def _send(node: EvmNode, raw: bytes) -> None:
+    try:
+        await node.send(raw)
+    except NodeRefused as error:
+        if not any(text in error.message.lower() for text in _KNOWN_TEXTS):
+            raise
+
+
+async def _view(node: EvmNode, token: bytes, call_data: bytes) -> int:
+    return _word(node, await node.call(token, call_data))
+
+
+def _word(node: EvmNode, answer: bytes) -> int:
+    try:
+        return read_word(answer)
+    except ValueError as error:
+        raise NodeFailed(node.name, f"the token's view: {error}") from error

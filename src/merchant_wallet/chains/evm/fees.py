@@ -1,0 +1,57 @@
+"""What a transaction offers for its gas: from the latest blocks, and over what an earlier one offered.
+
+Rules: pure; wei, whole numbers, rounded up. A replacement must offer at least an eighth more in both fees:
+nodes ask for a tenth (their waiting room's rule), and an eighth leaves room for their rounding.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains.agreement import cautious_high, cautious_low
+from merchant_wallet.chains.evm.node import EvmFees
+from merchant_wallet.chains.evm.transactions import EvmTransaction
+
+# The tip that is offered at least: with none, a block's builder has no reason to take the transaction.
+LEAST_TIP: Final = 100_000_000
+# The base fee may double (about six full blocks) before the offer is too low.
+BASE_FEE_ROOM: Final = 2
+
+
+class Offer(msgspec.Struct, frozen=True, gc=False):
+    """Wei per unit of gas: at most this tip, at most this much in all (EIP-1559)."""
+
+    max_priority_fee: int
+    max_fee: int
+
+
+def suggest_offer(fees: EvmFees) -> Offer:
+    """The middle tip of the latest blocks, above a base fee that may still double."""
+    tip = max(_middle(fees.tips), LEAST_TIP)
+    return Offer(tip, BASE_FEE_ROOM * fees.base_fee + tip)
+
+
+def agree_fees(said: Sequence[EvmFees]) -> EvmFees:
+    """What several nodes say together: the higher base fee and the lower tip.
+
+    The chain itself charges the base fee, so one that is named too high costs nothing. The tip is paid.
+    """
+    tips = [_middle(fees.tips) for fees in said]
+    return EvmFees(cautious_high([fees.base_fee for fees in said]), (cautious_low(tips),))
+
+
+def _middle(tips: Sequence[int]) -> int:
+    return sorted(tips)[len(tips) // 2] if tips else 0
+
+
+def outbid(earlier: EvmTransaction, suggested: Offer) -> Offer:
+    """At least an eighth above both fees of what it replaces, and at least what is suggested now."""
+    return Offer(
+        max(_an_eighth_more(earlier.max_priority_fee), suggested.max_priority_fee),
+        max(_an_eighth_more(earlier.max_fee), suggested.max_fee),
+    )
+
+
+def _an_eighth_more(fee: int) -> int:
+    return -(-fee * 9 // 8)

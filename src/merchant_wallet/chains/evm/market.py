@@ -1,0 +1,53 @@
+"""What every node says before something is signed: gas prices, the chain's height, the wallet's coin.
+
+Rules:
+- Every configured node is asked. Of the answers the cautious one counts: `evm_fees.agree_fees` for gas, the
+  lowest height, the lowest balance. With three answers no single node decides.
+- One answer is enough, so that a payout does not wait for a node that is away. While one node alone answers,
+  it sets price, height and balance; the fee cap bounds what that can cost.
+- Two nodes that are far apart in height sign nothing: one is behind, or ahead, and nobody knows which.
+"""
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains.agreement import cautious_high, cautious_low
+from merchant_wallet.chains.evm.fees import Offer, agree_fees, suggest_offer
+from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
+from merchant_wallet.chains.evm.rules import head_block
+from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.transport import answer_of, attempt
+
+FEE_BLOCKS: Final = 10
+
+
+class EvmMarket(msgspec.Struct, frozen=True, gc=False):
+    """What to offer for gas, the chain's height, and the wei that the wallet holds."""
+
+    offer: Offer
+    height: int
+    held_wei: int
+
+
+async def ask_fees(nodes: EvmNodes) -> EvmFees:
+    """What gas costs by all nodes that answer. Raises ChainAway."""
+    return agree_fees(await nodes.heard(lambda node: node.fees(FEE_BLOCKS)))
+
+
+async def ask_market(nodes: EvmNodes, wallet: bytes, most_blocks_apart: int) -> EvmMarket:
+    """What all nodes say now. Raises ChainAway, Hindered."""
+
+    async def ask(node: EvmNode) -> tuple[int, int]:
+        head, held = await asyncio.gather(attempt(head_block(node)), attempt(node.coin_balance(wallet)))
+        return answer_of(head).number, answer_of(held)
+
+    priced, heard = await asyncio.gather(attempt(ask_fees(nodes)), attempt(nodes.heard(ask)))
+    fees, said = answer_of(priced), answer_of(heard)
+    heights = [height for height, _ in said]
+    low, high = cautious_low(heights), cautious_high(heights)
+    if high - low > most_blocks_apart:
+        text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
+        raise Hindered(Obstacle("node", text))
+    return EvmMarket(suggest_offer(fees), low, cautious_low([held_wei for _, held_wei in said]))

@@ -1,0 +1,375 @@
+"""One EVM node as the platform questions it: each question typed, each answer read strictly.
+
+Rules: whatever a node answers is read into the forms below or is the node's failure (see `jsonrpc`). An
+answer about a block names the block; comparing it with other answers and other nodes is the caller's. Words
+are those of the execution API; amounts of coin are wei, times milliseconds.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from merchant_wallet.chains.evm.bloom import BLOOM_BYTES
+from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
+from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.transport import (
+    LARGE_ANSWER_BYTES,
+    NodeFailed,
+    NodeRefused,
+    NodeSilent,
+    ask_together,
+)
+
+# keccak("Transfer(address,address,uint256)"), the first topic of every token transfer's log (ERC-20).
+TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+# How nodes say that they don't have a method: JSON-RPC's own codes, and that of EIP-1474.
+NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
+BATCH: Final = 100
+"""Questions in one JSON-RPC batch; nodes take no more than some hundreds."""
+BATCH_REST_S: Final = 300.0
+"""A node that answered single questions but not their batch gets no batch for this long."""
+SINGLE_AT_ONCE: Final = 8
+"""Single questions that a node gets at the same time instead of a batch."""
+
+T = TypeVar("T")
+
+
+class EvmLog(msgspec.Struct, frozen=True, gc=False):
+    """One log: where it is, and what it says."""
+
+    address: bytes
+    topics: tuple[str, ...]
+    content: bytes
+    block_number: int
+    block_hash: str
+    tx_hash: str
+    log_index: int
+    removed: bool = False
+
+
+class EvmReceipt(msgspec.Struct, frozen=True):
+    """What a transaction did in the block that it is in."""
+
+    tx_hash: str
+    block_number: int
+    block_hash: str
+    sender: bytes
+    is_success: bool
+    logs: tuple[EvmLog, ...]
+
+
+class EvmBlock(msgspec.Struct, frozen=True):
+    """A block and its transactions: their hashes, or the node's whole objects where those were asked for.
+
+    `logs_bloom` is the header's filter over the block's logs (see `evm_bloom`).
+    """
+
+    place: Block
+    transactions: tuple[Any, ...]
+    logs_bloom: int
+
+
+class EvmFees(msgspec.Struct, frozen=True, gc=False):
+    """What a unit of gas costs: the next block's base fee, and the tips of the latest blocks, in wei."""
+
+    base_fee: int
+    tips: tuple[int, ...]
+
+
+class EvmNode:
+    """The questions that one node is asked. Each raises NodeFailed and NodeRefused; `call` CallReverted."""
+
+    def __init__(self, rpc: JsonRpc, index: int) -> None:
+        self._rpc = rpc
+        self._index = index
+        self._batches_from_s = float("-inf")
+
+    @property
+    def name(self) -> str:
+        """Its host, for texts."""
+        return self._rpc.endpoints.names[self._index]
+
+    async def chain_id(self) -> int:
+        """The chain's number by EIP-155."""
+        return await self._ask(read_quantity, "eth_chainId")
+
+    async def block(self, at: int | str) -> EvmBlock | None:
+        """The block of a number, a hash or a tag, with its transactions' hashes; None where there is none."""
+        return await self._block(at, whole=False)
+
+    async def whole_block(self, at: int) -> EvmBlock | None:
+        """The same with whole transactions."""
+        return await self._block(at, whole=True)
+
+    async def _block(self, at: int | str, *, whole: bool) -> EvmBlock | None:
+        is_hash = isinstance(at, str) and at.startswith("0x")
+        method = "eth_getBlockByHash" if is_hash else "eth_getBlockByNumber"
+        block = await self._ask(_read_block, method, _tag(at), whole, limit_bytes=LARGE_ANSWER_BYTES)
+        if block is not None and isinstance(at, int) and block.place.number != at:
+            raise self._rpc.endpoints.garbage(self._index, f"block {block.place.number} instead of {at}")
+        return block
+
+    async def blocks(self, first: int, last: int) -> list[EvmBlock]:
+        """The blocks of a range, both ends included, asked for in batches.
+
+        Raises NodeRefused where one is missing.
+        """
+        found: list[EvmBlock] = []
+        for start in range(first, last + 1, BATCH):
+            numbers = range(start, min(start + BATCH, last + 1))
+            params = [(_tag(number), False) for number in numbers]
+            page = await self._ask_many(_read_block, "eth_getBlockByNumber", params)
+            for number, block in zip(numbers, page, strict=True):
+                if block is None:
+                    raise NodeRefused(self.name, 0, f"has no block {number}")
+                if block.place.number != number:
+                    text = f"block {block.place.number} instead of {number}"
+                    raise self._rpc.endpoints.garbage(self._index, text)
+                found.append(block)
+        return found
+
+    async def block_receipts(self, block: EvmBlock) -> list[EvmReceipt]:
+        """The receipts of a block's transactions; one by one where the node can't give them together.
+
+        Raises NodeRefused where the node has no receipts of the block.
+        """
+        try:
+            receipts = await self._ask(
+                _read_receipts,
+                "eth_getBlockReceipts",
+                _tag(block.place.number),
+                limit_bytes=LARGE_ANSWER_BYTES,
+            )
+        except NodeRefused as refused:
+            if refused.code not in NO_METHOD_CODES:
+                raise
+            receipts = await self._receipts_of(block.transactions)
+        if receipts is None or None in receipts:
+            raise NodeRefused(self.name, 0, f"has no receipts of block {block.place.number}")
+        return [receipt for receipt in receipts if receipt is not None]
+
+    async def _receipts_of(self, tx_hashes: Sequence[str]) -> list[EvmReceipt | None]:
+        found: list[EvmReceipt | None] = []
+        for start in range(0, len(tx_hashes), BATCH):
+            params = [(tx_hash,) for tx_hash in tx_hashes[start : start + BATCH]]
+            found += await self._ask_many(_read_receipt, "eth_getTransactionReceipt", params)
+        return found
+
+    async def receipt(self, tx_hash: str) -> EvmReceipt | None:
+        """The receipt of a mined transaction; None for one that waits, or is unknown to this node."""
+        receipt = await self._ask(_read_receipt, "eth_getTransactionReceipt", tx_hash)
+        if receipt is not None and receipt.tx_hash != tx_hash:
+            raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
+        return receipt
+
+    async def count(self, address: bytes, at: int | str) -> int:
+        """How many transactions of an address are in the chain up to a block: its next nonce."""
+        return await self._ask(read_quantity, "eth_getTransactionCount", _hex(address), _tag(at))
+
+    async def coin_balance(self, address: bytes) -> int:
+        """Wei at an address, at the head."""
+        return await self._ask(read_quantity, "eth_getBalance", _hex(address), "latest")
+
+    async def code(self, address: bytes) -> bytes:
+        """The contract's code at an address, empty where there is none."""
+        return await self._ask(read_bytes, "eth_getCode", _hex(address), "latest")
+
+    async def call(
+        self, to: bytes, call_data: bytes, *, sender: bytes | None = None, at: int | str = "latest"
+    ) -> bytes:
+        """What a contract would answer. Raises CallReverted."""
+        return await self._ask(read_bytes, "eth_call", _call(to, call_data, sender), _tag(at))
+
+    async def call_many(self, to: bytes, many: Sequence[bytes], at: int | str) -> list[bytes]:
+        """What a contract would answer to each of these, asked together. Raises CallReverted."""
+        params = [(_call(to, call_data, None), _tag(at)) for call_data in many]
+        return await self._ask_many(read_bytes, "eth_call", params)
+
+    async def views(self, to: bytes, many: Sequence[bytes]) -> list[bytes | None]:
+        """What a contract answers to each of these at the head, None where it reverts."""
+        params = [(_call(to, call_data, None), "latest") for call_data in many]
+        answers = await self._ask_calls(read_bytes, "eth_call", params)
+        return [None if isinstance(answer, CallReverted) else answer for answer in answers]
+
+    async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
+        """Units of gas that a call would use now. Raises CallReverted."""
+        return await self._ask(read_quantity, "eth_estimateGas", _call(to, call_data, sender))
+
+    async def fees(self, blocks: int) -> EvmFees:
+        """The next block's base fee, and the median tip of each of the last so many blocks."""
+        return await self._ask(_read_fees, "eth_feeHistory", hex(blocks), "latest", [50])
+
+    async def send(self, raw: bytes) -> str:
+        """Hand over a signed transaction; its hash."""
+        return await self._ask(read_hash, "eth_sendRawTransaction", _hex(raw))
+
+    async def _ask(self, read: Callable[[Any], T], method: str, *params: object, **bounds: int) -> T:
+        return await self._rpc.ask(self._index, read, method, *params, **bounds)
+
+    async def _ask_many(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T]:
+        """As `_ask_calls`, but one simulated call that reverts is raised. Raises CallReverted."""
+        answers = await self._ask_calls(read, method, many)
+        for answer in answers:
+            if isinstance(answer, CallReverted):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, CallReverted)]
+
+    async def _ask_calls(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
+        """The answers to one method with many parameters, in their order; one that reverts is an answer.
+
+        They are asked in one batch, or one by one where the node answers no batch: nodes say so with an
+        error, an HTTP status or garbage. A node that is silent is not asked again.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._batches_from_s:
+            return await self._ask_singly(read, method, many)
+        try:
+            return await self._rpc.ask_calls(self._index, read, method, many)
+        except NodeSilent:
+            raise
+        except (NodeFailed, NodeRefused):
+            answers = await self._ask_singly(read, method, many)
+        # Only now it is known that the batch was at fault. One may fail by chance, so the rest has an end.
+        self._batches_from_s = now_s + BATCH_REST_S
+        return answers
+
+    async def _ask_singly(
+        self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
+        async def ask(params: Sequence[object]) -> T | CallReverted:
+            try:
+                return await self._ask(read, method, *params, limit_bytes=LARGE_ANSWER_BYTES)
+            except CallReverted as reverted:
+                return reverted
+
+        return await ask_together(ask, many, at_once=SINGLE_AT_ONCE)
+
+
+class EvmNodes:
+    """All configured nodes of one chain."""
+
+    def __init__(self, rpc: JsonRpc) -> None:
+        self._rpc = rpc
+        self.each = tuple(EvmNode(rpc, index) for index in range(len(rpc.endpoints)))
+
+    @property
+    def needed(self) -> int:
+        """How many must say the same before anything is decided: two, or the one that is configured."""
+        return min(2, len(self.each))
+
+    async def first(self, ask: Callable[[EvmNode], Awaitable[T]]) -> T:
+        """The first usable answer (see `Endpoints.first`)."""
+        return await self._rpc.first(lambda index: ask(self.each[index]))
+
+    async def every(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
+        """Each node's answer or failure, in their order."""
+        return await self._rpc.every(lambda index: ask(self.each[index]))
+
+    async def heard(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
+        """What all nodes that answer say, at least one. Raises ChainAway."""
+        return await self._rpc.endpoints.heard(lambda index: ask(self.each[index]))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._rpc.endpoints.close()
+
+
+def is_transfer(log: EvmLog) -> bool:
+    """Whether a log has the form of a token's Transfer: sender and recipient indexed, the amount beside."""
+    return len(log.topics) == 3 and log.topics[0] == TRANSFER_TOPIC and len(log.content) == 32
+
+
+def transfer_of(log: EvmLog) -> tuple[bytes, bytes, int]:
+    """Sender, recipient and amount of a Transfer log."""
+    return (
+        bytes.fromhex(log.topics[1][26:]),
+        bytes.fromhex(log.topics[2][26:]),
+        int.from_bytes(log.content, "big"),
+    )
+
+
+def read_word(answer: bytes) -> int:
+    """The number that a contract's view answered with. Raises ValueError for another form."""
+    if len(answer) != 32:
+        raise ValueError("a view's answer is one word of 32 bytes")
+    return int.from_bytes(answer, "big")
+
+
+def _hex(raw: bytes) -> str:
+    return "0x" + raw.hex()
+
+
+def _tag(at: int | str) -> str:
+    return hex(at) if isinstance(at, int) else at
+
+
+def _call(to: bytes, call_data: bytes, sender: bytes | None) -> dict[str, str]:
+    call = {"to": _hex(to), "data": _hex(call_data)}
+    return call if sender is None else {"from": _hex(sender), **call}
+
+
+def _read_block(value: Any) -> EvmBlock | None:
+    if value is None:
+        return None
+    place = Block(
+        read_quantity(value["number"]),
+        read_hash(value["hash"]),
+        read_hash(value["parentHash"]),
+        read_quantity(value["timestamp"]) * 1000,
+    )
+    transactions = value["transactions"]
+    if not isinstance(transactions, list):
+        raise ValueError("a block's transactions are a list")
+    return EvmBlock(place, tuple(transactions), _read_bloom(value))
+
+
+def _read_bloom(value: Any) -> int:
+    return int.from_bytes(read_bytes(value["logsBloom"], BLOOM_BYTES), "big")
+
+
+def _read_receipts(value: Any) -> list[EvmReceipt | None] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise ValueError("receipts are a list")
+    return [_read_receipt(each) for each in value]
+
+
+def _read_receipt(value: Any) -> EvmReceipt | None:
+    if value is None:
+        return None
+    status = read_quantity(value["status"])
+    if status > 1:
+        raise ValueError("a status is 0 or 1")
+    return EvmReceipt(
+        read_hash(value["transactionHash"]),
+        read_quantity(value["blockNumber"]),
+        read_hash(value["blockHash"]),
+        read_bytes(value["from"], 20),
+        status == 1,
+        tuple(_read_log(log) for log in value["logs"]),
+    )
+
+
+def _read_log(value: Any) -> EvmLog:
+    return EvmLog(
+        read_bytes(value["address"], 20),
+        tuple(map(read_hash, value["topics"])),
+        read_bytes(value["data"]),
+        read_quantity(value["blockNumber"]),
+        read_hash(value["blockHash"]),
+        read_hash(value["transactionHash"]),
+        read_quantity(value["logIndex"]),
+        value.get("removed") is True,
+    )
+
+
+def _read_fees(value: Any) -> EvmFees:
+    tips = tuple(read_quantity(block[0]) for block in value.get("reward") or ())
+    return EvmFees(read_quantity(value["baseFeePerGas"][-1]), tips)

@@ -1,0 +1,126 @@
+"""Which nonce a wallet has next, and which transaction has used one: what nodes claim and what they prove.
+
+Rules:
+- A count that two nodes name is believed. A higher one needs proof.
+- Proof is a transaction in a block of the node that uses the nonce below, signed by the wallet's own key.
+- Up to `known` nothing is proven: the platform gave out all nonces below it, so nothing follows from it.
+- A claim that is neither agreed nor proven changes nothing. Whoever is about to begin there waits instead.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
+from merchant_wallet.chains.evm.proof import ProvenTransaction, prove
+from merchant_wallet.chains.evm.rules import head_block
+from merchant_wallet.chains.protocol import Block, Hindered, Obstacle
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+
+log = structlog.get_logger(__name__)
+
+
+async def next_nonce(
+    nodes: EvmNodes, wallet: bytes, chain_id: int, known: int | None, *, begins: bool
+) -> int:
+    """The nonce after all that are certainly used. A claim above `known` counts when agreed or proven.
+
+    Raises ChainAway when no node answers, Hindered when nonces are to begin there and it is not certain.
+    """
+
+    async def claim(node: EvmNode) -> tuple[int, EvmNode]:
+        return await node.count(wallet, "pending"), node
+
+    claims = await nodes.heard(claim)
+    counts = sorted((count for count, _ in claims), reverse=True)
+    highest, agreed = counts[0], counts[1] if len(counts) > 1 else None
+    if highest == agreed or (known is not None and highest <= known):
+        return highest
+    certain = max(agreed or 0, known or 0)
+    for count, node in sorted(claims, key=lambda claimed: claimed[0], reverse=True):
+        proven = await _prove_count(node, wallet, chain_id) if count > certain else 0
+        if proven > certain:
+            return proven
+    if begins or known is None:
+        return max(_begin(counts, nodes.needed), known or 0)
+    log.warning("a nonce is not believed", wallet=wallet.hex(), claimed=highest, certain=certain)
+    return certain
+
+
+def _begin(counts: Sequence[int], needed: int) -> int:
+    """The first nonce to give out, from counts that nobody has proven. Raises Hindered."""
+    [(count, nodes)] = Counter(counts).most_common(1)
+    # A wallet that has sent nothing has nothing to show.
+    if nodes > 1 or (needed == 1 and count == 0):
+        return count
+    said = " and ".join(map(str, counts))
+    text = (
+        f"nodes say that the wallet has sent {said} transactions; no two nodes agree and none shows the last "
+        "one. Configure two nodes, or send a transaction of nothing from the wallet to itself"
+    )
+    raise Hindered(Obstacle("node", text))
+
+
+async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
+    """How many transactions of the wallet one node's chain has, if it shows the last one; else 0."""
+    try:
+        head = (await head_block(node)).number
+        count = await node.count(wallet, head)
+        if count == 0:
+            return 0
+        low, high, step = -1, head, 1
+        while high - step >= 0:
+            if await node.count(wallet, high - step) < count:
+                low = high - step
+                break
+            high, step = high - step, 2 * step
+        number = await bisect(node, wallet, count - 1, low, high)
+        found = await spender_in(node, wallet, chain_id, count - 1, number)
+    except (NodeFailed, NodeRefused):
+        # It is away, or has no states of blocks so old.
+        return 0
+    return 0 if found is None else count
+
+
+async def bisect(node: EvmNode, wallet: bytes, nonce: int, low: int, high: int) -> int:
+    """The first block after which a nonce is taken, by the node's own counts.
+
+    It is taken after block `high` and not after `low`. Raises NodeFailed, NodeRefused.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await node.count(wallet, middle) > nonce:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+async def spender_in(
+    node: EvmNode, wallet: bytes, chain_id: int, nonce: int, number: int
+) -> tuple[Block, ProvenTransaction] | None:
+    """The block of this number and the wallet's proven transaction in it that uses a nonce.
+
+    Raises NodeFailed, NodeRefused.
+    """
+    block = await node.whole_block(number)
+    for shown in block.transactions if block is not None else ():
+        proven = _proven_of(shown, wallet)
+        if proven is None or block is None:
+            continue
+        if proven.nonce == nonce and proven.chain_id in (None, chain_id):
+            return block.place, proven
+    return None
+
+
+def _proven_of(shown: Any, wallet: bytes) -> ProvenTransaction | None:
+    """A transaction as a block shows it, if the wallet has proven to be its sender."""
+    if not isinstance(shown, dict) or shown.get("from") != "0x" + wallet.hex():
+        return None
+    try:
+        proven = prove(shown)
+    except ValueError:
+        return None
+    return proven if proven.sender == wallet else None

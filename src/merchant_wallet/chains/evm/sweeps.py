@@ -1,0 +1,250 @@
+"""Sweeping on an EVM chain: what a deposit address costs to empty, and the two transactions that empty it.
+
+Rules: the fee limit of an errand bounds gas limit times highest fee in the very bytes, replacements too. A
+deposit address can burn no more than the coin that was sent there. The hot wallet keeps back what a payout
+may cost: sweeping must not stop paying. A token is never swept into a wallet that its issuer has blacklisted,
+which the token itself would allow, nor while the token takes a fee of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.money import UNITS_PER_COIN
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.evm import verdict as evm_verdict
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.fees import Offer, outbid, suggest_offer
+from merchant_wallet.chains.evm.market import ask_fees
+from merchant_wallet.chains.evm.node import EvmFees, EvmNodes
+from merchant_wallet.chains.evm.nonces import next_nonce
+from merchant_wallet.chains.evm.token import ask_state, require_sweepable
+from merchant_wallet.chains.evm.transactions import (
+    EvmTransaction,
+    encode_unsigned,
+    hash_of,
+    join,
+    parse_signed,
+    recover_sender,
+    transfer_call,
+)
+from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
+from merchant_wallet.chains.keys.signing_rules import COINS
+from merchant_wallet.chains.protocol import (
+    Block,
+    ChainAway,
+    Hindered,
+    Obstacle,
+    Payout,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
+from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
+from merchant_wallet.chains.transport import Endpoints
+
+_PLAIN_GAS: Final = 21_000
+# The hot wallet may have been emptied by the time the token comes: a new holder's entry costs 17,100 more.
+_GAS_MARGIN: Final = 25_000
+
+
+class EvmDraft(msgspec.Struct, frozen=True):
+    """See `sweeps.Draft`. `made` has its place if earlier ones were signed for it."""
+
+    signer: Signer
+    chain: str
+    errand: Errand
+    transfer: Transfer
+    sender: bytes
+    made: EvmTransaction
+    height: int
+
+    async def sign(self, sequence: int | None) -> SignedTransfer:
+        """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
+        if sequence is None:
+            raise ValueError("a transaction on this chain needs its place")
+        unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=sequence))
+        purpose: Purpose = "fuel" if self.errand.kind == FUEL else "sweep"
+        request = SigningRequest(
+            self.chain, purpose, unsigned, self.errand.sweep_id, self.transfer, self.errand.source
+        )
+        try:
+            raw = join(unsigned, await self.signer.sign(request))
+        except SigningRefused as error:
+            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+        if recover_sender(raw) != self.sender:
+            raise ValueError("the signer's signature is not the sender's")
+        return SignedTransfer(raw, hash_of(raw), self.height)
+
+
+class EvmSweeper:
+    """See `sweeps.Sweeper`."""
+
+    def __init__(self, chain: EvmChain, endpoints: Endpoints, signer: Signer) -> None:
+        """`chain` has a wallet; `endpoints` are its nodes."""
+        self._chain = chain
+        self._rules = chain.rules
+        self._rpc = JsonRpc(endpoints)
+        self._nodes = EvmNodes(self._rpc)
+        self._signer = signer
+
+    @property
+    def wallet(self) -> bytes:
+        """See `sweeps.Sweeper`."""
+        return self._chain.wallet
+
+    @property
+    def is_sequenced(self) -> bool:
+        """True: nonces."""
+        return True
+
+    @property
+    def fee_cap(self) -> int:
+        """Wei."""
+        return self._rules.fee_cap_wei
+
+    async def close(self) -> None:
+        """See `sweeps.Sweeper`."""
+        await self._chain.close()
+        await self._nodes.close()
+
+    async def check_setup(self) -> list[str]:
+        """See `sweeps.Sweeper`."""
+        return await self._chain.check_setup()
+
+    async def final(self) -> Block:
+        """See `sweeps.Sweeper`. Raises ChainAway, ChainDisagrees."""
+        return await self._chain.final()
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """See `sweeps.Sweeper`."""
+        return await self._chain.balance(address, block)
+
+    async def quote(self, address: bytes, amount_units: int) -> Quote:
+        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        gas = await self._gas(address, amount_units)
+        offer = suggest_offer(await ask_fees(self._nodes))
+        held = await self._chain.coin_balance(address)
+        return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
+
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        return await next_nonce(self._nodes, sender, self._rules.chain_id, known, begins=begins)
+
+    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> EvmDraft:
+        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        is_fuel = errand.kind == FUEL
+        sender = self.wallet if is_fuel else errand.address
+        gas = await (self._fuel_gas(errand) if is_fuel else self._gas(errand.address, errand.amount))
+        fee_limit = min(errand.fee_limit, self.fee_cap, await self._affordable(errand))
+        offer = _bounded(await ask_fees(self._nodes), _transactions(errand, earlier), fee_limit // gas)
+        recipient, value, call_data = errand.address, errand.amount, b""
+        if not is_fuel:
+            recipient, value, call_data = self._rules.token, 0, transfer_call(self.wallet, errand.amount)
+        made = EvmTransaction(
+            self._rules.chain_id,
+            errand.sequence or 0,
+            offer.max_priority_fee,
+            offer.max_fee,
+            gas,
+            recipient,
+            value,
+            call_data,
+        )
+        height = (await self._chain.head()).number
+        return EvmDraft(self._signer, self._rules.name, errand, self._transfer(errand), sender, made, height)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """See `EvmChain.broadcast`."""
+        await self._chain.broadcast(raw)
+
+    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+        """See `evm_verdict`. Coin leaves no log: that its transaction succeeded is all there is to know."""
+        transfer = self._transfer(errand)
+        sender = self.wallet if errand.kind == FUEL else errand.address
+        payout = Payout(errand.sweep_id, transfer, errand.sequence)
+        verdict = await evm_verdict.judge(
+            self._nodes, evm_verdict.Question(self._rules, sender, payout, signed)
+        )
+        if errand.kind == FUEL and isinstance(verdict, protocol.Final):
+            return protocol.Final(transfer, verdict.tx_hash)
+        return verdict
+
+    async def fee_of(self, tx_hash: str) -> int | None:
+        """Gas used times its price, by the first receipt that a node has. Raises ChainAway."""
+        answers = await self._rpc.every(
+            lambda node: self._rpc.ask(node, _read_fee, "eth_getTransactionReceipt", tx_hash)
+        )
+        fees = [fee for fee in answers if isinstance(fee, int)]
+        if not fees and not any(fee is None for fee in answers):
+            raise ChainAway("; ".join(map(str, answers)))
+        return fees[0] if fees else None
+
+    def _transfer(self, errand: Errand) -> Transfer:
+        name = self._rules.name
+        if errand.kind == FUEL:
+            return Transfer(name, COINS[name], errand.address, errand.amount)
+        return Transfer(name, self._rules.currency, self.wallet, errand.amount)
+
+    async def _affordable(self, errand: Errand) -> int:
+        """What the sender can burn for the errand. Raises Hindered when the hot wallet has too little."""
+        if errand.kind != FUEL:
+            return await self._chain.coin_balance(errand.address)
+        held = await self._chain.coin_balance(self.wallet)
+        spare = held - errand.promised - self.fee_cap - errand.amount
+        if spare < 0:
+            text = f"the hot wallet holds {held} wei and must keep {self.fee_cap} for a payout"
+            raise Hindered(Obstacle(FUEL, text))
+        return spare
+
+    async def _gas(self, address: bytes, amount_units: int) -> int:
+        """The gas limit of a sweep that was simulated just now. Raises Hindered."""
+        token, call_data = self._rules.token, transfer_call(self.wallet, amount_units)
+        await self._check_token(address, amount_units)
+        try:
+            await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
+            estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, address))
+        except CallReverted as error:
+            raise Hindered(
+                Obstacle("token", f"the token refuses the transfer when tried: {error}")
+            ) from error
+        gas = estimate + _GAS_MARGIN
+        if gas > self._rules.most_gas:
+            raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas"))
+        return gas
+
+    async def _fuel_gas(self, errand: Errand) -> int:
+        """The gas limit of sending coin, which is of no use while the token can't follow. Raises Hindered."""
+        await self._check_token(errand.address, UNITS_PER_COIN)
+        return _PLAIN_GAS
+
+    async def _check_token(self, address: bytes, amount_units: int) -> None:
+        asked = (self._rules.token, address, self.wallet, amount_units)
+        require_sweepable(await self._nodes.heard(lambda node: ask_state(node, *asked)), amount_units)
+
+
+def _transactions(errand: Errand, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:
+    """What is to be replaced. Raises ValueError for what has another place than the errand."""
+    transactions = [parse_signed(signed.raw)[0] for signed in earlier]
+    if any(transaction.nonce != errand.sequence for transaction in transactions):
+        raise ValueError("what was signed before has another place")
+    return transactions
+
+
+def _bounded(fees: EvmFees, earlier: Sequence[EvmTransaction], most: int) -> Offer:
+    """The offer to make, at most so many wei per unit of gas. Raises Hindered if none can succeed now."""
+    offer, least = suggest_offer(fees), Offer(0, 0)
+    for transaction in earlier:
+        offer, least = outbid(transaction, offer), outbid(transaction, least)
+    if max(least.max_fee, fees.base_fee + offer.max_priority_fee) > most:
+        text = f"gas costs {fees.base_fee} wei, and the sweep may pay {most} for it"
+        raise Hindered(Obstacle("fee", text))
+    return Offer(offer.max_priority_fee, min(offer.max_fee, most))
+
+
+def _read_fee(value: Any) -> int | None:
+    if value is None:
+        return None
+    return read_quantity(value["gasUsed"]) * read_quantity(value["effectiveGasPrice"])

@@ -1,0 +1,111 @@
+"""What the token's contract on an EVM chain says before a transfer is signed: pause, blacklist, balance, fee.
+
+Rules:
+- Every configured node is asked, each in one question. Nothing is sent to the chain.
+- A function that the contract does not have reverts or answers nothing, and means no.
+- One node is enough to make a payout wait. The wallet is frozen, or an order given up, only when all nodes
+  that answer say so: two at least where several are configured.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.chains.agreement import cautious_low
+from merchant_wallet.chains.evm.node import EvmNode, read_word
+from merchant_wallet.chains.protocol import Hindered, Obstacle, Unpayable
+from merchant_wallet.chains.token_fee import fee_units, require_no_fee
+from merchant_wallet.chains.transport import NodeFailed
+
+
+def _selector(signature: str) -> bytes:
+    return keccak256(signature.encode())[:4]
+
+
+BALANCE_OF: Final = _selector("balanceOf(address)")
+_PAUSED: Final = _selector("paused()")
+_IS_BLACKLISTED: Final = _selector("isBlackListed(address)")
+_BASIS_POINTS_RATE: Final = _selector("basisPointsRate()")
+_MAXIMUM_FEE: Final = _selector("maximumFee()")
+
+
+class TokenState(msgspec.Struct, frozen=True, gc=False):
+    """What one node says at its head. `fee_units` is what the contract would keep of the transfer."""
+
+    is_paused: bool
+    is_sender_refused: bool
+    is_recipient_refused: bool
+    held_units: int
+    fee_units: int
+
+
+async def ask_state(
+    node: EvmNode, token: bytes, sender: bytes, recipient: bytes, amount_units: int
+) -> TokenState:
+    """One node's answers about a transfer that is to be made. Raises NodeFailed, NodeRefused."""
+    calls = [
+        _PAUSED,
+        _IS_BLACKLISTED + _word(sender),
+        _IS_BLACKLISTED + _word(recipient),
+        BALANCE_OF + _word(sender),
+        _BASIS_POINTS_RATE,
+        _MAXIMUM_FEE,
+    ]
+    views = [_read(node, view) for view in await node.views(token, calls)]
+    paused, sender_refused, recipient_refused, held, basis_points, most = views
+    if held is None:
+        raise NodeFailed(node.name, "there is no token that tells balances")
+    fee = fee_units(amount_units, basis_points, most)
+    return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held, fee)
+
+
+def require_payable(states: Sequence[TokenState], needed: int, amount_units: int) -> None:
+    """Judge a payout by all nodes' answers; `needed` must say what can't be taken back.
+
+    Raises Unpayable, Hindered.
+    """
+    if any(state.is_paused for state in states):
+        raise Hindered(Obstacle("paused", "the token is paused by its issuer"))
+    if _is_certain([state.is_sender_refused for state in states], needed, "hot wallet"):
+        raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+    if _is_certain([state.is_recipient_refused for state in states], needed, "recipient"):
+        raise Unpayable("the token has blacklisted the recipient")
+    held = cautious_low([state.held_units for state in states])
+    if held < amount_units:
+        raise Hindered(Obstacle("funds", f"the hot wallet holds {held} units of {amount_units}"))
+    require_no_fee(amount_units, max(state.fee_units for state in states))
+
+
+def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
+    """Judge a transfer into the hot wallet by all nodes' answers. Raises Hindered."""
+    if any(state.is_recipient_refused for state in states):
+        raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+    require_no_fee(amount_units, max(state.fee_units for state in states))
+
+
+def _is_certain(said: Sequence[bool], needed: int, who: str) -> bool:
+    """Whether all nodes, and enough of them, say that somebody is blacklisted.
+
+    Raises Hindered when only some do.
+    """
+    if not any(said):
+        return False
+    if all(said) and len(said) >= needed:
+        return True
+    text = f"{sum(said)} of {len(said)} nodes that answered say that the {who} is blacklisted"
+    raise Hindered(Obstacle("node", f"{text}: all must, and at least {needed}"))
+
+
+def _read(node: EvmNode, view: bytes | None) -> int | None:
+    if not view:
+        return None
+    try:
+        return read_word(view)
+    except ValueError as error:
+        raise NodeFailed(node.name, f"the token's view: {error}") from error
+
+
+def _word(address: bytes) -> bytes:
+    return address.rjust(32, b"\0")

@@ -1,0 +1,182 @@
+"""The token's Transfer logs in a range of blocks, from one node or agreed by two.
+
+Rules:
+- Transfers are read from the receipts of each block, not from the node's log index (`eth_getLogs`): an index
+  may lag behind its own blocks, and then an empty answer looks like "no transfers".
+- Receipts are read of every block whose header's bloom filter may contain a Transfer of the token.
+- Receipts are checked against the header: every transaction has one, logs are numbered without a gap, and
+  together they make exactly the header's filter. A node whose receipts don't fit is no source.
+- Every header must name the one before it as its parent.
+- A node that has not got as far as the range says nothing about it.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains.evm.bloom import bloom_of, may_contain
+from merchant_wallet.chains.evm.node import (
+    TRANSFER_TOPIC,
+    EvmBlock,
+    EvmLog,
+    EvmNode,
+    EvmNodes,
+    EvmReceipt,
+    is_transfer,
+    transfer_of,
+)
+from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
+
+_AT_ONCE: Final = 8
+_TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What one node shows of a range: the hash of its last block, and the transfers."""
+
+    last_hash: str
+    arrivals: list[Arrival]
+
+
+async def read_arrivals(
+    nodes: EvmNodes, rules: EvmRules, first: int, last: int, agreed_number: int
+) -> list[Arrival]:
+    """See `protocol.ChainReader.arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused.
+
+    Two nodes have called the blocks up to `agreed_number` final before: those are not read as a preview.
+    """
+    if first > last:
+        return []
+    if first <= agreed_number < last:
+        final = await read_arrivals(nodes, rules, first, agreed_number, agreed_number)
+        return final + await read_arrivals(nodes, rules, agreed_number + 1, last, agreed_number)
+    if nodes.needed > 1:
+        agreed = await _read_final(nodes, rules, first, last)
+        if agreed is not None:
+            return agreed
+        if last <= agreed_number:
+            raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
+    return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).arrivals
+
+
+async def check_receipts(node: EvmNode) -> str | None:
+    """Why a node's receipts can't be read for deposits, as its newest block shows; None when they can."""
+    block = await node.block("latest")
+    if block is None:
+        return "knows no block"
+    try:
+        _checked_logs(node, block, await node.block_receipts(block))
+    except (NodeFailed, NodeRefused) as error:
+        return str(error)
+    return None
+
+
+async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[Arrival] | None:
+    """What all nodes that call the range final say, two at least; None when no node calls it final."""
+    answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))
+    usable = [answer for answer in answers if isinstance(answer, Reading)]
+    if not usable:
+        failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
+        if len(failures) == len(answers):
+            raise ChainAway("; ".join(failures))
+        return None
+    if any(answer.last_hash != usable[0].last_hash for answer in usable):
+        raise ChainDisagrees(f"{rules.name}: nodes show different blocks {last}, which is final")
+    if any(answer != usable[0] for answer in usable):
+        raise ChainDisagrees(f"{rules.name}: nodes show different transfers in blocks {first} to {last}")
+    if len(usable) < nodes.needed:
+        failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
+        behind = ["another node has not got so far"] if None in answers else []
+        raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
+    return usable[0].arrivals
+
+
+async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading | None:
+    if (await final_block(node, rules)).number < last:
+        return None
+    return await _read_blocks(node, rules, first, last)
+
+
+async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
+    if (await head_block(node)).number < last:
+        raise NodeRefused(node.name, 0, f"has no block {last} yet")
+    return await _read_blocks(node, rules, first, last)
+
+
+async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
+    """The transfers of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
+    blocks = await _read_headers(node, first, last)
+
+    async def read(block: EvmBlock) -> list[Arrival]:
+        receipts = await node.block_receipts(block)
+        return _arrivals(rules, _checked_logs(node, block, receipts))
+
+    wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
+    pages = await ask_together(read, wanted, at_once=_AT_ONCE)
+    return Reading(blocks[-1].place.hash, [arrival for page in pages for arrival in page])
+
+
+async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
+    """The blocks of a range, each the parent of the next. Raises NodeFailed, NodeRefused."""
+    blocks = await node.blocks(first, last)
+    for before, block in itertools.pairwise(blocks):
+        if block.place.parent_hash != before.place.hash:
+            raise NodeFailed(node.name, f"block {block.place.number} does not follow the one before it")
+    return blocks
+
+
+def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]) -> list[tuple[int, EvmLog]]:
+    """A block's logs, each with its place in its transaction, if they are what the header says.
+
+    Raises NodeFailed.
+    """
+    place = block.place
+    if tuple(receipt.tx_hash for receipt in receipts) != block.transactions:
+        raise NodeFailed(node.name, f"the receipts of block {place.number} are not those of its transactions")
+    logs = [(index, log) for receipt in receipts for index, log in enumerate(receipt.logs)]
+    of_block = all((each.block_number, each.block_hash) == (place.number, place.hash) for each in receipts)
+    of_receipt = all(
+        (log.tx_hash, log.block_number, log.block_hash) == (receipt.tx_hash, place.number, place.hash)
+        and receipt.is_success
+        and not log.removed
+        for receipt in receipts
+        for log in receipt.logs
+    )
+    if not (of_block and of_receipt):
+        raise NodeFailed(node.name, f"receipts of block {place.number} that are of another block")
+    if [log.log_index for _, log in logs] != list(range(len(logs))):
+        raise NodeFailed(node.name, f"the receipts of block {place.number} leave out logs")
+    if bloom_of(item for _, log in logs for item in _items_of(log)) != block.logs_bloom:
+        raise NodeFailed(node.name, f"the receipts of block {place.number} don't fit its header")
+    return logs
+
+
+def _items_of(log: EvmLog) -> list[bytes]:
+    """What a log adds to its block's filter."""
+    return [log.address, *(bytes.fromhex(topic[2:]) for topic in log.topics)]
+
+
+def _arrivals(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Arrival]:
+    arrivals = []
+    for index, log in logs:
+        if log.address != rules.token or not is_transfer(log):
+            continue
+        sender, recipient, units = transfer_of(log)
+        arrivals.append(
+            Arrival(
+                chain=rules.name,
+                tx_hash=log.tx_hash,
+                log_index=index,
+                block_number=log.block_number,
+                block_hash=log.block_hash,
+                sender=sender,
+                recipient=recipient,
+                amount_units=units,
+                block_log_index=log.log_index,
+            )
+        )
+    return arrivals

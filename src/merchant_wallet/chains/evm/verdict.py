@@ -1,0 +1,242 @@
+"""What became of a payout on an EVM chain: each node's own finding, and the verdict that they allow together.
+
+Rules: a node finds something only in a block that it calls final and that is on the branch it follows. Where
+several nodes are configured, two must have found the same; one that says otherwise, rather than nothing, is
+an alert and no verdict. That a node has no receipt proves nothing: it may lag, prune or lie. That another
+transaction took the payout's nonce is proven only by that transaction, signed by the wallet's own key, in a
+final block, shown by every configured node, twice; and only where it does not pay the very same, as bytes do
+that a restored database has lost. What was signed for another chain is not judged. All else is Pending.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
+from merchant_wallet.chains.evm.nonces import bisect, spender_in
+from merchant_wallet.chains.evm.proof import ProvenTransaction
+from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm.transactions import parse_signed, transfer_call
+from merchant_wallet.chains.legs import final_of
+from merchant_wallet.chains.protocol import (
+    Block,
+    Dead,
+    Leg,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Verdict,
+)
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+
+# So many whole blocks are read, where a node has no old states to search by, before an operator is called.
+WALKED_BLOCKS: Final = 1024
+# Who waits for earlier places so many times longer than what is called stuck waits in vain, it seems.
+LONG_WAITS: Final = 10
+
+
+class Question(msgspec.Struct, frozen=True):
+    """The payout that is judged: who pays it, and everything that was ever signed for it."""
+
+    rules: EvmRules
+    wallet: bytes
+    payout: Payout
+    signed: Sequence[SignedTransfer]
+
+    @property
+    def place(self) -> int:
+        """The nonce that everything signed for this payout shares."""
+        if self.payout.sequence is None:
+            raise ValueError("a payout on this chain has a place")
+        return self.payout.sequence
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False):
+    """What one node shows as final, and the block that it is in. `by_all`: every node must show it, twice."""
+
+    verdict: protocol.Final | Dead
+    block_number: int
+    block_hash: str
+    by_all: bool = False
+
+
+class Nothing(msgspec.Struct, frozen=True, gc=False):
+    """That a node shows nothing final, up to which block, and why that may be odd."""
+
+    final_number: int
+    is_mined: bool = False
+    is_stuck: bool = False
+    alert: str | None = None
+
+
+async def judge(nodes: EvmNodes, question: Question) -> Verdict:
+    """The verdict on a payout. Raises ChainAway only when no node answered."""
+    for signed in question.signed:
+        transaction, _ = parse_signed(signed.raw)
+        if transaction.chain_id != question.rules.chain_id:
+            text = f"{signed.tx_hash} was signed for chain {transaction.chain_id}: bring its settings back"
+            return Pending(alert=text)
+    verdict, is_by_all = await _judge_once(nodes, question)
+    if not is_by_all:
+        return verdict
+    again, _ = await _judge_once(nodes, question)
+    return verdict if again == verdict else Pending(alert="a second look found something else")
+
+
+async def _judge_once(nodes: EvmNodes, question: Question) -> tuple[Verdict, bool]:
+    answers = await nodes.every(lambda node: find(node, question))
+    findings = [answer for answer in answers if isinstance(answer, Finding)]
+    nothings = [answer for answer in answers if isinstance(answer, Nothing)]
+    failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed | NodeRefused)]
+    if len(failures) == len(answers):
+        raise protocol.ChainAway("; ".join(failures))
+    alerts = [nothing.alert for nothing in nothings if nothing.alert]
+    if not findings:
+        stuck = [nothing for nothing in nothings if nothing.is_stuck]
+        # A replacement costs more, so one node alone can't ask for it.
+        is_stuck = len(stuck) >= nodes.needed and not any(nothing.is_mined for nothing in nothings)
+        return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
+    found = findings[0]
+    needed = len(answers) if found.by_all else nodes.needed
+    denied = [nothing for nothing in nothings if nothing.final_number >= found.block_number]
+    if any(other != found for other in findings):
+        return Pending(alert=_quarrel(question, findings)), False
+    if len(findings) < needed:
+        if denied:
+            alerts.append(f"one node shows as final what another does not: {found.verdict}")
+        return Pending(alert="; ".join(alerts + failures) or None), False
+    return found.verdict, found.by_all
+
+
+def _quarrel(question: Question, findings: list[Finding]) -> str:
+    said = "; ".join(f"{found.verdict} in block {found.block_hash}" for found in findings)
+    return f"nodes disagree about payout {question.payout.payout_id}: {said}"
+
+
+async def find(node: EvmNode, question: Question) -> Finding | Nothing:
+    """What one node shows. Raises NodeFailed, NodeRefused."""
+    final = await final_block(node, question.rules)
+    receipts = [await node.receipt(signed.tx_hash) for signed in question.signed]
+    mined = [receipt for receipt in receipts if receipt is not None]
+    for receipt in mined:
+        if receipt.block_number <= final.number:
+            return await _find_by_receipt(node, question, receipt, final)
+    if mined:
+        return Nothing(final.number, is_mined=True)
+    if await _count(node, question.wallet, final.number) > question.place:
+        return await _find_spender(node, question, final)
+    return await _wait(node, question, final)
+
+
+async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
+    """The wallet's next nonce after a block.
+
+    A node without that state any more says the next best: of now, where it can only be higher, and leads to
+    nothing but a search for proof.
+    """
+    try:
+        return await node.count(wallet, number)
+    except NodeRefused:
+        return await node.count(wallet, "latest")
+
+
+async def _wait(node: EvmNode, question: Question, final: Block) -> Nothing:
+    """Nothing of it is in a block: it is stuck when nothing before it is missing and it waited for long."""
+    head = await head_block(node)
+    following = await node.count(question.wallet, "latest")
+    since = question.signed[-1].built_at_block if question.signed else head.number
+    waited, alert = head.number - since, None
+    if following < question.place and waited >= LONG_WAITS * question.rules.stuck_blocks:
+        alert = f"it has place {question.place}, the chain is at {following}: what comes before it is missing"
+    is_stuck = following == question.place and waited >= question.rules.stuck_blocks
+    return Nothing(final.number, is_stuck=is_stuck, alert=alert)
+
+
+async def _find_by_receipt(
+    node: EvmNode, question: Question, receipt: EvmReceipt, final: Block
+) -> Finding | Nothing:
+    block = await node.block(receipt.block_number)
+    if (
+        block is None
+        or block.place.hash != receipt.block_hash
+        or receipt.tx_hash not in block.transactions
+        or receipt.sender != question.wallet
+    ):
+        return Nothing(final.number, True, alert=f"{node.name} shows a receipt that its own blocks belie")
+    place = (receipt.block_number, receipt.block_hash)
+    if not receipt.is_success:
+        return Finding(Dead(f"{receipt.tx_hash} reverted in block {place[0]}, {place[1]}"), *place)
+    legs = _legs(question.rules, receipt)
+    return Finding(final_of(question.payout.transfer, question.wallet, legs, receipt.tx_hash), *place)
+
+
+def _legs(rules: EvmRules, receipt: EvmReceipt) -> list[Leg]:
+    """Every Transfer log of the token in a transaction, in its order."""
+    return [Leg(*transfer_of(log)) for log in receipt.logs if log.address == rules.token and is_transfer(log)]
+
+
+async def _find_spender(node: EvmNode, question: Question, final: Block) -> Finding | Nothing:
+    """The nonce is taken in a final block, and not by what this node has receipts of: by what, then?"""
+    taken = await _search(node, question, final)
+    if taken is None:
+        text = f"{node.name} says that nonce {question.place} is spent, and shows no transaction that did it"
+        return Nothing(final.number, True, alert=text)
+    block, spender = taken
+    if spender.tx_hash in {signed.tx_hash for signed in question.signed}:
+        text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
+        return Nothing(final.number, True, alert=text)
+    ordered = question.payout.transfer
+    if spender.to == question.rules.token and spender.call_data == transfer_call(
+        ordered.recipient, ordered.amount_units
+    ):
+        text = (
+            f"nonce {question.place} was spent by {spender.tx_hash}, which pays just what is ordered and was "
+            "never written down here: was the database restored?"
+        )
+        return Nothing(final.number, True, alert=text)
+    fault = f"nonce {question.place} was spent by {spender.tx_hash}, which was never signed for a payout here"
+    return Finding(
+        Dead(f"{fault}, in block {block.number}", wallet_fault=fault), block.number, block.hash, by_all=True
+    )
+
+
+async def _search(node: EvmNode, question: Question, final: Block) -> tuple[Block, ProvenTransaction] | None:
+    """The final block and the transaction in it that took the payout's nonce, proven; None if not found."""
+    try:
+        number = await _bisect(node, question, final.number)
+    except NodeRefused:
+        # No states of old blocks: the blocks themselves are read.
+        return await _walk(node, question, final.number)
+    return await _spender_in(node, question, number)
+
+
+async def _bisect(node: EvmNode, question: Question, final_number: int) -> int:
+    """The first block after which the nonce is taken, by the node's own counts. Raises NodeRefused."""
+    low, high = -1, final_number
+    built_at = min((signed.built_at_block for signed in question.signed), default=0)
+    if 0 < built_at <= high:
+        # Usually what took it came later than what was signed; old states are asked for only if not.
+        if await node.count(question.wallet, built_at - 1) > question.place:
+            high = built_at - 1
+        else:
+            low = built_at - 1
+    return await bisect(node, question.wallet, question.place, low, high)
+
+
+async def _walk(
+    node: EvmNode, question: Question, final_number: int
+) -> tuple[Block, ProvenTransaction] | None:
+    first = min((signed.built_at_block for signed in question.signed), default=final_number)
+    for number in range(first, min(final_number, first + WALKED_BLOCKS) + 1):
+        found = await _spender_in(node, question, number)
+        if found is not None:
+            return found
+    return None
+
+
+async def _spender_in(
+    node: EvmNode, question: Question, number: int
+) -> tuple[Block, ProvenTransaction] | None:
+    return await spender_in(node, question.wallet, question.rules.chain_id, question.place, number)

@@ -1,0 +1,222 @@
+"""The private keys of the platform: a file for each chain's hot wallet, one for the deposit addresses' seed.
+
+Rules: the folder is its owner's alone (0700, files 0600) and each file is encrypted (see `secret_storage`).
+A file is written whole or not at all, and never replaced: a key that is overwritten is money lost. Whoever
+opens the folder holds all that it holds, so it is opened by the signer alone; the web side never imports
+this. No repr, text of an error or log line here shows a secret.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from coincurve import PrivateKey
+
+from merchant_wallet.base.addresses import COIN_TYPES, ExtendedPrivateKey, derive_account, keccak256
+from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.file_ownership import follow_owner
+from merchant_wallet.chains.keys.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
+from merchant_wallet.chains.signer import Source
+
+FOLDER: Final = "keys"
+SEED: Final = "seed"
+JOURNAL: Final = "signed.jsonl"
+NAMES: Final = (*COIN_TYPES, SEED)
+"""What a keystore may hold; each is a file of that name and `.json`."""
+LEAST_PASSPHRASE: Final = 12
+
+_SEED_BYTES: Final = 64
+_KEY_BYTES: Final = 32
+_BRANCHES: Final = (0, 1)
+
+
+class KeystoreError(Exception):
+    """The keystore can't be opened or written as asked; the text is a sentence without a secret."""
+
+
+class Keystore:
+    """The keys in memory. `hot_keys`: the 32-byte secret of each chain's hot wallet; no seed, no sweeping."""
+
+    __slots__ = ("_hot_keys", "_seed", "folder")
+
+    def __init__(self, folder: Path, hot_keys: Mapping[str, bytes], seed: bytes | None = None) -> None:
+        self.folder = folder
+        self._hot_keys = dict(hot_keys)
+        self._seed = seed
+
+    def __repr__(self) -> str:
+        return f"Keystore({str(self.folder)!r}, {sorted(self._hot_keys)})"
+
+    def wallets(self) -> dict[str, bytes]:
+        """The address of each chain's hot wallet."""
+        return {chain: _address_of(secret) for chain, secret in self._hot_keys.items()}
+
+    def hot_key(self, chain: str) -> PrivateKey | None:
+        """The key of a chain's hot wallet, if there is one."""
+        secret = self._hot_keys.get(chain)
+        return None if secret is None else PrivateKey(secret)
+
+    def deposit_key(self, chain: str, source: Source) -> PrivateKey | None:
+        """The key of a deposit address; None without a seed, for another chain or a place that has none."""
+        if self._seed is None or chain not in COIN_TYPES or source.branch not in _BRANCHES:
+            return None
+        try:
+            account = derive_account(self._seed, COIN_TYPES[chain], source.account)
+            return PrivateKey(account.child(source.branch).child(source.index).secret)
+        except ValueError:
+            return None
+
+    def derive_accounts(self, first: int, count: int) -> Iterator[tuple[int, dict[str, str]]]:
+        """Account numbers from `first` on with their extended public keys by chain. Raises KeystoreError."""
+        if self._seed is None:
+            raise KeystoreError(f"There is no seed in {self.folder}, so no account can be derived here.")
+        master = ExtendedPrivateKey.from_seed(self._seed).child(44, hardened=True)
+        coins = {chain: master.child(coin, hardened=True) for chain, coin in COIN_TYPES.items()}
+        for account in range(first, first + count):
+            yield (
+                account,
+                {chain: key.child(account, hardened=True).public().text() for chain, key in coins.items()},
+            )
+
+
+def open_keystore(folder: Path, passphrase: str) -> Keystore:
+    """All keys of a folder. Raises KeystoreError."""
+    if not list_addresses(folder):
+        raise KeystoreError(f"There are no keys in {folder}: make them with `merchant-wallet keys create`.")
+    _insist_on_privacy(folder)
+    if not (folder / JOURNAL).exists():
+        raise KeystoreError(
+            f"The record of what was signed, {folder / JOURNAL}, is missing: bring it back, since without it "
+            "a payment could be signed again. Only for keys that never signed may it be made anew, empty."
+        )
+    opened = {name: _open(folder, name, passphrase) for name in NAMES if _path(folder, name).exists()}
+    seed = opened.pop(SEED, None)
+    return Keystore(folder, opened, seed)
+
+
+def list_addresses(folder: Path) -> dict[str, bytes]:
+    """The address that each key file names, read without the passphrase. Raises KeystoreError."""
+    found = {}
+    for name in NAMES:
+        try:
+            found[name] = read_address(_path(folder, name).read_bytes())
+        except FileNotFoundError:
+            continue
+        except StorageRefused as error:
+            raise KeystoreError(f"{_path(folder, name)}: {error}.") from None
+    return found
+
+
+def check_passphrase(folder: Path, passphrase: str) -> None:
+    """See that a passphrase is long enough, and the one of the keys that are there. Raises KeystoreError."""
+    if len(passphrase) < LEAST_PASSPHRASE:
+        raise KeystoreError(f"The keystore's passphrase must have at least {LEAST_PASSPHRASE} characters.")
+    for name in list_addresses(folder):
+        _open(folder, name, passphrase)
+        return
+
+
+def create_key(folder: Path, name: str, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
+    """Make a key at random and keep it; gives its address. Raises KeystoreError."""
+    secret = secrets.token_bytes(_SEED_BYTES) if name == SEED else PrivateKey().secret
+    return keep_key(folder, name, secret, passphrase, cost=cost)
+
+
+def keep_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
+    """Keep a key that was made elsewhere; gives its address. Raises KeystoreError, also when there is one."""
+    address = _check(name, secret)
+    # The data folder above is passed through by PostgreSQL, which runs as another user where this is root.
+    folder.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _insist_on_privacy(folder)
+    path = _path(folder, name)
+    if path.exists():
+        raise KeystoreError(f"There is a key in {path} already; it is not replaced.")
+    if not list_addresses(folder):
+        # Before the first key, and never again: keys without a record of what they signed are refused.
+        _write_once(folder / JOURNAL, b"", may_exist=True)
+    _write_once(path, seal(secret, passphrase, address, cost=cost) + b"\n")
+    return address
+
+
+def read_secret(text: bytes, passphrase: str) -> bytes:
+    """The 32 bytes of a key typed as 64 hex digits, or of a key file as geth writes it.
+
+    Raises KeystoreError.
+    """
+    stripped = text.strip()
+    try:
+        if stripped.startswith(b"{"):
+            return unseal(stripped, passphrase)
+        secret = bytes.fromhex(stripped.decode("ascii").removeprefix("0x"))
+    except StorageRefused as error:
+        raise KeystoreError(f"The key file can't be read: {error}.") from None
+    except ValueError:
+        # The cause would quote what was typed.
+        secret = b""
+    if len(secret) != _KEY_BYTES:
+        raise KeystoreError("A key is a key file of version 3, or 64 hexadecimal digits.")
+    return secret
+
+
+def _open(folder: Path, name: str, passphrase: str) -> bytes:
+    path = _path(folder, name)
+    _insist_on_privacy(path)
+    text = path.read_bytes()
+    try:
+        secret, named = unseal(text, passphrase), read_address(text)
+    except StorageRefused as error:
+        raise KeystoreError(f"{path}: {error}.") from None
+    if _check(name, secret) != named:
+        raise KeystoreError(f"{path} was changed: its key is not the one of the address that it names.")
+    return secret
+
+
+def _check(name: str, secret: bytes) -> bytes:
+    """The address of a secret of the right form. Raises KeystoreError."""
+    if name not in NAMES:
+        raise KeystoreError(f"A keystore has no {name!r}; it holds {', '.join(NAMES)}.")
+    try:
+        if name == SEED:
+            return ExtendedPrivateKey.from_seed(secret).public().address()
+        return _address_of(secret)
+    except ValueError:
+        raise KeystoreError(f"That is no key for {name}.") from None
+
+
+def _address_of(secret: bytes) -> bytes:
+    if len(secret) != _KEY_BYTES:
+        raise ValueError("a private key has 32 bytes")
+    return keccak256(PrivateKey(secret).public_key.format(compressed=False)[1:])[12:]
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def _insist_on_privacy(path: Path) -> None:
+    if path.stat().st_mode & 0o077:
+        mode = 700 if path.is_dir() else 600
+        raise KeystoreError(f"{path} can be read by others: chmod {mode} it.")
+
+
+def _write_once(path: Path, content: bytes, *, may_exist: bool = False) -> None:
+    """Write beside the place, then link it there: a link never replaces, nor shows half a file."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            follow_owner(descriptor, path.parent)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            if not may_exist:
+                raise KeystoreError(f"There is {path} already; it is not replaced.") from None
+    finally:
+        draft.unlink()
+    sync_folder(path.parent)

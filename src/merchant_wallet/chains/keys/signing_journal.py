@@ -1,0 +1,203 @@
+"""What a signer has signed, in memory and in a file, and the limits that it keeps by itself.
+
+Rules: a payment stands on the disk before its signature is given out. The file is only ever appended to, one
+JSON line a signature, under its lock, so that several processes on one keystore keep one account between
+them; each reads what the others added before it judges. A last line that was never finished belongs to a
+signature that was never given out, and is cut off. A file that was changed or cut stops the signing.
+
+An order is remembered for ever, in about 200 bytes. It is paid to one recipient, once: another signature for
+it must be for the same place (EVM), or for a time after the one before has expired (TRON). Only an operator
+can say that nothing signed so far will count any more.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.money import format_units
+from merchant_wallet.chains.signer import SigningRefused
+
+HOUR_MS: Final = 3_600_000
+_LARGEST_READ: Final = 1 << 20
+_RELEASED: Final = b""
+
+
+class Release(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag="release"):
+    """An operator's word that nothing signed for an order so far can ever count; it may be signed anew."""
+
+    at_ms: int
+    payout_id: int
+    actor: str
+    reason: str
+
+
+class Payment(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="kind", tag="payment"
+):
+    """One signature for an order: what was signed (`digest`), of what, when, and until when it may count."""
+
+    at_ms: int
+    payout_id: int
+    chain: str
+    recipient: bytes
+    units: int
+    digest: bytes
+    sequence: int | None = None
+    expires_ms: int | None = None
+
+    @property
+    def words(self) -> bytes:
+        """What must never change about an order, in 16 bytes."""
+        text = f"{self.chain};{self.recipient.hex()};{self.units}"
+        return hashlib.sha256(text.encode()).digest()[:16]
+
+
+class Memory:
+    """What was signed, as far as judging the next payment needs it. Pure: the moment is handed in."""
+
+    def __init__(self) -> None:
+        self._orders: dict[int, tuple[bytes, bytes, int | None, int | None]] = {}
+        self._hour: deque[tuple[int, int]] = deque()
+        self._hour_units = 0
+
+    def judge(self, payment: Payment, payment_limit_units: int, hour_limit_units: int) -> bool:
+        """Whether a payment that may be signed is new; False for bytes that were signed before.
+
+        Raises SigningRefused.
+        """
+        known = self._orders.get(payment.payout_id)
+        if known is not None:
+            words, digest, sequence, expires_ms = known
+            if words != payment.words:
+                raise SigningRefused("this order was signed for another recipient, amount or chain before")
+            if digest == payment.digest:
+                return False
+            if digest != _RELEASED:
+                self._judge_again(payment, sequence, expires_ms)
+        if payment.units > payment_limit_units:
+            raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
+        self._settle_hour(payment.at_ms)
+        if self._counts(payment) and self._hour_units + payment.units > hour_limit_units:
+            signed = format_units(self._hour_units)
+            raise SigningRefused(
+                f"the signer pays at most {format_units(hour_limit_units)} an hour, {signed} are signed"
+            )
+        return True
+
+    def release(self, payout_id: int) -> None:
+        """Let an order be signed as if for the first time, yet for nobody else and for no other amount.
+
+        Raises SigningRefused for one that was never signed.
+        """
+        known = self._orders.get(payout_id)
+        if known is None:
+            raise SigningRefused(f"nothing was ever signed for order {payout_id}")
+        self._orders[payout_id] = (known[0], _RELEASED, None, None)
+
+    def note(self, payment: Payment) -> None:
+        """Keep in mind that a payment was signed."""
+        self._settle_hour(payment.at_ms)
+        if self._counts(payment):
+            self._hour.append((payment.at_ms, payment.units))
+            self._hour_units += payment.units
+        entry = (payment.words, payment.digest, payment.sequence, payment.expires_ms)
+        self._orders[payment.payout_id] = entry
+
+    def _judge_again(self, payment: Payment, sequence: int | None, expires_ms: int | None) -> None:
+        if sequence != payment.sequence:
+            raise SigningRefused(
+                f"this order was signed at place {sequence} before; "
+                f"at {payment.sequence} it could be paid twice"
+            )
+        if expires_ms is not None and payment.at_ms <= expires_ms:
+            raise SigningRefused("this order was signed before, and that signature has not expired yet")
+
+    def _counts(self, payment: Payment) -> bool:
+        """Whether a payment is to be added to the hour's. One at the same place can only replace another."""
+        known = self._orders.get(payment.payout_id)
+        return payment.sequence is None or known is None or known[1] == _RELEASED
+
+    def _settle_hour(self, now_ms: int) -> None:
+        """Forget what was signed an hour ago; what a clock ahead has signed in the future counts from now."""
+        if self._hour and self._hour[-1][0] > now_ms:
+            self._hour = deque((min(at_ms, now_ms), units) for at_ms, units in self._hour)
+        while self._hour and self._hour[0][0] <= now_ms - HOUR_MS:
+            self._hour_units -= self._hour.popleft()[1]
+
+
+class SigningJournal:
+    """The file and the memory made of it. Not safe between threads: its owner calls it from one at a time."""
+
+    def __init__(self, path: Path, payment_limit_units: int, hour_limit_units: int) -> None:
+        self._path = path
+        self._limits = (payment_limit_units, hour_limit_units)
+        self._memory = Memory()
+        self._read_to = 0
+        self._inode: int | None = None
+
+    def admit(self, payment: Payment) -> None:
+        """Judge a payment and write it down. Raises SigningRefused, and OSError when it can't be written."""
+        with self._locked() as descriptor:
+            if self._memory.judge(payment, *self._limits):
+                self._append(descriptor, payment)
+
+    def release(self, release: Release) -> None:
+        """Write an operator's word down, which holds from the next payment on. Raises as `admit`."""
+        with self._locked() as descriptor:
+            self._memory.release(release.payout_id)
+            self._append(descriptor, release)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, open and read to its end, while no other process adds to it."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._catch_up(descriptor)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _catch_up(self, descriptor: int) -> None:
+        """Read what this or another process has added since the last look."""
+        found = os.fstat(descriptor)
+        if self._inode not in (None, found.st_ino) or found.st_size < self._read_to:
+            raise SigningRefused(f"the record of what was signed, {self._path}, is not the one that was read")
+        self._inode = found.st_ino
+        rest = b""
+        while chunk := os.pread(descriptor, _LARGEST_READ, self._read_to + len(rest)):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._note(self._parse(line))
+                self._read_to += len(line) + 1
+        if rest:
+            os.ftruncate(descriptor, self._read_to)
+
+    def _append(self, descriptor: int, entry: Payment | Release) -> None:
+        line = msgspec.json.encode(entry) + b"\n"
+        written = os.write(descriptor, line)
+        if written != len(line):
+            raise OSError(f"{self._path} takes no more")
+        os.fsync(descriptor)
+        self._note(entry)
+        self._read_to += written
+
+    def _note(self, entry: Payment | Release) -> None:
+        if isinstance(entry, Payment):
+            self._memory.note(entry)
+        else:
+            self._memory.release(entry.payout_id)
+
+    def _parse(self, line: bytes) -> Payment | Release:
+        try:
+            entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
+        except msgspec.DecodeError:
+            raise SigningRefused(f"{self._path} was changed: byte {self._read_to} begins no entry") from None
+        return entry

@@ -1,0 +1,134 @@
+"""What bytes a signer may sign: they are read here and compared with what the order says they do.
+
+Rules: pure. The bytes are read strictly, so they mean one thing only. Everything is compared: chain id, token
+contract, recipient, amount, coins sent along, the fee that may be burnt at most. What to compare with is the
+request's for the order's own words, and the signer's own configuration for all else.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.addresses import ERC20, TRC20, ZERO
+from merchant_wallet.chains.evm import transactions as evm_transactions
+from merchant_wallet.chains.evm.transactions import EvmTransaction, parse_transfer_call
+from merchant_wallet.chains.signer import SigningRefused, SigningRequest
+from merchant_wallet.chains.tron import transactions as tron_transactions
+from merchant_wallet.chains.tron.transactions import TronTransaction
+
+TOKEN: Final = "USDT"
+COINS: Final = {ERC20: "ETH", TRC20: "TRX"}
+
+
+class ChainTerms(msgspec.Struct, frozen=True):
+    """What the signer knows of a chain by itself.
+
+    `chain_id` is in the bytes on ERC20 alone: TRON's name their chain by a reference block. `fee_cap` is what
+    one transaction may burn at most, and how much coin may be sent to a deposit address: wei or sun.
+    """
+
+    token: bytes
+    fee_cap: int
+    chain_id: int = 0
+
+
+class SigningRules(msgspec.Struct, frozen=True):
+    """The signer's own configuration: the chains it signs for, and its running limits in units of 10^-6."""
+
+    chains: Mapping[str, ChainTerms]
+    payment_limit_units: int
+    hour_limit_units: int
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """Bytes that do what the request says: what is to be signed of them, and when they can't count any more.
+
+    `sequence` is their place among the sender's transactions (EVM), of which only one can ever count;
+    `expires_ms` the moment after which the chain takes them no more (TRON).
+    """
+
+    digest: bytes
+    sequence: int | None = None
+    expires_ms: int | None = None
+
+
+def read_request(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> Reading:
+    """See that the bytes of a request do what it says and no more. Raises SigningRefused.
+
+    `wallet` is the chain's hot wallet, `deposit` the address at the request's source, if it has one.
+    """
+    _judge_words(request, terms, wallet, deposit)
+    try:
+        if request.chain == ERC20:
+            return _read_evm(request, terms, wallet)
+        return _read_tron(request, terms, wallet, deposit)
+    except ValueError as error:
+        raise SigningRefused(f"these bytes are refused: {error}") from None
+
+
+def _judge_words(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> None:
+    """Whether what the request asks for is something that a signer does at all."""
+    transfer, purpose = request.transfer, request.purpose
+    _insist(transfer.chain == request.chain, "the transfer is one of another chain")
+    _insist(
+        transfer.token == (COINS[request.chain] if purpose == "fuel" else TOKEN),
+        f"{transfer.token} is not what a {purpose} moves",
+    )
+    _insist((deposit is not None) == (purpose in ("sweep", "fuel")), f"a {purpose} has another source")
+    _insist((transfer.amount_units > 0) == (purpose != "fill"), f"not an amount for a {purpose}")
+    if purpose == "payout":
+        own = (ZERO, terms.token, wallet)
+        _insist(transfer.recipient not in own, "a payout there would lose the money or pay ourselves")
+    else:
+        target = deposit if purpose == "fuel" else wallet
+        _insist(transfer.recipient == target, f"a {purpose} never goes to that address")
+    if purpose == "fuel":
+        _insist(transfer.amount_units <= terms.fee_cap, "more coin than a transaction may cost")
+
+
+def _read_evm(request: SigningRequest, terms: ChainTerms, wallet: bytes) -> Reading:
+    made = evm_transactions.parse_unsigned(request.unsigned)
+    _insist(made.chain_id == terms.chain_id, f"the bytes are for chain {made.chain_id}")
+    _insist(made.gas_limit * made.max_fee <= terms.fee_cap, "the bytes may cost more than the fee cap")
+    if request.purpose == "fill":
+        _insist((made.to, made.value, made.call_data) == (wallet, 0, b""), "a fill does nothing to nobody")
+    elif request.purpose == "fuel":
+        coins = (made.to, made.value, made.call_data)
+        expected = (request.transfer.recipient, request.transfer.amount_units, b"")
+        _insist(coins == expected, "the bytes send other coins than the request says")
+    else:
+        _compare_call(request, terms, made)
+        _insist(made.value == 0, "coins are sent along with the token")
+    return Reading(evm_transactions.signing_hash(request.unsigned), sequence=made.nonce)
+
+
+def _read_tron(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> Reading:
+    made = tron_transactions.parse_raw(request.unsigned)
+    _insist(request.purpose != "fill", "a TRON wallet's transactions have no places to fill")
+    sender = deposit if request.purpose == "sweep" else wallet
+    _insist(made.owner == sender, "the bytes spend from another address")
+    _insist(made.fee_limit_sun <= terms.fee_cap, "the bytes may cost more than the fee cap")
+    if request.purpose == "fuel":
+        coins = (made.contract, made.recipient, made.amount_sun)
+        expected = (None, request.transfer.recipient, request.transfer.amount_units)
+        _insist(coins == expected, "the bytes send other coins than the request says")
+    else:
+        _compare_call(request, terms, made)
+    digest = tron_transactions.signing_hash(request.unsigned)
+    return Reading(digest, expires_ms=made.expiration_ms)
+
+
+def _compare_call(request: SigningRequest, terms: ChainTerms, made: EvmTransaction | TronTransaction) -> None:
+    """See that the bytes call our token's transfer, with the request's recipient and amount."""
+    called = made.to if isinstance(made, EvmTransaction) else made.contract
+    _insist(called == terms.token, "the bytes call another contract than the token's")
+    recipient, units = parse_transfer_call(made.call_data)
+    transfer = request.transfer
+    _insist(recipient == transfer.recipient, "the bytes pay another recipient than the request says")
+    _insist(units == transfer.amount_units, "the bytes pay another amount than the request says")
+
+
+def _insist(agrees: bool, cause: str) -> None:
+    if not agrees:
+        raise SigningRefused(cause)

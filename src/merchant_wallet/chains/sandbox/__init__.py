@@ -1,0 +1,1 @@
+"""Chains that the service plays itself. They move no real money."""

@@ -1,0 +1,168 @@
+"""Chains to try things out on: a transfer becomes final by itself, and two recipients have ways of their own.
+
+Rules: nothing here is random: the same payout and seed give the same bytes and hash on every machine. The
+"signature" is an HMAC-SHA256 under a key of the seed: it shows that the service made the bytes, and it is no
+chain's signature, so the bytes are worth nothing elsewhere. The hash has the form of the chain that is
+played: keccak-256 with 0x for ERC20, SHA-256 in plain hex for TRC20. What was accepted is kept by a `Ledger`.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, TRC20, keccak256
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.protocol import (
+    Dead,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+
+PAID: Final = "paid"
+FAILED: Final = "failed"
+FAILING_CAUSE: Final = "the sandbox lets every transfer to this address fail"
+
+ENDLESS_UNITS: Final = 10**18
+"""What the sandbox's hot wallet always holds: more than anybody can order."""
+
+_MAC_BYTES: Final = 32
+
+
+class Behaviour(NamedTuple):
+    """How a recipient is treated: how long until a transfer is final (None: as configured), and its end."""
+
+    confirm_ms: int | None
+    verdict: str
+
+
+USUAL: Final = Behaviour(None, PAID)
+BEHAVIOURS: Final = {
+    SANDBOX_FAILING: Behaviour(None, FAILED),
+    SANDBOX_SLOW: Behaviour(60_000, PAID),
+}
+"""The recipients, the same 20 bytes on both chains, that are not treated as usual."""
+
+
+class AcceptedTransfer(msgspec.Struct, frozen=True, gc=False):
+    """A transfer that a sandbox chain has taken; from `final_ms` on its verdict holds."""
+
+    tx_hash: str
+    transfer: Transfer
+    accepted_ms: int
+    final_ms: int
+    verdict: str
+
+
+class Ledger(Protocol):
+    """Where the sandbox's chains keep what they accepted."""
+
+    async def accept(self, accepted: AcceptedTransfer) -> None:
+        """Keep a transfer; one whose hash is known already stays as it is."""
+
+    async def find(self, chain: str, tx_hash: str) -> AcceptedTransfer | None:
+        """The transfer of this hash on this chain."""
+
+
+class SandboxChain:
+    """A chain in the memory of a `Ledger` (see `protocol.Chain`)."""
+
+    def __init__(
+        self, name: str, ledger: Ledger, *, seed: bytes, confirm_ms: int, clock: Callable[[], int]
+    ) -> None:
+        self._name = name
+        self._ledger = ledger
+        self._key = hmac.digest(seed, f"sandbox chain {name}".encode(), "sha256")
+        self._confirm_ms = confirm_ms
+        self._clock = clock
+
+    @property
+    def wallet(self) -> bytes:
+        """Twenty bytes of this sandbox's own; no key belongs to them."""
+        return keccak256(self._key)[-20:]
+
+    @property
+    def is_sequenced(self) -> bool:
+        """No: every payout stands for itself."""
+        return False
+
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """Raises ValueError: there are no places here."""
+        raise ValueError(f"the sandbox's {self._name} has no numbered places")
+
+    async def funds(self) -> int:
+        """More than anybody can order."""
+        return ENDLESS_UNITS
+
+    async def examine(self, transfer: Transfer) -> None:
+        """Everything can be paid here. Raises ValueError for another chain's transfer."""
+        if transfer.chain != self._name:
+            raise ValueError(f"a payout on {transfer.chain} can't be made on {self._name}")
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """The one form of this payout's bytes.
+
+        Raises ValueError for another chain's payout, and for one that has been signed: nothing lapses here.
+        """
+        transfer = payout.transfer
+        await self.examine(transfer)
+        if earlier:
+            raise ValueError(
+                f"payout {payout.payout_id} has been signed, and the sandbox's bytes never lapse"
+            )
+        what = (self._name, transfer.token, payout.payout_id, transfer.recipient.hex(), transfer.amount_units)
+        body = ";".join(map(str, what)).encode()
+        raw = self._mac(body) + body
+        return SignedTransfer(raw, self._hash(raw))
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """Raises ValueError: there are no places here."""
+        raise ValueError(f"the sandbox's {self._name} has no numbered places")
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Accept the bytes; the same again change nothing.
+
+        Raises ValueError for bytes that are not our own.
+        """
+        transfer = self._read(raw)
+        behaviour = BEHAVIOURS.get(transfer.recipient, USUAL)
+        confirm_ms = self._confirm_ms if behaviour.confirm_ms is None else behaviour.confirm_ms
+        now_ms = self._clock()
+        accepted = AcceptedTransfer(self._hash(raw), transfer, now_ms, now_ms + confirm_ms, behaviour.verdict)
+        await self._ledger.accept(accepted)
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """Pending until a transfer's time has come, then what the recipient's behaviour says."""
+        left_ms: int | None = None
+        for one in signed:
+            accepted = await self._ledger.find(self._name, one.tx_hash)
+            if accepted is None:
+                continue
+            left_ms = accepted.final_ms - self._clock()
+            if left_ms <= 0:
+                return _verdict_on(accepted)
+        return Pending(left_ms)
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, body, "sha256")
+
+    def _hash(self, raw: bytes) -> str:
+        return hashlib.sha256(raw).hexdigest() if self._name == TRC20 else "0x" + keccak256(raw).hex()
+
+    def _read(self, raw: bytes) -> Transfer:
+        mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(body)):
+            raise ValueError("these bytes were not signed by this sandbox")
+        chain, token, _, recipient, amount_units = body.decode().split(";")
+        return Transfer(chain, token, bytes.fromhex(recipient), int(amount_units))
+
+
+def _verdict_on(accepted: AcceptedTransfer) -> Verdict:
+    if accepted.verdict == FAILED:
+        return Dead(FAILING_CAUSE)
+    return protocol.Final(accepted.transfer, accepted.tx_hash)

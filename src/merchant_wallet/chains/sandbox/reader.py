@@ -1,0 +1,108 @@
+"""The sandbox's chains as deposits read them: what an operator lets arrive becomes final by itself.
+
+Rules: each arrival is a block of its own, the hash of which follows from chain and number alone, so that no
+branch ever changes; block 0 is there from the beginning and holds nothing. A block is final once the time has
+passed after which the sandbox confirms. What arrived is kept by a `Record`.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from merchant_wallet.base.addresses import TRC20, keccak256
+from merchant_wallet.chains.protocol import Arrival, Block
+
+HIGHEST: Final = 2**62
+
+
+class SandboxArrival(msgspec.Struct, frozen=True, gc=False):
+    """An amount that an operator let arrive, and the block that it is alone in."""
+
+    block_number: int
+    sender: bytes
+    recipient: bytes
+    amount_units: int
+    at_ms: int
+
+
+class Record(Protocol):
+    """Where what arrives on the sandbox's chains is kept."""
+
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
+        """The newest arrival up to a moment."""
+
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
+        """The arrivals of these blocks, in order."""
+
+    async def received(self, chain: str, recipient: bytes, last: int) -> int:
+        """Units that an address has got up to a block."""
+
+
+class SandboxReader:
+    """One sandbox chain to be read (see `protocol.ChainReader`)."""
+
+    def __init__(self, name: str, record: Record, *, confirm_ms: int, clock: Callable[[], int]) -> None:
+        self._name = name
+        self._record = record
+        self._confirm_ms = confirm_ms
+        self._clock = clock
+
+    async def head(self) -> Block:
+        """The block of the newest arrival."""
+        return self._to_block(await self._record.last(self._name))
+
+    async def final(self) -> Block:
+        """The newest block whose time to be confirmed has passed."""
+        return self._to_block(await self._record.last(self._name, self._clock() - self._confirm_ms))
+
+    async def block(self, number: int) -> Block | None:
+        """The block of this number."""
+        if number == 0:
+            return self._to_block(None)
+        found = await self._record.page(self._name, number, number)
+        return self._to_block(found[0]) if found else None
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        """What arrived in these blocks."""
+        return [self._to_arrival(each) for each in await self._record.page(self._name, first, last)]
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """What an address has got: the sandbox never spends from one that something arrives at."""
+        return await self._record.received(self._name, address, HIGHEST if block is None else block.number)
+
+    async def coin_balance(self, address: bytes) -> int:
+        """Nothing: the sandbox's chains have no coin, and nothing there costs any."""
+        return 0
+
+    async def close(self) -> None:
+        """There is nothing to give back: the record is its owner's."""
+
+    def _to_block(self, arrival: SandboxArrival | None) -> Block:
+        number, at_ms = (0, 0) if arrival is None else (arrival.block_number, arrival.at_ms)
+        before = _hash(self._name, f"block {number - 1}")
+        return Block(number, _hash(self._name, f"block {number}"), before, at_ms)
+
+    def _to_arrival(self, arrival: SandboxArrival) -> Arrival:
+        return Arrival(
+            self._name,
+            name_transaction(self._name, arrival.block_number),
+            0,
+            arrival.block_number,
+            _hash(self._name, f"block {arrival.block_number}"),
+            arrival.sender,
+            arrival.recipient,
+            arrival.amount_units,
+        )
+
+
+def name_transaction(chain: str, block_number: int) -> str:
+    """The hash of the one transaction in a block."""
+    return _hash(chain, f"arrival {block_number}")
+
+
+def _hash(chain: str, text: str) -> str:
+    """A hash in the form that the chain has, over a text of ours."""
+    message = f"merchant-wallet sandbox {chain} {text}".encode()
+    return hashlib.sha256(message).hexdigest() if chain == TRC20 else "0x" + keccak256(message).hex()

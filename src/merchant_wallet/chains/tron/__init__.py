@@ -1,0 +1,1 @@
+"""TRON: payouts, deposits and sweeps of a TRC-20 token."""

@@ -1,0 +1,248 @@
+"""USDT on TRON: builds, takes and judges payouts on real nodes, and reads the chain.
+
+Rules: TRON numbers no transactions, so two that are signed for one payout can both count. A second is
+therefore built only when the first is proven void (`tron_proof`). For the same reason two payouts of the same
+amount to the same recipient would be one transaction, and be paid once, if nothing told their bytes apart:
+each payout takes a little off the time and the fee limit. Time is the chain's, never this machine's: what a
+transaction refers to and how long it lives come from blocks. No answer to a broadcast is a verdict: nodes
+keep the id of what they refused, and call it a duplicate afterwards.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.protocol import (
+    Block,
+    ChainAway,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Payout,
+    SignedTransfer,
+    Transfer,
+    Unpayable,
+    Verdict,
+)
+from merchant_wallet.chains.signer import Signer, SigningRequest
+from merchant_wallet.chains.token_fee import require_no_fee
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.tron.answers import Resources
+from merchant_wallet.chains.tron.http import DUPLICATE, Prices, TronNode, TronNodes, shown
+from merchant_wallet.chains.tron.proof import TronProof
+from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, usable
+from merchant_wallet.chains.tron.transactions import (
+    TronTransaction,
+    encode_raw,
+    join,
+    recover_owner,
+    reference_to,
+    txid_of,
+)
+
+__all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
+
+TOKEN: Final = "USDT"
+
+_MARK_MS: Final = 60_000
+_MARK_SUN: Final = 1_000_000
+# What a payout weighs in bandwidth: its bytes and the room that the chain keeps for its result.
+_PAYOUT_BYTES: Final = 345
+# For what changes until it is in a block.
+_ENERGY_MARGIN_PERCENT: Final = 20
+
+
+class TronChain(TronReader):
+    """See `protocol.Chain` and `protocol.ChainReader`."""
+
+    def __init__(self, rules: TronRules, nodes: TronNodes, *, wallet: bytes, signer: Signer) -> None:
+        """`wallet` is the signer's hot wallet on this chain, 20 bytes."""
+        super().__init__(rules, nodes)
+        self._signer = signer
+        self._wallet = wallet
+        self._proof = TronProof(self)
+
+    @property
+    def wallet(self) -> bytes:
+        """See `protocol.Chain`."""
+        return self._wallet
+
+    @property
+    def is_sequenced(self) -> bool:
+        """False: see the rules of this module."""
+        return False
+
+    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+        """Raises ValueError: TRON numbers no transactions."""
+        raise ValueError("TRON numbers no transactions")
+
+    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """Raises ValueError: there is no place that could be left empty."""
+        raise ValueError("TRON numbers no transactions")
+
+    async def funds(self) -> int:
+        """The least that nodes show (see `agreement`). Raises ChainAway."""
+        return await self.token.least_balance(self._wallet, is_solid=True)
+
+    async def examine(self, transfer: Transfer) -> None:
+        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
+        await self._require_payable(transfer)
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway, and what the signer raises."""
+        if earlier and not isinstance(await self.judge(payout, earlier), Lapsed):
+            raise Hindered(Obstacle("node", "what was signed before is not proven void"))
+        raw_data, built_at_block = await self._write(payout)
+        # Last of all, so that as little as possible can change before it is signed.
+        await self._require_payable(payout.transfer)
+        request = SigningRequest(TRC20, "payout", raw_data, payout.payout_id, payout.transfer)
+        signature = await self._signer.sign(request)
+        if recover_owner(raw_data, signature) != self._wallet:
+            raise ValueError("the signer signed with another key than the hot wallet's")
+        return SignedTransfer(join(raw_data, signature), txid_of(raw_data), built_at_block)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Hand the bytes to the nodes in their order until one takes them.
+
+        A node that calls them a duplicate may have refused them before, so the next one gets them too. Raises
+        ChainAway with what each said when none took or knew them; that proves nothing.
+        """
+        said, is_known = [], False
+        for node in self.nodes.all:
+            try:
+                answer = await node.broadcast(raw)
+            except NodeFailed as failure:
+                said.append(str(failure))
+                continue
+            if answer.result:
+                return
+            is_known |= answer.code == DUPLICATE
+            said.append(f"{node.name}: {shown(f'{answer.code} {answer.message}')}")
+        if not is_known:
+            raise ChainAway("; ".join(said))
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """See `protocol.Chain` and `tron_proof`; never raises for what nodes do or say."""
+        return await self._proof.judge(payout, signed)
+
+    async def _write(self, payout: Payout) -> tuple[bytes, int]:
+        """The bytes to be signed, and the number of the block that they refer to."""
+        now_ms, reference = await self.moment()
+        block_bytes, block_hash = reference_to(reference.hash)
+        earlier_ms, less_sun = _mark_of(payout.payout_id)
+        transaction = TronTransaction(
+            ref_block_bytes=block_bytes,
+            ref_block_hash=block_hash,
+            expiration_ms=now_ms + self.rules.lifetime_ms,
+            timestamp_ms=now_ms - earlier_ms,
+            # What isn't needed is not burnt. A limit close to the estimate would only let the transfer fail
+            # when the recipient has spent its last token meanwhile, which doubles the energy.
+            fee_limit_sun=self.rules.fee_cap_sun - less_sun,
+            owner=self._wallet,
+            contract=self.rules.token,
+            call_data=transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
+        )
+        return encode_raw(transaction), reference.number
+
+    async def moment(self) -> tuple[int, Block]:
+        """The chain's time, and an irreversible block to refer to.
+
+        Where several nodes answer it is the second newest's word, so that no single one can set the clock
+        ahead or name a block of its own: what refers to one that is not there can't be proven void.
+
+        Raises ChainAway, ChainDisagrees; Hindered while they are so far apart that nobody would take it.
+        """
+
+        async def ask(node: TronNode) -> tuple[int, Block]:
+            return (await node.head()).time_ms, await node.solid()
+
+        answers = await self.nodes.every(ask)
+        heard = usable(answers)
+        if not heard:
+            raise ChainAway(failures_of(answers))
+        second = min(self.nodes.quorum, len(heard)) - 1
+        times = sorted((time_ms for time_ms, _ in heard), reverse=True)
+        reference = sorted((block for _, block in heard), key=lambda block: block.number)[-1 - second]
+        now_ms, half_ms = times[second], self.rules.lifetime_ms // 2
+        if times[0] - now_ms > half_ms or now_ms - reference.time_ms > self.rules.lifetime_ms:
+            raise Hindered(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
+        if self.nodes.quorum > 1:
+            await self.compare(reference)
+        return now_ms, reference
+
+    async def _require_payable(self, transfer: Transfer) -> None:
+        """Raises Unpayable with proof, Hindered with what stands in the way."""
+        if transfer.chain != TRC20 or transfer.token != TOKEN:
+            raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
+        amount_units = transfer.amount_units
+        refused, paused, held, fee, tried, burning = await asyncio.gather(
+            attempt(self._check_blacklist(transfer.recipient)),
+            attempt(self.token.is_paused()),
+            attempt(self.token.least_balance(self._wallet, is_solid=False)),
+            attempt(self.token.fee_units(amount_units)),
+            attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
+            attempt(self._burning()),
+        )
+        answer_of(refused)
+        if answer_of(paused):
+            raise Hindered(Obstacle("paused", "the token's owner has paused all transfers"))
+        if answer_of(held) < amount_units:
+            raise Hindered(Obstacle("funds", "the hot wallet holds less than the order"))
+        require_no_fee(amount_units, answer_of(fee))
+        call = answer_of(tried)
+        if call.revert is not None:
+            raise Hindered(Obstacle("node", f"the transfer would fail now: {call.revert}"))
+        self._require_affordable(call.energy, *answer_of(burning))
+
+    async def _check_blacklist(self, recipient: bytes) -> None:
+        """Raises Unpayable with proof, Hindered."""
+        frozen, refused = await asyncio.gather(
+            attempt(self.token.is_blacklisted(self._wallet)), attempt(self.token.is_blacklisted(recipient))
+        )
+        if answer_of(frozen):
+            raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+        if answer_of(refused):
+            raise Unpayable("the token has blacklisted the recipient")
+
+    async def _burning(self) -> tuple[Prices, Resources, int]:
+        """What burning costs, what the wallet has staked for, and the sun that it holds."""
+        prices, owned, coin_sun = await asyncio.gather(
+            attempt(self.nodes.first(TronNode.prices)),
+            attempt(self.nodes.first(lambda node: node.resources(self._wallet))),
+            attempt(self.coin_balance(self._wallet)),
+        )
+        return answer_of(prices), answer_of(owned), answer_of(coin_sun)
+
+    def _require_affordable(self, energy: int, prices: Prices, owned: Resources, coin_sun: int) -> None:
+        estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
+        if estimate_sun > self.rules.fee_cap_sun - _MARK_SUN:
+            cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"
+            raise Hindered(Obstacle("fee", cause))
+        needed_sun = _burnt_sun(self.rules.in_flight, energy, prices, owned)
+        if coin_sun < needed_sun:
+            cause = (
+                f"the hot wallet holds {coin_sun} sun, "
+                f"and {self.rules.in_flight} payouts on their way may burn {needed_sun}"
+            )
+            raise Hindered(Obstacle("fuel", cause))
+
+
+def _mark_of(payout_id: int) -> tuple[int, int]:
+    """What a payout takes off the time of its transaction, in ms, and off its fee limit, in sun.
+
+    Nodes check neither. Two payouts have the same mark once in some 2**35.
+    """
+    digest = hashlib.sha256(payout_id.to_bytes(8, "big")).digest()
+    return int.from_bytes(digest[:4], "big") % _MARK_MS, int.from_bytes(digest[4:8], "big") % _MARK_SUN
+
+
+def _burnt_sun(payouts: int, energy: int, prices: Prices, owned: Resources) -> int:
+    """What so many calls of so much energy burn beyond what the account has staked for or has free."""
+    needed_energy = payouts * energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
+    missing_energy = max(0, needed_energy - max(0, owned.EnergyLimit - owned.EnergyUsed))
+    staked_bytes = max(0, owned.NetLimit - owned.NetUsed)
+    missing_bytes = max(0, payouts * _PAYOUT_BYTES - staked_bytes)
+    return missing_energy * prices.energy_sun + missing_bytes * prices.bandwidth_sun

@@ -1,0 +1,253 @@
+"""The HTTP interface of TRON nodes: each question of the payer and the watcher, and whose answer counts.
+
+Rules: an answer that can't be read, of another shape or with an error of the node's own is a `NodeFailed`, as
+everything is that `transport` takes for no answer; it is never "not found". What is asked under
+`/walletsolidity` is what that node can no longer take back. Addresses are 20 bytes here, and hex with the
+prefix 41 on the wire.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.transport import (
+    ANSWER_BYTES,
+    LARGE_ANSWER_BYTES,
+    TIMEOUT_S,
+    Endpoints,
+    NodeFailed,
+    NodeRefused,
+)
+from merchant_wallet.chains.tron.answers import (
+    NO_TRANSACTIONS,
+    Account,
+    BlockAnswer,
+    BroadcastAnswer,
+    CallAnswer,
+    Parameters,
+    Resources,
+    TransactionRecord,
+)
+
+SUCCESS: Final = "SUCCESS"
+FAILED: Final = "FAILED"
+DUPLICATE: Final = "DUP_TRANSACTION_ERROR"
+
+_SHOWN: Final = 200
+
+T = TypeVar("T")
+_Answer = TypeVar("_Answer")
+
+
+class BlockBody(msgspec.Struct, frozen=True, gc=False):
+    """A block and the ids of everything in it; `is_empty` is what its own header says about that."""
+
+    block: Block
+    txids: frozenset[str]
+    is_empty: bool
+
+
+class CallResult(msgspec.Struct, frozen=True, gc=False):
+    """What a call would do now: what it gives back and its energy, or why it reverts in the node's words."""
+
+    returned: bytes
+    energy: int
+    revert: str | None = None
+
+
+class Prices(msgspec.Struct, frozen=True, gc=False):
+    """What burning costs: sun per unit of energy, and per byte of bandwidth."""
+
+    energy_sun: int
+    bandwidth_sun: int
+
+
+class TronNode:
+    """One node. Every question raises NodeFailed; none is repeated."""
+
+    def __init__(self, endpoints: Endpoints, number: int) -> None:
+        self._endpoints = endpoints
+        self._number = number
+        self.name = endpoints.names[number]
+
+    async def head(self) -> Block:
+        """The newest block of this node."""
+        return self._block(await self._get_block("/wallet/getblock", {"detail": False}))
+
+    async def solid(self) -> Block:
+        """The newest block that this node takes for irreversible."""
+        return self._block(await self._get_block("/walletsolidity/getblock", {"detail": False}))
+
+    async def header(self, number: int, *, is_solid: bool) -> tuple[Block, bool] | None:
+        """The block of this number and whether it is empty, or None where there is none (yet)."""
+        question = {"id_or_num": str(number), "detail": False}
+        answer = await self._get_block(f"/{_side(is_solid)}/getblock", question)
+        return (self._block(answer, number), _is_empty(answer)) if answer.blockID else None
+
+    async def solid_body(self, number: int) -> BlockBody | None:
+        """A solid block with the ids of its transactions, or None where there is none (yet)."""
+        answer = await self._get_block(
+            "/walletsolidity/getblockbynum", {"num": number}, limit_bytes=LARGE_ANSWER_BYTES
+        )
+        if not answer.blockID:
+            return None
+        txids = frozenset(listed.txID for listed in answer.transactions)
+        return BlockBody(self._block(answer, number), txids, _is_empty(answer))
+
+    async def records_of(self, number: int, *, is_solid: bool) -> list[TransactionRecord]:
+        """What became of everything in a block, in its order; a block that isn't there has none."""
+        path = f"/{_side(is_solid)}/gettransactioninfobyblocknum"
+        return await self._ask(path, {"num": number}, list[TransactionRecord], limit_bytes=LARGE_ANSWER_BYTES)
+
+    async def solid_record(self, txid: str) -> TransactionRecord | None:
+        """What an irreversible block says of a transaction, or None when this node knows of none."""
+        path = "/walletsolidity/gettransactioninfobyid"
+        record = await self._ask(path, {"value": txid}, TransactionRecord)
+        if record.id not in ("", txid):
+            raise self._failure("another transaction than the one asked for")
+        return record if record.id else None
+
+    async def call(
+        self, contract: bytes, caller: bytes, function: str, words: bytes, *, is_solid: bool = False
+    ) -> CallResult:
+        """Run a contract's function without sending anything; `words` are its ABI-encoded parameters."""
+        question = {
+            "owner_address": _wire(caller),
+            "contract_address": _wire(contract),
+            "function_selector": function,
+            "parameter": words.hex(),
+        }
+        answer = await self._ask(f"/{_side(is_solid)}/triggerconstantcontract", question, CallAnswer)
+        message = decode_message(answer.result.message)
+        if any(ret.ret == FAILED for ret in answer.transaction.ret):
+            return CallResult(b"", answer.energy_used, message or "the contract reverts")
+        if not answer.result.result or message or len(answer.constant_result) != 1:
+            raise self._failure(f"could not call {function}: {answer.result.code} {message}")
+        return CallResult(self._hex(answer.constant_result[0]), answer.energy_used)
+
+    async def has_contract(self, address: bytes) -> bool:
+        """Whether there is a contract at this address."""
+        answer = await self._ask("/wallet/getcontract", {"value": _wire(address)}, dict[str, Any])
+        return bool(answer.get("bytecode"))
+
+    async def account(self, address: bytes) -> Account:
+        """An account as of the newest block."""
+        return await self._ask("/wallet/getaccount", {"address": _wire(address)}, Account)
+
+    async def resources(self, address: bytes) -> Resources:
+        """What an account may use up without burning TRX."""
+        return await self._ask("/wallet/getaccountresource", {"address": _wire(address)}, Resources)
+
+    async def prices(self) -> Prices:
+        """What energy and bandwidth cost now."""
+        answer = await self._ask("/wallet/getchainparameters", {}, Parameters)
+        numbers = {parameter.key: parameter.value for parameter in answer.chainParameter}
+        prices = Prices(numbers.get("getEnergyFee", 0), numbers.get("getTransactionFee", 0))
+        if prices.energy_sun <= 0 or prices.bandwidth_sun <= 0:
+            raise self._failure("no price of energy or bandwidth")
+        return prices
+
+    async def broadcast(self, raw: bytes) -> BroadcastAnswer:
+        """Hand over a whole transaction."""
+        return await self._ask("/wallet/broadcasthex", {"transaction": raw.hex()}, BroadcastAnswer)
+
+    async def _get_block(
+        self, path: str, question: dict[str, Any], *, limit_bytes: int = ANSWER_BYTES
+    ) -> BlockAnswer:
+        return await self._ask(path, question, BlockAnswer, limit_bytes=limit_bytes)
+
+    def _block(self, answer: BlockAnswer, expected: int | None = None) -> Block:
+        numbers = answer.block_header.raw_data
+        if expected not in (None, numbers.number):
+            raise self._failure("another block than the one asked for")
+        # A block's id begins with its number, so an answer that mixes two blocks shows.
+        if len(self._hex(answer.blockID)) != 32 or int(answer.blockID[:16], 16) != numbers.number:
+            raise self._failure("a block whose id is not its own")
+        return Block(numbers.number, answer.blockID, numbers.parentHash, numbers.timestamp)
+
+    def _hex(self, text: str) -> bytes:
+        try:
+            return bytes.fromhex(text)
+        except ValueError:
+            raise self._failure("something that is not hex") from None
+
+    async def _ask(
+        self,
+        path: str,
+        question: dict[str, Any],
+        shape: type[_Answer],
+        *,
+        limit_bytes: int = ANSWER_BYTES,
+    ) -> _Answer:
+        body = await self._endpoints.post(
+            self._number, msgspec.json.encode(question), path=path, limit_bytes=limit_bytes
+        )
+        # A node says what it can't answer under status 200, in an object with this one member.
+        if body.lstrip().startswith(b'{"Error"'):
+            raise self._failure(f"{path}: {body.decode(errors='replace')}")
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._endpoints.garbage(self._number, f"{path}: not a TRON answer") from None
+
+    def _failure(self, what: str) -> NodeFailed:
+        return NodeFailed(self.name, shown(what))
+
+
+class TronNodes:
+    """The configured nodes in the order in which they are tried; the same endpoint twice counts once."""
+
+    def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
+        """Raises ValueError when there is no URL, or one is not http or https."""
+        distinct = dict.fromkeys(url.rstrip("/") for url in urls)
+        self._endpoints = Endpoints(tuple(distinct), timeout_s=timeout_s)
+        self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
+        self.quorum = min(2, len(self.all))
+
+    async def first(self, ask: Callable[[TronNode], Awaitable[T]]) -> T:
+        """The first usable answer. Raises ChainAway with what each of them said."""
+        return await self._endpoints.first(lambda number: ask(self.all[number]))
+
+    async def every(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T | NodeFailed]:
+        """Every node's answer or failure, in the nodes' order; all are asked at once."""
+        answers = await self._endpoints.every(lambda number: ask(self.all[number]))
+        return [
+            NodeFailed(node.name, answer.message) if isinstance(answer, NodeRefused) else answer
+            for node, answer in zip(self.all, answers, strict=True)
+        ]
+
+    async def heard(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
+        """What all nodes that answer say, at least one. Raises ChainAway."""
+        return await self._endpoints.heard(lambda number: ask(self.all[number]))
+
+    async def close(self) -> None:
+        """Close every connection; the next question opens new ones."""
+        await self._endpoints.close()
+
+
+def _side(is_solid: bool) -> str:
+    return "walletsolidity" if is_solid else "wallet"
+
+
+def _wire(address: bytes) -> str:
+    return "41" + address.hex()
+
+
+def _is_empty(answer: BlockAnswer) -> bool:
+    return answer.block_header.raw_data.txTrieRoot == NO_TRANSACTIONS
+
+
+def shown(text: str) -> str:
+    """A node's words as they may be kept and shown: printable, and not too many."""
+    return re.sub(r"[^ -~]+", " ", text)[:_SHOWN]
+
+
+def decode_message(message: str) -> str:
+    """A node's message, which is hex of a text on some paths and plain on others."""
+    try:
+        return shown(bytes.fromhex(message).decode(errors="replace"))
+    except ValueError:
+        return shown(message)

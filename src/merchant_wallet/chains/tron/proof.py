@@ -1,0 +1,244 @@
+"""What became of a payout on TRON, and what counts as proof of it.
+
+Rules: only irreversible blocks count, and where several nodes are configured two must tell the same of one.
+Paid is a receipt that says SUCCESS together with the token's Transfer log, never what the function gave back.
+Failed is a receipt that says so. Void is more than "not found": the irreversible chain has passed the
+transaction's expiration, and two nodes have each shown every block in which it could have been, from the one
+that it refers to, parent by parent, up to the same block past the expiration, without it. An index that lost
+it, a pruned block, a node behind or one that contradicts another: all of them leave the payout pending.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.legs import final_of
+from merchant_wallet.chains.protocol import (
+    Dead,
+    Lapsed,
+    Leg,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+from merchant_wallet.chains.transport import NodeFailed, ask_together
+from merchant_wallet.chains.tron.answers import TransactionRecord
+from merchant_wallet.chains.tron.http import (
+    FAILED,
+    SUCCESS,
+    BlockBody,
+    TronNode,
+    decode_message,
+    shown,
+)
+from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, usable
+from merchant_wallet.chains.tron.transactions import (
+    TronTransaction,
+    parse_envelope,
+    parse_raw,
+    reference_to,
+    txid_of,
+)
+
+BLOCK_MS: Final = 3_000
+BODIES_AT_ONCE: Final = 8
+KEPT_BODIES: Final = 2_000
+
+_UNKNOWN: Final = ("", SUCCESS)
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False):
+    """What one node says became of a transaction, and in which irreversible block."""
+
+    block_hash: str
+    block_number: int
+    outcome: str
+    is_failed: bool
+    movements: tuple[Movement, ...]
+    cause: str
+
+
+class _Sight(msgspec.Struct, frozen=True, gc=False):
+    """How far one node's irreversible chain reached when it was asked, and what it said."""
+
+    solid_number: int
+    solid_ms: int
+    finding: Finding | None
+
+
+class _Walk(msgspec.Struct, frozen=True, gc=False):
+    """The last block of a complete reading, and whether the transaction was in one of the blocks."""
+
+    last_hash: str
+    is_there: bool
+
+
+class TronProof:
+    """Judges what was signed for a payout (see `protocol.Chain.judge`)."""
+
+    def __init__(self, reader: TronReader) -> None:
+        self._rules = reader.rules
+        self._nodes = reader.nodes
+        self._bodies: dict[tuple[TronNode, int], BlockBody] = {}
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        """Final if one counted, Dead if one failed and none can count, Lapsed if all are void.
+
+        Pending otherwise, and whatever the nodes do: nothing that they say raises. Raises ValueError for
+        bytes that are not the platform's own, or not the ones of that id.
+        """
+        verdicts = [await self._judge_one(payout.transfer, one) for one in signed]
+        final = [verdict for verdict in verdicts if isinstance(verdict, protocol.Final)]
+        if len(final) > 1:
+            hashes = " and ".join(verdict.tx_hash for verdict in final)
+            return Pending(alert=f"payout {payout.payout_id} was paid more than once: {hashes}")
+        if final:
+            return final[0]
+        for kind in (Pending, Dead, Lapsed):
+            for verdict in reversed(verdicts):
+                if isinstance(verdict, kind):
+                    return verdict
+        return Pending()
+
+    async def _judge_one(self, transfer: Transfer, signed: SignedTransfer) -> Verdict:
+        transaction = _read(signed)
+        sights = await self._nodes.every(lambda node: self._look(node, signed.tx_hash))
+        seen = usable(sights)
+        findings = [sight.finding for sight in seen if sight.finding is not None]
+        if not findings:
+            return await self._judge_absent(signed, transaction, seen)
+        found = findings[0]
+        if any(finding != found for finding in findings):
+            return Pending(BLOCK_MS, alert=f"the nodes contradict each other about {signed.tx_hash}")
+        if len(findings) < self._nodes.quorum:
+            lacking = [one for one in seen if one.finding is None and one.solid_number >= found.block_number]
+            alert = f"a node lacks {signed.tx_hash}, which another has in its block" if lacking else None
+            # A node that is merely behind will have it soon, and is nothing to wake anybody for.
+            return Pending(BLOCK_MS, alert=alert or (_away(sights) if len(seen) < len(sights) else None))
+        return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
+
+    async def _look(self, node: TronNode, txid: str) -> _Sight:
+        # The order matters: a block that was solid before the transaction was asked for must show it.
+        solid = await node.solid()
+        record = await node.solid_record(txid)
+        if record is None:
+            return _Sight(solid.number, solid.time_ms, None)
+        placed = await node.header(record.blockNumber, is_solid=True)
+        if placed is None:
+            raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not")
+        return _Sight(solid.number, solid.time_ms, self._finding(placed[0].hash, record))
+
+    def _finding(self, block_hash: str, record: TransactionRecord) -> Finding:
+        message = decode_message(record.resMessage)
+        return Finding(
+            block_hash=block_hash,
+            block_number=record.blockNumber,
+            outcome=record.receipt.result,
+            is_failed=record.result == FAILED,
+            movements=tuple(movements_of(record, self._rules.token)),
+            cause=f"{shown(record.receipt.result)} in block {record.blockNumber}"
+            + (message and f": {message}"),
+        )
+
+    async def _judge_absent(
+        self, signed: SignedTransfer, transaction: TronTransaction, seen: list[_Sight]
+    ) -> Verdict:
+        end_ms = transaction.expiration_ms + self._rules.grace_ms
+        past = [sight for sight in seen if sight.solid_ms >= end_ms]
+        if len(past) < self._nodes.quorum:
+            return Pending(
+                BLOCK_MS, alert=None if len(seen) >= self._nodes.quorum else "too few nodes answer"
+            )
+        if self._nodes.quorum < 2:
+            return Pending(
+                alert=f"{signed.tx_hash} has expired without a trace, but one node's word proves nothing; "
+                "configure a second node"
+            )
+        walks = await self._nodes.every(lambda node: self._walk(node, signed, transaction, end_ms))
+        return self._judge_walks(signed.tx_hash, walks)
+
+    def _judge_walks(self, txid: str, walks: Sequence[_Walk | NodeFailed]) -> Verdict:
+        complete = usable(walks)
+        if any(walk.is_there for walk in complete):
+            return Pending(BLOCK_MS, alert=f"{txid} is in a block, but no two nodes tell what became of it")
+        if len({walk.last_hash for walk in complete}) > 1:
+            return Pending(BLOCK_MS, alert="the nodes hold different blocks for irreversible")
+        if len(complete) < self._nodes.quorum:
+            return Pending(BLOCK_MS, alert=f"{txid} has expired; {_away(walks)}")
+        return Lapsed(f"{txid} expired and is in none of the blocks that could have held it")
+
+    async def _walk(
+        self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
+    ) -> _Walk:
+        """Read one node's irreversible blocks from the reference block to the first at or past `end_ms`.
+
+        The chain takes a transaction only while the block before is older than the expiration, so that no
+        later block can hold it. Raises NodeFailed for any gap.
+        """
+        reference = (transaction.ref_block_bytes, transaction.ref_block_hash)
+        before: BlockBody | None = None
+        is_there = False
+        number = signed.built_at_block
+        while before is None or before.block.time_ms < end_ms:
+            numbers = range(number, number + BODIES_AT_ONCE)
+            for body in await ask_together(partial(self._body, node), numbers):
+                before = _check_follows(node, before, body, reference)
+                is_there |= signed.tx_hash in before.txids
+                if before.block.time_ms >= end_ms:
+                    break
+            number = numbers.stop
+        return _Walk(before.block.hash, is_there)
+
+    async def _body(self, node: TronNode, number: int) -> BlockBody | None:
+        # A hundred payouts that lapse together are looked for in the same irreversible blocks.
+        if (node, number) not in self._bodies:
+            body = await node.solid_body(number)
+            if body is None:
+                return None
+            while len(self._bodies) >= KEPT_BODIES:
+                del self._bodies[next(iter(self._bodies))]
+            self._bodies[node, number] = body
+        return self._bodies[node, number]
+
+
+def _read(signed: SignedTransfer) -> TronTransaction:
+    raw_data, _ = parse_envelope(signed.raw)
+    if txid_of(raw_data) != signed.tx_hash:
+        raise ValueError(f"{signed.tx_hash} is not the id of its bytes")
+    return parse_raw(raw_data)
+
+
+def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) -> Verdict:
+    if found.is_failed and found.outcome not in _UNKNOWN:
+        return Dead(f"the transfer failed on the chain: {found.cause}")
+    if found.is_failed or found.outcome != SUCCESS:
+        return Pending(alert=f"the receipt of {txid} says neither success nor failure")
+    legs = [Leg(one.sender, one.recipient, one.amount_units) for one in found.movements]
+    if all(leg.sender != owner for leg in legs):
+        return Pending(alert=f"{txid} succeeded without a Transfer log of the token from our wallet")
+    return final_of(transfer, owner, legs, txid)
+
+
+def _check_follows(
+    node: TronNode, before: BlockBody | None, body: BlockBody | None, reference: tuple[bytes, bytes]
+) -> BlockBody:
+    """The body, if it is whole and the next on the branch that the transaction refers to; else NodeFailed."""
+    if body is None:
+        raise NodeFailed(node.name, "does not have every block that has to be read")
+    if body.is_empty == bool(body.txids):
+        raise NodeFailed(node.name, f"does not keep the transactions of block {body.block.number}")
+    if before is None and reference_to(body.block.hash) != reference:
+        raise NodeFailed(node.name, f"block {body.block.number} is not the one that was referred to")
+    if before is not None and body.block.parent_hash != before.block.hash:
+        raise NodeFailed(node.name, f"block {body.block.number} does not follow the one before")
+    return body
+
+
+def _away(answers: Sequence[object]) -> str:
+    failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed)]
+    return "too few nodes tell: " + ("; ".join(failures) if failures else "one is behind")

@@ -1,0 +1,237 @@
+"""A TRON chain as it is read: its blocks, the token's Transfer logs in them, balances.
+
+Rules: final is what a node serves under `/walletsolidity`. Where several nodes are configured, final means
+that two of them have it, and nothing final is told that two don't say alike. The scan reads what became of
+every transaction of a block, which any node can tell without an index or a provider's extras; a node that
+tells of nothing in a block that is not empty has thrown it away, and is no source.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from merchant_wallet.base import clock
+from merchant_wallet.base.addresses import TRC20, USDT_CONTRACTS, keccak256, to_tron
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
+from merchant_wallet.chains.transport import NodeFailed, ask_together
+from merchant_wallet.chains.tron.answers import Log, TransactionRecord
+from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
+from merchant_wallet.chains.tron.token import DECIMALS, TronToken
+
+TRANSFER_TOPIC: Final = keccak256(b"Transfer(address,address,uint256)").hex()
+BLOCKS_AT_ONCE: Final = 8
+LARGEST_SKEW_MS: Final = 60_000
+
+_WORD_HEX_DIGITS: Final = 64
+_ADDRESS_HEX_DIGITS: Final = 40
+
+T = TypeVar("T")
+
+
+class TronRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What is configured of one TRON chain.
+
+    `chain_id` is the last four bytes of its first block's id as a number; `token` the 20 bytes of the token's
+    contract. `fee_cap_sun` is the most that one payout may burn. A payout can be taken by the chain for
+    `lifetime_ms` of the chain's own time; until `grace_ms` after that it is not even looked at as lapsed. The
+    wallet must hold the coin for `in_flight` payouts, or nothing is signed: several may be on their way at
+    once, and one that can't pay for its energy fails.
+    """
+
+    chain_id: int = 728_126_428
+    token: bytes = USDT_CONTRACTS[TRC20]
+    fee_cap_sun: int = 60_000_000
+    lifetime_ms: int = 300_000
+    grace_ms: int = 30_000
+    in_flight: int = 10
+
+
+class Movement(msgspec.Struct, frozen=True, gc=False):
+    """One Transfer log of the token, and its place among the logs of its transaction."""
+
+    log_index: int
+    sender: bytes
+    recipient: bytes
+    amount_units: int
+
+
+class TronReader:
+    """See `protocol.ChainReader`."""
+
+    def __init__(self, rules: TronRules, nodes: TronNodes) -> None:
+        self.rules = rules
+        self.nodes = nodes
+        self.token = TronToken(rules.token, nodes)
+        self._agreed_number = -1
+
+    async def close(self) -> None:
+        """Close the connections to the nodes."""
+        await self.nodes.close()
+
+    async def head(self) -> Block:
+        """See `protocol.ChainReader`. Raises ChainAway."""
+        return await self.nodes.first(TronNode.head)
+
+    async def final(self) -> Block:
+        """The newest block that is solid, on two nodes where several are configured.
+
+        Raises ChainAway, and ChainDisagrees when the two have different blocks of one number.
+        """
+        answers = await self.nodes.every(TronNode.solid)
+        solid = sorted(usable(answers), key=lambda block: block.number, reverse=True)
+        if len(solid) < self.nodes.quorum:
+            raise ChainAway(failures_of(answers))
+        newest = solid[self.nodes.quorum - 1]
+        if self.nodes.quorum > 1:
+            await self.compare(newest)
+        self._agreed_number = max(self._agreed_number, newest.number)
+        return newest
+
+    async def block(self, number: int) -> Block | None:
+        """See `protocol.ChainReader`. Raises ChainAway."""
+        found = await self.nodes.first(lambda node: node.header(number, is_solid=False))
+        return found[0] if found is not None else None
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        """See `protocol.ChainReader`. Raises ChainAway, ChainDisagrees."""
+        # A node may take its word back; what was agreed to be final is not read as a preview after that.
+        final = max((await self.final()).number, self._agreed_number)
+        arrivals = await self._final_arrivals(first, min(last, final)) if first <= final else []
+        if last > final:
+            start = max(first, final + 1)
+            arrivals += await self.nodes.first(lambda node: self._scan(node, start, last, is_solid=False))
+        return arrivals
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """See `protocol.ChainReader`; with a block it is the newest solid one's balance, whichever that is.
+
+        TRON nodes keep no past balances. Raises ChainAway.
+        """
+        return await self.token.balance(address, is_solid=block is not None)
+
+    async def coin_balance(self, address: bytes) -> int:
+        """Sun at an address, as of the newest block. Raises ChainAway."""
+        return (await self.nodes.first(lambda node: node.account(address))).balance
+
+    async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
+        """What is wrong with each configured node or the token there, in sentences; empty if nothing is.
+
+        A node that is away is told of only when too few others answer.
+        """
+        answers = await self.nodes.every(lambda node: self._check_node(node, now_ms()))
+        failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
+        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def check_chain(self) -> list[str]:
+        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        answers = await self.nodes.every(self._check_chain_id)
+        failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
+        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def _check_chain_id(self, node: TronNode) -> list[str]:
+        genesis = await node.header(0, is_solid=True)
+        chain_id = int(genesis[0].hash[-8:], 16) if genesis is not None else None
+        if chain_id == self.rules.chain_id:
+            return []
+        where = f"{TRC20}, node {node.name}"
+        return [f"{where}: the chain id is {chain_id}, the setting says {self.rules.chain_id}"]
+
+    async def _check_node(self, node: TronNode, now_ms: int) -> list[str]:
+        rules, where = self.rules, f"{TRC20}, node {node.name}"
+        if wrong := await self._check_chain_id(node):
+            return wrong
+        if not await node.has_contract(rules.token):
+            wrong.append(f"{where}: there is no contract at the token's address {to_tron(rules.token)}")
+        elif (decimals := await self.token.decimals(node)) != DECIMALS:
+            wrong.append(f"{where}: the token has {decimals} decimals and must have {DECIMALS}")
+        skew_ms = (await node.head()).time_ms - now_ms
+        if abs(skew_ms) > LARGEST_SKEW_MS:
+            text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
+            wrong.append(f"{where}: {text} this machine's clock")
+        return wrong
+
+    async def compare(self, block: Block) -> None:
+        """Raises ChainDisagrees when two nodes have different irreversible blocks of its number."""
+        answers = usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
+        hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
+        if len(hashes) > 1:
+            raise ChainDisagrees(f"two nodes hold different blocks {block.number} for irreversible")
+
+    async def _final_arrivals(self, first: int, last: int) -> list[Arrival]:
+        answers = await self.nodes.every(lambda node: self._scan(node, first, last, is_solid=True))
+        scans = usable(answers)
+        if len(scans) < self.nodes.quorum:
+            raise ChainAway(failures_of(answers))
+        if any(scan != scans[0] for scan in scans):
+            raise ChainDisagrees(f"two nodes tell of different transfers in blocks {first} to {last}")
+        return scans[0]
+
+    async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[Arrival]:
+        found: list[Arrival] = []
+        for start in range(first, last + 1, BLOCKS_AT_ONCE):
+            numbers = range(start, min(start + BLOCKS_AT_ONCE, last + 1))
+            scan = partial(self._scan_block, node, is_solid=is_solid)
+            for arrivals in await ask_together(scan, numbers):
+                found += arrivals
+        return found
+
+    async def _scan_block(self, node: TronNode, number: int, *, is_solid: bool) -> list[Arrival]:
+        found = await node.header(number, is_solid=is_solid)
+        records = await node.records_of(number, is_solid=is_solid)
+        # A branch may change between the two questions, and then the records are another block's.
+        again = found if is_solid else await node.header(number, is_solid=False)
+        if found is None or found != again:
+            raise NodeFailed(node.name, f"block {number} is not there, or was exchanged just now")
+        block, is_empty = found
+        if is_empty == bool(records) or any(record.blockNumber != number for record in records):
+            raise NodeFailed(node.name, f"does not keep what became of the transactions of block {number}")
+        return [arrival for record in records for arrival in self._arrivals_of(block, record)]
+
+    def _arrivals_of(self, block: Block, record: TransactionRecord) -> list[Arrival]:
+        if record.receipt.result not in ("", SUCCESS):
+            return []
+        return [
+            Arrival(
+                chain=TRC20,
+                tx_hash=record.id,
+                log_index=movement.log_index,
+                block_number=block.number,
+                block_hash=block.hash,
+                sender=movement.sender,
+                recipient=movement.recipient,
+                amount_units=movement.amount_units,
+            )
+            for movement in movements_of(record, self.rules.token)
+        ]
+
+
+def movements_of(record: TransactionRecord, token: bytes) -> list[Movement]:
+    """The token's Transfer logs in a transaction, in their order; other contracts' are passed over."""
+    movements = (_movement(index, log, token) for index, log in enumerate(record.log))
+    return [movement for movement in movements if movement is not None]
+
+
+def _movement(index: int, log: Log, token: bytes) -> Movement | None:
+    # Some nodes write a log's address with the prefix 41, most don't.
+    if log.address[-_ADDRESS_HEX_DIGITS:].lower() != token.hex() or len(log.topics) != 3:
+        return None
+    words = (*log.topics, log.data)
+    if log.topics[0] != TRANSFER_TOPIC or any(len(word) != _WORD_HEX_DIGITS for word in words):
+        return None
+    sender, recipient = (bytes.fromhex(topic[-_ADDRESS_HEX_DIGITS:]) for topic in log.topics[1:])
+    return Movement(index, sender, recipient, int(log.data, 16))
+
+
+def usable(answers: Sequence[T | NodeFailed]) -> list[T]:
+    """The answers without the failures."""
+    return [answer for answer in answers if not isinstance(answer, NodeFailed)]
+
+
+def failures_of(answers: Sequence[object]) -> str:
+    """Why too few nodes gave an answer that can be used."""
+    failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed)]
+    return "two nodes are needed: " + "; ".join(failures) if failures else "no two nodes are up to date"

@@ -1,0 +1,254 @@
+"""Sweeping on TRON: TRX goes to the deposit address, and is burnt there for the token transfer's energy.
+
+Rules: what a transfer may burn is bounded by its fee limit (energy) and its bytes (bandwidth), and by the TRX
+that the address holds. What an account has of its own (free bandwidth, energy) is not counted upon when a
+cost is told, so that the cost is never higher. The hot wallet keeps back what several payouts may burn. A
+second signature follows only on the proof that the first has lapsed (`tron_proof`), for TRX as for the token.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.money import UNITS_PER_COIN
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.keys.signing_rules import COINS
+from merchant_wallet.chains.protocol import (
+    Block,
+    ChainAway,
+    Dead,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
+from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
+from merchant_wallet.chains.token_fee import require_no_fee
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.tron.answers import TransactionRecord
+from merchant_wallet.chains.tron.chain import TOKEN, TronChain
+from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
+from merchant_wallet.chains.tron.proof import TronProof
+from merchant_wallet.chains.tron.reader import usable
+from merchant_wallet.chains.tron.transactions import (
+    TronTransaction,
+    encode_raw,
+    join,
+    recover_owner,
+    reference_to,
+    txid_of,
+)
+
+# A transaction's bytes and the room that the chain keeps for its result.
+_TOKEN_BYTES: Final = 345
+_FUEL_BYTES: Final = 270
+# What the chain takes from whoever sends TRX to an address that has no account yet: both fees for making one.
+_ACTIVATION_SUN: Final = 1_100_000
+_ENERGY_MARGIN_PERCENT: Final = 20
+# What is tried before coin is sent: enough for a fee of the token to show.
+_TRIED_UNITS: Final = UNITS_PER_COIN
+_MARK_MS: Final = 60_000
+
+
+class TronDraft(msgspec.Struct, frozen=True):
+    """See `sweeps.Draft`."""
+
+    signer: Signer
+    errand: Errand
+    transfer: Transfer
+    sender: bytes
+    raw_data: bytes
+    height: int
+
+    async def sign(self, sequence: int | None) -> SignedTransfer:
+        """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
+        purpose: Purpose = "fuel" if self.errand.kind == FUEL else "sweep"
+        request = SigningRequest(
+            TRC20, purpose, self.raw_data, self.errand.sweep_id, self.transfer, self.errand.source
+        )
+        try:
+            signature = await self.signer.sign(request)
+        except SigningRefused as error:
+            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+        if recover_owner(self.raw_data, signature) != self.sender:
+            raise ValueError("the signer signed with another key than the sender's")
+        return SignedTransfer(join(self.raw_data, signature), txid_of(self.raw_data), self.height)
+
+
+class TronSweeper:
+    """See `sweeps.Sweeper`."""
+
+    def __init__(self, chain: TronChain, signer: Signer) -> None:
+        self._chain = chain
+        self._rules = chain.rules
+        self._nodes = chain.nodes
+        self._signer = signer
+        self._proof = TronProof(chain)
+
+    @property
+    def wallet(self) -> bytes:
+        """See `sweeps.Sweeper`."""
+        return self._chain.wallet
+
+    @property
+    def is_sequenced(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def fee_cap(self) -> int:
+        """Sun."""
+        return self._rules.fee_cap_sun
+
+    async def close(self) -> None:
+        """See `sweeps.Sweeper`."""
+        await self._chain.close()
+
+    async def check_setup(self) -> list[str]:
+        """See `sweeps.Sweeper`."""
+        return await self._chain.check_setup()
+
+    async def final(self) -> Block:
+        """See `sweeps.Sweeper`. Raises ChainAway, ChainDisagrees."""
+        return await self._chain.final()
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """See `sweeps.Sweeper`."""
+        return await self._chain.balance(address, block)
+
+    async def quote(self, address: bytes, amount_units: int) -> Quote:
+        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        energy_sun, prices = await self._energy(address, amount_units)
+        account = await self._nodes.first(lambda node: node.account(address))
+        fuel_fee = _FUEL_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
+        token_fee = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
+        return Quote(account.balance, token_fee, fuel_fee)
+
+    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+        """Raises ValueError: TRON numbers no transactions."""
+        raise ValueError("TRON numbers no transactions")
+
+    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> TronDraft:
+        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        if earlier and not isinstance(await self.judge(errand, earlier), Lapsed):
+            raise Hindered(Obstacle("node", "what was signed before is not proven void"))
+        is_fuel = errand.kind == FUEL
+        fee_limit_sun = await (self._check_fuel(errand) if is_fuel else self._check_token(errand))
+        now_ms, reference = await self._chain.moment()
+        block_bytes, block_hash = reference_to(reference.hash)
+        sender = self.wallet if is_fuel else errand.address
+        transaction = TronTransaction(
+            ref_block_bytes=block_bytes,
+            ref_block_hash=block_hash,
+            expiration_ms=now_ms + self._rules.lifetime_ms,
+            # Nodes don't check it: it tells two sweeps of one address apart whose bytes would be the same.
+            timestamp_ms=now_ms - errand.sweep_id % _MARK_MS,
+            fee_limit_sun=fee_limit_sun,
+            owner=sender,
+            contract=None if is_fuel else self._rules.token,
+            call_data=b"" if is_fuel else transfer_call(self.wallet, errand.amount),
+            recipient=errand.address if is_fuel else None,
+            amount_sun=errand.amount if is_fuel else 0,
+        )
+        raw_data = encode_raw(transaction)
+        return TronDraft(self._signer, errand, self._transfer(errand), sender, raw_data, reference.number)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """See `TronChain.broadcast`."""
+        await self._chain.broadcast(raw)
+
+    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+        """See `tron_proof`; TRX leaves no log and its receipt no result, so that is looked at here."""
+        transfer = self._transfer(errand)
+        if errand.kind == FUEL:
+            for one in signed:
+                verdict = await self._judge_fuel(transfer, one.tx_hash)
+                if verdict is not None:
+                    return verdict
+        return await self._proof.judge(Payout(errand.sweep_id, transfer), signed)
+
+    async def fee_of(self, tx_hash: str) -> int | None:
+        """By the record of an irreversible block. Raises ChainAway."""
+        records = usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
+        if not records:
+            raise ChainAway(f"no node says what {tx_hash} burnt")
+        return next((record.fee for record in records if record is not None), None)
+
+    def _transfer(self, errand: Errand) -> Transfer:
+        if errand.kind == FUEL:
+            return Transfer(TRC20, COINS[TRC20], errand.address, errand.amount)
+        return Transfer(TRC20, TOKEN, self.wallet, errand.amount)
+
+    async def _judge_fuel(self, transfer: Transfer, txid: str) -> Verdict | None:
+        """What enough nodes show of a transfer of TRX in one irreversible block; None when too few do."""
+
+        async def look(node: TronNode) -> tuple[str, TransactionRecord] | None:
+            record = await node.solid_record(txid)
+            if record is None:
+                return None
+            placed = await node.header(record.blockNumber, is_solid=True)
+            if placed is None:
+                raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not")
+            return placed[0].hash, record
+
+        found = [one for one in usable(await self._nodes.every(look)) if one is not None]
+        shown = {(block_hash, record.result == FAILED) for block_hash, record in found}
+        if len(shown) > 1:
+            return Pending(alert=f"the nodes contradict each other about {txid}")
+        if not found:
+            return None
+        if len(found) < self._nodes.quorum:
+            return Pending()
+        [(block_hash, is_failed)] = shown
+        if is_failed:
+            return Dead(f"{txid} failed in block {block_hash}")
+        return protocol.Final(transfer, txid)
+
+    async def _energy(self, address: bytes, amount_units: int) -> tuple[int, Prices]:
+        """What a sweep's energy costs at the most, in sun, if all of it is burnt. Raises Hindered."""
+        refused, fee, tried, priced = await asyncio.gather(
+            attempt(self._chain.token.is_blacklisted(self.wallet)),
+            attempt(self._chain.token.fee_units(amount_units)),
+            attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
+            attempt(self._nodes.first(TronNode.prices)),
+        )
+        if answer_of(refused):
+            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+        require_no_fee(amount_units, answer_of(fee))
+        call, prices = answer_of(tried), answer_of(priced)
+        if call.revert is not None:
+            raise Hindered(Obstacle("token", f"the token refuses the transfer when tried: {call.revert}"))
+        energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
+        return energy * prices.energy_sun, prices
+
+    async def _check_token(self, errand: Errand) -> int:
+        """The fee limit of the token's transfer. Raises Hindered when that, or the TRX there, is too low."""
+        needed_sun, prices = await self._energy(errand.address, errand.amount)
+        bandwidth_sun = _TOKEN_BYTES * prices.bandwidth_sun
+        held_sun = await self._chain.coin_balance(errand.address)
+        limit_sun = min(errand.fee_limit, held_sun) - bandwidth_sun
+        limit_sun = min(limit_sun, self.fee_cap)
+        if limit_sun < needed_sun:
+            text = f"the transfer may burn {needed_sun} sun for energy, and has {limit_sun} for it"
+            raise Hindered(Obstacle("fee", text))
+        return limit_sun
+
+    async def _check_fuel(self, errand: Errand) -> int:
+        """Raises Hindered when the hot wallet would have too little left for payouts. The fee limit: none."""
+        energy_sun, prices = await self._energy(errand.address, _TRIED_UNITS)
+        each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
+        kept_sun = self._rules.in_flight * each_sun
+        held_sun = await self._chain.coin_balance(self.wallet)
+        if held_sun - errand.promised - errand.amount - errand.fee_limit < kept_sun:
+            text = f"the hot wallet holds {held_sun} sun and must keep {kept_sun} for payouts"
+            raise Hindered(Obstacle(FUEL, text))
+        return 0

@@ -1,0 +1,106 @@
+"""What the token's contract on TRON says of itself: balances, pause, blacklist, fee; nothing is sent.
+
+Rules: a token that has no such function reverts, and then the answer is "no": the simulation of the very
+transfer would show what else stands in its way. One node is enough to make a payout wait. That somebody is
+blacklisted is proof for giving an order up, so it must stand in irreversible state, on two nodes where
+several are configured.
+"""
+
+import asyncio
+from typing import Final, TypeVar
+
+from merchant_wallet.chains.agreement import cautious_low
+from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.token_fee import fee_units
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
+
+DECIMALS: Final = 6
+
+_WORD: Final = 32
+_SELECTOR_BYTES: Final = 4
+
+T = TypeVar("T")
+
+
+class TronToken:
+    """The token contract on the configured nodes. Every question raises ChainAway."""
+
+    def __init__(self, contract: bytes, nodes: TronNodes) -> None:
+        self._contract = contract
+        self._nodes = nodes
+
+    async def balance(self, address: bytes, *, is_solid: bool) -> int:
+        """Units at an address, as of the newest solid block or the newest of all."""
+        return await self._nodes.first(lambda node: self._balance(node, address, is_solid=is_solid))
+
+    async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
+        """The least that nodes show at an address (see `agreement`)."""
+        return cautious_low(
+            await self._nodes.heard(lambda node: self._balance(node, address, is_solid=is_solid))
+        )
+
+    async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
+        balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
+        if balance is None:
+            raise NodeFailed(node.name, "there is no token that tells balances")
+        return balance
+
+    async def decimals(self, node: TronNode) -> int | None:
+        """How many decimals one node says the token has. Raises NodeFailed."""
+        return await self._view(node, "decimals()", b"", is_solid=False)
+
+    async def is_paused(self) -> bool:
+        """Whether any node says that the token's owner has stopped all transfers."""
+        return any(await self._nodes.heard(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+
+    async def is_blacklisted(self, address: bytes) -> bool:
+        """Whether the token's owner has put an address on its blacklist, for certain.
+
+        Raises Hindered while some nodes or only the newest blocks say so.
+        """
+        now = await self._says_blacklisted(address, is_solid=False)
+        if not any(now):
+            return False
+        solid = await self._says_blacklisted(address, is_solid=True)
+        if sum(solid) >= self._nodes.quorum and all(solid):
+            return True
+        text = "an address is on the token's blacklist, but not irreversibly so on all nodes"
+        raise Hindered(Obstacle("node", text))
+
+    async def fee_units(self, amount_units: int) -> int:
+        """The most that the token would keep of a transfer by any node's word; 0 while it takes no fee."""
+
+        async def ask(node: TronNode) -> int:
+            points, most = await asyncio.gather(
+                attempt(self._view(node, "basisPointsRate()", b"", is_solid=False)),
+                attempt(self._view(node, "maximumFee()", b"", is_solid=False)),
+            )
+            return fee_units(amount_units, answer_of(points), answer_of(most))
+
+        return max(await self._nodes.heard(ask))
+
+    async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
+        """What the transfer would do now, and the energy that it would take."""
+        words = transfer_call(recipient, amount_units)[_SELECTOR_BYTES:]
+        function = "transfer(address,uint256)"
+        return await self._nodes.first(lambda node: node.call(self._contract, sender, function, words))
+
+    async def _says_blacklisted(self, address: bytes, *, is_solid: bool) -> list[bool]:
+        async def ask(node: TronNode) -> bool:
+            said = await self._view(node, "isBlackListed(address)", _word(address), is_solid=is_solid)
+            return bool(said)
+
+        return await self._nodes.heard(ask)
+
+    async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
+        """The one number that a function gives, or None where the contract has no such function."""
+        result = await node.call(self._contract, self._contract, function, words, is_solid=is_solid)
+        if result.revert is not None or len(result.returned) != _WORD:
+            return None
+        return int.from_bytes(result.returned, "big")
+
+
+def _word(address: bytes) -> bytes:
+    return address.rjust(_WORD, b"\0")

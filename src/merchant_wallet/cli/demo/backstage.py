@@ -1,0 +1,187 @@
+"""What runs behind the story: `merchant-wallet up` on a folder made for it, and the command line beside it.
+
+Rules: settings of the reader's own (WALLET_*) play no part. The service runs in a session of its own, so that
+Ctrl-C reaches the demo alone and the demo stops it in order. When the demo has ended, folder and programs
+are gone.
+"""
+
+import os
+import queue
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from merchant_wallet.cli.demo import interruption
+
+FAVOURITE_PORT: Final = 8080
+START_TIMEOUT_S: Final = 90.0
+COMMAND_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 60.0
+CONFIRM_MS: Final = 2500
+"""Long enough for a reader, and a slow machine, to see a withdrawal on its way."""
+READY_PREFIX: Final = "ready: "
+SIGN_IN: Final = ("operator", "password", "console")
+"""What `up` says, once, about how to sign in to the console."""
+LOG_LINES_SHOWN: Final = 12
+
+
+class Failure(Exception):
+    """A step went wrong. The text says which and what is known about it."""
+
+
+def installed_program() -> Path:
+    """The `merchant-wallet` command of this very Python. Raises Failure."""
+    program = Path(sys.executable).with_name("merchant-wallet")
+    if not program.exists():
+        raise Failure(f"there is no {program}: run 'make setup' first")
+    return program
+
+
+def choose_port() -> int:
+    """The usual port when it is free, else 0, which lets the service take any free one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", FAVOURITE_PORT))
+        except OSError:
+            return 0
+    return FAVOURITE_PORT
+
+
+class Backstage:
+    """The service and its folder, from `start` to `stop`."""
+
+    def __init__(self, program: Path) -> None:
+        self.program = program
+        self.data = Path(tempfile.mkdtemp(prefix="merchant-wallet-demo-"))
+        # As root the database runs as another user, who has to get through this folder; what is secret in it
+        # is closed by modes of its own.
+        self.data.chmod(0o711)
+        self.log = self.data / "up.log"
+        self.settings: dict[str, str] = {}
+        self.sign_in: dict[str, str] = {}
+        self._up: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
+        self._heard: queue.Queue[str | None] = queue.Queue()
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Settings of the service that the story adds, for all that is started from now on."""
+        self.settings |= settings
+
+    def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
+        """Start everything and give the base URL. `progress` hears what happens meanwhile. Raises Failure."""
+        with interruption.held():
+            self._up = subprocess.Popen(
+                [self.program, "up", "--port", str(port), *options],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        self._listener = threading.Thread(target=self._listen, args=(self._up,), daemon=True)
+        self._listener.start()
+        return self._wait_ready(progress)
+
+    def run(self, *arguments: str) -> str:
+        """Run one `merchant-wallet` command; what it printed. Raises Failure with its complaint."""
+        try:
+            done = subprocess.run(
+                [self.program, *arguments],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"'{spell(arguments)}' took longer than {COMMAND_TIMEOUT_S:g} s") from error
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip())[-2000:]
+            raise Failure(f"'{spell(arguments)}' ended with status {done.returncode}: {said}")
+        return done.stdout.rstrip()
+
+    def wait(self) -> NoReturn:
+        """Wait as long as the service runs. It should not end by itself: then raises Failure."""
+        assert self._up is not None, "started before it is waited for"
+        status = self._up.wait()
+        raise Failure(f"the service ended by itself with status {status}.{self._last_lines()}")
+
+    def stop(self) -> None:
+        """Stop the service and remove the folder. Raises Failure when it can't be stopped in order."""
+        if self._up is not None and self._listener is not None:
+            self._up.send_signal(signal.SIGTERM)
+            try:
+                self._up.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired as error:
+                # What it started ends with it, but for the database, which may need the folder for a moment.
+                self._up.kill()
+                raise Failure(
+                    f"the service did not stop in {STOP_TIMEOUT_S:g} s and was killed; {self.data} is kept"
+                ) from error
+            self._listener.join()
+        shutil.rmtree(self.data)
+
+    def _environment(self) -> dict[str, str]:
+        """The reader's environment without settings of the service, and what the demo sets."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
+        ours = {
+            "WALLET_DATA": str(self.data),
+            "WALLET_LOG_FORMAT": "json",
+            "WALLET_SANDBOX_CONFIRM_MS": str(CONFIRM_MS),
+        }
+        return {**kept, **ours, **self.settings, "PYTHONUNBUFFERED": "1"}
+
+    def _listen(self, up: "subprocess.Popen[str]") -> None:
+        assert up.stdout is not None
+        with self.log.open("w") as log, up.stdout:
+            for line in up.stdout:
+                log.write(line)
+                log.flush()
+                # Lines of the log are JSON objects; what is left is meant for a person.
+                if not line.startswith("{"):
+                    self._heard.put(line.strip())
+        self._heard.put(None)
+
+    def _wait_ready(self, progress: Callable[[str], None]) -> str:
+        ends_s = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                line = self._heard.get(timeout=max(0.0, ends_s - time.monotonic()))
+            except queue.Empty:
+                raise Failure(
+                    f"the service was not ready after {START_TIMEOUT_S:g} s.{self._last_lines()}"
+                ) from None
+            if line is None:
+                raise Failure(f"the service did not start.{self._last_lines()}")
+            if line.startswith(READY_PREFIX):
+                return line.removeprefix(READY_PREFIX)
+            name, _, said = line.partition(": ")
+            if name in SIGN_IN:
+                self.sign_in[name] = said
+            elif line:
+                progress(line)
+
+    def _last_lines(self) -> str:
+        lines = self.log.read_text().splitlines()[-LOG_LINES_SHOWN:] if self.log.exists() else []
+        return (
+            "".join(["\nIts last words:", *(f"\n  {line}" for line in lines)])
+            if lines
+            else " It said nothing."
+        )
+
+
+def spell(arguments: tuple[str, ...]) -> str:
+    """A command as a person would type it."""
+    return shlex.join(["merchant-wallet", *arguments])

@@ -1,0 +1,65 @@
+"""Where a shop's callbacks arrive: a small HTTP server on loopback that takes each one and keeps it.
+
+Rules: it answers as the interface asks, 200 and the word `success`; who sent what it got is judged by the
+reader (see `client.Callback`).
+"""
+
+import queue
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Final, Self
+
+from merchant_wallet.cli.demo.backstage import Failure
+from merchant_wallet.cli.demo.client import Callback
+
+MOST_BYTES: Final = 65_536
+ANSWER: Final = b"success"
+
+
+class Mailbox:
+    """Takes callbacks from `start` of the context to its end; `url` is what a shop gives as `notifyUrl`."""
+
+    def __init__(self) -> None:
+        self._came: queue.Queue[Callback] = queue.Queue()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/paid"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def wait(self, timeout_s: float) -> Callback:
+        """The next callback that has not been given yet. Raises Failure."""
+        try:
+            return self._came.get(timeout=timeout_s)
+        except queue.Empty:
+            raise Failure(f"no callback came within {timeout_s:g} s") from None
+
+    def _make_handler(self) -> type[BaseHTTPRequestHandler]:
+        came = self._came
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = min(int(self.headers.get("Content-Length", 0)), MOST_BYTES)
+                body = self.rfile.read(length).decode(errors="replace")
+                headers: Mapping[str, str] = {name.lower(): text for name, text in self.headers.items()}
+                came.put(Callback(body, headers))
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(ANSWER)))
+                self.end_headers()
+                self.wfile.write(ANSWER)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """What arrives is told by the story."""
+
+        return Handler

@@ -1,0 +1,181 @@
+"""The same shop on chains that make real blocks: keys, deposits, withdrawals, and what the nodes say of them.
+
+Rules: what the service says of the chains is held against what their nodes say. The amounts are few and
+round, so that a reader can add them up. Money comes from the development chains alone, by transactions.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from merchant_wallet.cli.demo.acts import Acts, read_amount
+from merchant_wallet.cli.demo.backstage import Backstage, Failure, spell
+from merchant_wallet.cli.demo.client import Answer, Client
+from merchant_wallet.cli.demo.devnet import Devnet
+from merchant_wallet.cli.demo.evidence import read_digits, read_transfer
+from merchant_wallet.cli.demo.stage import Stage
+from merchant_wallet.cli.demo.story import ALICE, SHOP, Account, tell_command
+
+CHAINS: Final = ("ERC20", "TRC20")
+FLOAT: Final = "1000000"
+ACCOUNTS: Final = "25"
+NOTIFY_URL: Final = "https://lantern-tea.example/paid"
+SHOPS_DEPOSITS: Final = {"ERC20": "600", "TRC20": "400"}
+ALICES_DEPOSITS: Final = {"ERC20": "20", "TRC20": "10"}
+ALICES_KFB: Final = Decimal(213)
+"""30 USDT at 7.1."""
+WITHDRAWALS: Final = {
+    "ERC20": ("250", "0x52908400098527886E0F7030069857D2E4169EE7"),
+    "TRC20": ("150", "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"),
+}
+"""How much, and where to; no fees are set, so that all of it arrives."""
+
+
+def make_keys(stage: Stage, backstage: Backstage, devnet: Devnet) -> dict[str, str]:
+    """The keys that pay, and the money in their wallets; gives each wallet's funding transaction."""
+    stage.chapter("Two chains, and keys to pay on them")
+    stage.say(
+        "For ERC20 an Ethereum node for developers runs here, with a token on it that behaves like USDT. "
+        "For TRC20 it is a double of a TRON node: it checks bytes, ids, signatures and expiry as a real one "
+        "does, and runs the contract, but it votes with nobody. Settings lead the service to both:"
+    )
+    stage.lines(f"{name}={value}" for name, value in devnet.settings.items())
+    passphrase = backstage.data / "passphrase"
+    passphrase.touch(0o600)
+    passphrase.write_text(secrets.token_urlsafe(24))
+    named = {"WALLET_KEYSTORE_PASSPHRASE_FILE": str(passphrase)}
+    stage.lines(f"{name}={value}" for name, value in named.items())
+    backstage.set({**devnet.settings, **named})
+    stage.gap()
+    stage.say(
+        "Hot wallets pay, and a seed makes the addresses of deposits. All three are encrypted with the "
+        "passphrase; the web side never has it."
+    )
+    wallets = _read_object(tell_command(stage, backstage, "keys", "create", "--json"))
+    stage.gap()
+    stage.say("The operator's own USDT, and coins for the fees, are sent to both wallets:")
+    funding = {chain: devnet.fund(str(wallets[chain])) for chain in CHAINS}
+    stage.lines(f"{FLOAT} USDT to {wallets[chain]}, by {tx_hash}" for chain, tx_hash in funding.items())
+    return funding
+
+
+def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str]) -> Account:
+    """The operator's part once the service runs: accounts, the float, the shop. Raises Failure."""
+
+    def run(*arguments: str) -> str:
+        return tell_command(stage, backstage, *arguments)
+
+    stage.chapter("The operator opens an account")
+    stage.say(
+        "Each merchant gets an account of the seed, out of a pool derived ahead. What the operator put into "
+        "the hot wallets is recorded, for it belongs to no merchant's book."
+    )
+    run("keys", "derive", "--count", ACCOUNTS)
+    for chain, tx_hash in funding.items():
+        run("reconcile", "record", "IN", chain, FLOAT, "--tx", tx_hash, "--reason", "the float")
+    created = run("merchant", "create", SHOP, "--json")
+    run("rates", "set", "USDT:KFB", "7.10", "--reason", "the first rate")
+    return Account.read(created)
+
+
+class RealDay(Acts):
+    """The shop's part: USDT come in on both chains, and go out on both."""
+
+    def __init__(self, stage: Stage, client: Client, backstage: Backstage, devnet: Devnet) -> None:
+        super().__init__(stage, client)
+        self._backstage = backstage
+        self._devnet = devnet
+
+    def run(self) -> None:
+        """From the first deposit to the last withdrawal. Raises Failure."""
+        self._deposit()
+        self._deposit_to_alice()
+        for chain in CHAINS:
+            self._withdraw(chain)
+
+    def _deposit(self) -> None:
+        self.open("getMerchantBalance", "USDT for the shop", "A merchant has an address of its own on each.")
+        shown = _read_object(tell_command(self.stage, self._backstage, "merchant", "show", SHOP, "--json"))
+        addresses = {"ERC20": str(shown["depositAddress"]), "TRC20": str(shown["depositTronAddress"])}
+        self._send(addresses, SHOPS_DEPOSITS)
+        total = sum(map(Decimal, SHOPS_DEPOSITS.values()))
+        request, answer = self.wait_until(
+            "the credit of the deposits",
+            lambda answer: read_amount(answer, "usdtBalance") == total,
+            "getMerchantBalance",
+        )
+        self.stage.request(request, self.client.base_url)
+        self.stage.answer(answer)
+        self.stage.verdict(f"{total} USDT, credited once the blocks were final")
+        tell_command(self.stage, self._backstage, "deposits", "list", "--merchant", SHOP, "--json")
+
+    def _deposit_to_alice(self) -> None:
+        alice = self.act("getMerchantCustomer", "KFB for Alice", "She has addresses too.", extUserId=ALICE)
+        addresses = {"ERC20": str(alice.data["address"]), "TRC20": str(alice.data["tronAddress"])}
+        self._send(addresses, ALICES_DEPOSITS)
+        _, answer = self.wait_until(
+            "the credit of Alice's deposits",
+            lambda answer: read_amount(answer, "balance") == ALICES_KFB,
+            "getMerchantCustomer",
+            extUserId=ALICE,
+        )
+        self.stage.answer(answer)
+        self.stage.verdict(f"{ALICES_KFB} KFB: 30 USDT at the rate of the moment they were credited, 7.1")
+
+    def _send(self, addresses: Mapping[str, str], amounts: Mapping[str, str]) -> None:
+        """Somebody pays USDT, by real transactions."""
+        for chain, amount in amounts.items():
+            tx_hash = self._devnet.send(addresses[chain], amount)
+            self.stage.note(f"{amount} USDT to {addresses[chain]}")
+            self.stage.lines([f"  by {tx_hash}"])
+
+    def _withdraw(self, chain: str) -> None:
+        amount, address = WITHDRAWALS[chain]
+        mc_order_id = f"to-{chain.lower()}"
+        created = self.act(
+            "createMerchantWithdrawOrder",
+            f"The shop withdraws on {chain}",
+            "Paid by the hot wallet. (The notifyUrl leads nowhere here; `make demo` shows callbacks.)",
+            amount=amount,
+            chainType=chain,
+            currency="USDT",
+            mcOrderId=mc_order_id,
+            address=address,
+            notifyUrl=NOTIFY_URL,
+        )
+        self.open("queryOrder", "Is it in a block?", "Status 2 comes when its block is final.")
+        self.follow_order(created, mc_order_id)
+        self._hold_against_chain(chain, created, Decimal(amount), address)
+
+    def _hold_against_chain(self, chain: str, created: Answer, amount: Decimal, address: str) -> None:
+        """Find the order's transaction in the words of the chain's node. Raises Failure."""
+        show = ("withdrawals", "show", str(created.data["orderId"]), "--json")
+        order = _read_object(self._backstage.run(*show))
+        self.stage.gap()
+        self.stage.say(f"`{spell(show)}` names the transaction, and the node tells its Transfer:")
+        node = self._devnet.settings[f"WALLET_{chain}_RPC"].partition(",")[0]
+        transfer = read_transfer(chain, node, str(order["txHash"]))
+        self.stage.lines([f"txHash  {order['txHash']}", f"block   {transfer.block}"])
+        self.stage.document(transfer.said)
+        token = read_digits(self._devnet.settings[f"WALLET_{chain}_TOKEN"])
+        if (transfer.token, transfer.recipient, transfer.amount) != (token, read_digits(address), amount):
+            raise Failure(f"the transfer on {chain} is not the one that was ordered: {transfer}")
+        self.stage.verdict(f"{amount} of the token have gone to {address}")
+
+
+def reconcile(stage: Stage, backstage: Backstage) -> None:
+    """The books are held against both chains. Raises Failure, also when anything is unexplained."""
+    stage.chapter("The operator holds the books against the chains")
+    stage.say("What should be in custody, and what the chains say is: with the float, to the last unit.")
+    tell_command(stage, backstage, "reconcile")
+    stage.verdict("nothing is unexplained on either chain")
+
+
+def _read_object(said: str) -> dict[str, object]:
+    try:
+        found: dict[str, object] = json.loads(said)
+    except ValueError as error:
+        raise Failure(f"this should have been JSON: {said}") from error
+    return found

@@ -1,0 +1,110 @@
+"""How the story is set in type: chapters, commands, requests and answers, in 80 columns as in a pipe.
+
+Rules: nothing printed is invented or shortened; long JSON is only folded between its fields, where it stays
+JSON.
+"""
+
+import re
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from merchant_wallet.cli.demo.client import Answer, Callback, Request
+
+WIDEST_COLUMNS = 100
+LABEL_COLUMNS = 10
+INDENT = 2
+_between_fields = re.compile(r'(?<=,) ?(?=["{])')
+
+
+class Stage:
+    """Where the story is shown."""
+
+    def __init__(self) -> None:
+        if hasattr(sys.stdout, "reconfigure"):
+            # A terminal of another encoding shows a question mark rather than ending the story.
+            sys.stdout.reconfigure(errors="replace")
+        self._console = Console(highlight=False, emoji=False)
+        self._console.width = min(self._console.width, WIDEST_COLUMNS)
+
+    def chapter(self, title: str, aside: str = "") -> None:
+        """A heading; `aside` is the operation that it is about."""
+        text = Text.assemble((title, "bold"), f" · {aside}" if aside else "")
+        self._console.print()
+        self._console.print(Rule(text, align="left", characters="─", style="dim"))
+
+    def say(self, text: str, style: str = "") -> None:
+        """A paragraph."""
+        self._print_block("", Text(text, style))
+
+    def gap(self) -> None:
+        """An empty line."""
+        self._console.print()
+
+    def note(self, text: str) -> None:
+        """A line about what is going on."""
+        self.say(f"· {text}", "dim")
+
+    def command(self, spelled: str, said: str) -> None:
+        """A command and what it said."""
+        self._console.print()
+        self.say(f"$ {spelled}", "cyan")
+        rows = (self._fold(said) if said.startswith("{") else said).splitlines()
+        # A command's tables are set already: no second wrapping.
+        self.lines(row.rstrip() for row in rows if row.strip())
+
+    def request(self, request: Request, base_url: str, *, signed: bool = True) -> None:
+        """A request: the string to sign and what is sent."""
+        if signed:
+            self._print_block("to sign", Text(request.signed, "yellow"), LABEL_COLUMNS)
+        sent = Text(f"POST {base_url}{request.path}\n").append(self._fold(request.body), "cyan")
+        self._print_block("request", sent, LABEL_COLUMNS)
+
+    def answer(self, answer: Answer) -> None:
+        """An answer, as it came."""
+        colour = "green" if answer.code == "200" else "magenta"
+        self._print_block("answer", Text(self._fold(answer.body), colour), LABEL_COLUMNS)
+
+    def callback(self, callback: Callback) -> None:
+        """A callback, as it came."""
+        self._print_block("callback", Text(self._fold(callback.body), "cyan"), LABEL_COLUMNS)
+
+    def document(self, text: str) -> None:
+        """JSON that somebody said, folded."""
+        self._print_block("", Text(self._fold(text), "cyan"))
+
+    def verdict(self, text: str) -> None:
+        """What was checked and held."""
+        self._print_block("", Text(f"✓ {text}", "bold green"), LABEL_COLUMNS)
+
+    def failure(self, text: str) -> None:
+        """What went wrong, said last."""
+        self._console.print()
+        self._console.print(Text(f"The demo ends here: {text}", "bold red"), soft_wrap=True)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Lines as they are: never wrapped."""
+        for line in lines:
+            self._console.print(Text(" " * INDENT + line), soft_wrap=True)
+
+    def _print_block(self, label: str, text: Text, label_columns: int = 0) -> None:
+        """Text beside its label, wrapped by hand, so that no line is filled up with blanks."""
+        room = self._console.width - INDENT - label_columns
+        for line in text.wrap(self._console, room, overflow="fold"):
+            line.rstrip()
+            head = " " * INDENT + label.ljust(label_columns)
+            self._console.print(Text.assemble((head, "dim"), line), soft_wrap=True)
+            label = ""
+
+    def _fold(self, body: str) -> str:
+        """JSON on lines that fit, broken between fields."""
+        room = self._console.width - INDENT - LABEL_COLUMNS
+        lines = [""]
+        for part in _between_fields.sub("\n", body).split("\n"):
+            if lines[-1] and len(lines[-1]) + len(part) > room:
+                lines.append(" ")
+            lines[-1] += part
+        return "\n".join(lines)

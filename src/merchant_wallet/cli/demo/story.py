@@ -1,0 +1,261 @@
+"""The day of Lantern Tea, a shop, and Alice, its customer: eight operations, a callback, refusals, the book.
+
+Rules: the amounts are few and round, so that a reader can add them up.
+"""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from merchant_wallet.cli.demo.acts import SUCCESS, Acts, read_amount
+from merchant_wallet.cli.demo.backstage import Backstage, Failure, spell
+from merchant_wallet.cli.demo.client import Client, Request, sign
+from merchant_wallet.cli.demo.mailbox import Mailbox
+from merchant_wallet.cli.demo.stage import Stage
+
+SHOP: Final = "Lantern Tea"
+ALICE: Final = "alice"
+SHOPS_OWN_WALLET: Final = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
+WITHDRAWAL_ID: Final = "10001"
+CANCELLED_ID: Final = "10002"
+TEAPOT: Final = {"extUserId": ALICE, "currency": "KFB", "amount": "200", "mcOrderId": "teapot-1"}
+CALLBACK_TIMEOUT_S: Final = 30.0
+CLOSING_BALANCES: Final = {"usdtBalance": Decimal(350), "kfbBalance": Decimal(1538)}
+"""1000 − 400 − 250 USDT; 2840 − 1500 + 198 KFB."""
+
+SIGNATURE_MISMATCH: Final = "40101"
+NONCE_REPEATED: Final = "40103"
+ORDER_ID_CONFLICT: Final = "40900"
+BALANCE_INSUFFICIENT: Final = "42200"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a merchant signs with, and what tells it that a callback is the service's."""
+
+    app_key: str
+    secret: str
+    callback_secret: str
+
+    @classmethod
+    def read(cls, created: str) -> "Account":
+        """Out of what `merchant create --json` printed. Raises Failure."""
+        try:
+            told = json.loads(created)
+            return cls(told["appKey"], told["appSecret"], told["callbackSecret"])
+        except (ValueError, KeyError) as error:
+            raise Failure(f"'merchant create' did not print a key and secrets: {created}") from error
+
+
+def open_account(stage: Stage, backstage: Backstage) -> Account:
+    """The operator's part: the shop, its fees, the rates, its opening funds. Raises Failure."""
+
+    def run(*arguments: str) -> str:
+        return tell_command(stage, backstage, *arguments)
+
+    stage.chapter("The operator opens an account")
+    stage.say(
+        f"{SHOP} becomes a merchant, fees and rates are set, and its own 1,000 USDT are booked in. Even that "
+        "needs a reason, and an account that they come from."
+    )
+    created = run("merchant", "create", SHOP, "--json")
+    run(
+        "merchant",
+        "set",
+        SHOP,
+        "--transfer-fee-rate",
+        "0.01",
+        "--withdraw-fee-rate",
+        "0.005",
+        "--withdraw-fee-min",
+        "1",
+        "--approval-limit",
+        "300",
+    )
+    run("rates", "set", "USDT:KFB", "7.10")
+    run("rates", "set", "KFB:USDT", "0.14")
+    run("book", "credit", SHOP, "USDT", "1000", "--reason", "opening funds")
+    return Account.read(created)
+
+
+def tell_command(stage: Stage, backstage: Backstage, *arguments: str) -> str:
+    """Run a command and show it; what it printed. Raises Failure."""
+    said = backstage.run(*arguments)
+    stage.command(spell(arguments), said)
+    return said
+
+
+class Day(Acts):
+    """The shop's part: everything it does over HTTP, and what it is told."""
+
+    def __init__(
+        self, stage: Stage, client: Client, backstage: Backstage, callback_secret: str, mailbox: Mailbox
+    ) -> None:
+        super().__init__(stage, client)
+        self._backstage = backstage
+        self._callback_secret = callback_secret
+        self._mailbox = mailbox
+        self._teapot = ""
+
+    def run(self) -> None:
+        """From opening to closing."""
+        self._trade()
+        self._withdraw()
+        self._be_told()
+        self._err()
+        self._close()
+
+    def _trade(self) -> None:
+        self.act("getMerchantBalance", "What is in the till?", "The 1,000 USDT that the operator booked in.")
+        self.act(
+            "exchange",
+            "Wallets hold KFB",
+            "So 400 USDT become 2,840 KFB, at 7.1. The optional order id makes a retry safe.",
+            amount="400.00",
+            sendCurrency="USDT",
+            receiveCurrency="KFB",
+            mcOrderId="exchange-1",
+        )
+        alice = self.act(
+            "getMerchantCustomer",
+            "Alice comes in",
+            "She is new: the look-up opens her a wallet, with an address on either network.",
+            extUserId=ALICE,
+        )
+        self.act(
+            "transferFromMerchantToUser",
+            "Alice hands in a voucher",
+            "It is worth 1,500 KFB, which go to the address of her wallet.",
+            currency="KFB",
+            amount="1500",
+            mcOrderId="voucher-1",
+            address=str(alice.data["address"]),
+        )
+        price = "200 KFB; 1 % is the fee, 198 arrive."
+        bought = self.act("transferFromUserToMerchant", "Alice buys a teapot", price, **TEAPOT)
+        self._teapot = str(bought.data["transactionId"])
+
+    def _withdraw(self) -> None:
+        quote = (
+            "250 USDT are to leave for a wallet of its own outside. 0.5 % are 1.25, above the least fee of 1."
+        )
+        self.act("getWithdrawFee", "What would a withdrawal cost?", quote, amount="250.00", currency="USDT")
+        created = self.act(
+            "createMerchantWithdrawOrder",
+            "The shop withdraws",
+            "The amount is held in the same commit as the order. Status 0 means that it is not paid yet.",
+            **self._withdrawal(WITHDRAWAL_ID, "250.00"),
+        )
+        self.open(
+            "queryOrder", "Has it arrived?", "The shop asks until the sandbox's chain has made it final."
+        )
+        self.follow_order(created, WITHDRAWAL_ID)
+
+    def _withdrawal(self, mc_order_id: str, amount: str) -> dict[str, str]:
+        return {
+            "amount": amount,
+            "chainType": "TRC20",
+            "currency": "USDT",
+            "mcOrderId": mc_order_id,
+            "address": SHOPS_OWN_WALLET,
+            "notifyUrl": self._mailbox.url,
+        }
+
+    def _be_told(self) -> None:
+        """What the service tells by itself, in the same commit as the end of the order."""
+        self.stage.chapter("The shop is told", "callback")
+        self.stage.say(
+            "Asking again and again is not needed: whatever the order ends in, the service calls the order's "
+            "notifyUrl, and again later until it hears `success`. Here this very program listened."
+        )
+        self._take_callback(WITHDRAWAL_ID, "2", "paid, with the transaction's hash")
+        dear = "310 USDT are above what goes out without an operator's word; the operator says no."
+        request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
+        created = self.show(dear, request)
+        tell_command(self.stage, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
+        self._take_callback(CANCELLED_ID, "4", "cancelled, and the 310 are the shop's again")
+
+    def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
+        """The next callback: about this order and status, and by either signature the service's."""
+        callback = self._mailbox.wait(CALLBACK_TIMEOUT_S)
+        self.stage.callback(callback)
+        if (callback.fields.get("mcOrderId"), callback.fields.get("txnStatus")) != (mc_order_id, status):
+            raise Failure(f"the callback is not about status {status} of {mc_order_id}: {callback.body}")
+        self.stage.verdict(f"status {status} of order {mc_order_id}: {meaning}")
+        if not callback.is_genuine(self.client.secret):
+            raise Failure(f"the callback's signature is wrong: {callback.body}")
+        self.stage.verdict("sign: the callback was signed with the shop's secret")
+        if not callback.is_genuine_webhook(self._callback_secret):
+            raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}")
+        self.stage.verdict("webhook-signature: and with its callback secret")
+
+    def _err(self) -> None:
+        self.stage.chapter("What the service does not fall for")
+        once = self.client.prepare("getMerchantBalance")
+        self.send(once, SUCCESS)
+        self.show("A request that was overheard is sent again, byte for byte.", once, NONCE_REPEATED)
+
+        fields = {
+            **self.client.prepare(
+                "exchange", amount="1.00", sendCurrency="KFB", receiveCurrency="USDT"
+            ).fields
+        }
+        fields["sign"] = sign("a secret that is not the shop's", "/merchant/exchange", fields)
+        forged = "Someone without the secret signs an exchange. A sandbox answers with what should be signed."
+        self.show(forged, Request("/merchant/exchange", fields), SIGNATURE_MISMATCH)
+
+        first = (
+            "The shop lost the answer about the teapot and asks again: it gets it again, and Alice pays once."
+        )
+        again = self.show(first, self.client.prepare("transferFromUserToMerchant", **TEAPOT), SUCCESS)
+        if again.data["transactionId"] != self._teapot:
+            raise Failure("the repeated order has become a second transaction")
+        self.stage.verdict(f"transaction {self._teapot}, as the first time")
+
+        dearer = self.client.prepare("transferFromUserToMerchant", **{**TEAPOT, "amount": "300"})
+        self.show("The same order id for another amount is a mistake.", dearer, ORDER_ID_CONFLICT)
+
+        samovar = {**TEAPOT, "amount": "1300.000001", "mcOrderId": "samovar-1"}
+        unpayable = self.client.prepare("transferFromUserToMerchant", **samovar)
+        self.show("Alice has 1,300 KFB. One millionth more is too much.", unpayable, BALANCE_INSUFFICIENT)
+
+    def _close(self) -> None:
+        self.stage.chapter("The shop closes its books")
+        sums = "By its own: 1000 − 400 − 250 = 350 USDT, and 2840 − 1500 + 198 = 1538 KFB. The service says:"
+        balance = self.show(sums, self.client.prepare("getMerchantBalance"), SUCCESS)
+        if {name: read_amount(balance, name) for name in CLOSING_BALANCES} != CLOSING_BALANCES:
+            raise Failure("the shop's sums and the service's balances differ")
+        self.stage.verdict("to the last millionth")
+
+
+def check_book(stage: Stage, backstage: Backstage) -> None:
+    """The operator's closing: the journal is replayed, the accounts are shown. Raises Failure."""
+    stage.chapter("The operator checks the book")
+    stage.say("The journal is replayed from its first entry: hashes, balances, orders.")
+    entries, sums = _read_book(tell_command(stage, backstage, "book", "verify", SHOP, "--json"))
+    stage.verdict(f"the book is verified: {entries} entries")
+    stage.gap()
+    stage.say(
+        "And where everything is now. What an account has came from another, so each currency sums to 0."
+    )
+    tell_command(stage, backstage, "book", "show", SHOP)
+    if any(sums.values()):
+        raise Failure(f"the accounts do not add up to 0: {sums}")
+    stage.verdict(" and ".join(f"{currency} adds up to 0" for currency in sorted(sums)))
+
+
+def _read_book(said: str) -> tuple[int, dict[str, Decimal]]:
+    """From what `book verify` printed: how many entries there are, and each currency's sum over accounts."""
+    try:
+        verified = json.loads(said)
+        book = verified["books"][0]
+        sums: dict[str, Decimal] = {}
+        for account, balance in book["balances"].items():
+            currency = account.rpartition(":")[2]
+            sums[currency] = sums.get(currency, Decimal()) + Decimal(balance)
+        if verified["ok"] is not True:
+            raise Failure(f"the book is not as it should be: {said}")
+        return book["entries"], sums
+    except (ValueError, KeyError, IndexError, InvalidOperation) as error:
+        raise Failure(f"'book verify' did not print what was expected: {said}") from error

@@ -1,0 +1,137 @@
+"""Which deposit addresses are worth sweeping now, what it may cost, and in which order. Pure.
+
+Rules: a cost is the most that the bytes to be signed can burn, coin left at the address included, in the
+price that the operator has set. It is rounded up and what it may be is rounded down, so that a sweep never
+costs more than its share. The largest benefit comes first; what is beyond the number at once waits.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from merchant_wallet.base.money import RATE_SCALE
+from merchant_wallet.chains.signer import Source
+from merchant_wallet.chains.sweeps import Quote
+
+Verdict = Literal["sweep", "later", "small", "dear", "hindered", "failed", "unpriced"]
+"""`later`: worth it, when fewer are under way. `failed`: the last try was in vain, an operator must ask."""
+
+SWEEP: Final = "sweep"
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """What an operator lays down for one chain.
+
+    `coin_price_units` is what a whole coin of `coin_scale` smallest units costs, in units of 10^-6 USDT; None
+    when nobody has said. `share_e8` is the most of an amount that sweeping it may cost, in 10^-8.
+    `fee_cap` bounds each transaction, in the smallest unit.
+    """
+
+    coin_price_units: int | None
+    coin_scale: int
+    share_e8: int
+    minimum_units: int
+    at_once: int
+    fee_cap: int
+
+
+class Holding(msgspec.Struct, frozen=True, gc=False):
+    """A deposit address with something on it: whose, where its key is, and what emptying it takes.
+
+    `hindrance` says why it can't be emptied now. `failed_cause` is what became of the last try, if it failed.
+    """
+
+    chain: str
+    address: bytes
+    merchant_id: int
+    source: Source
+    balance_units: int
+    quote: Quote | None = None
+    hindrance: str | None = None
+    failed_cause: str | None = None
+
+
+class Proposal(msgspec.Struct, frozen=True, gc=False):
+    """What a plan says of one address.
+
+    `fuel` is coin to be sent there first. What the two transactions may burn is bounded by the limits. `cost`
+    is all that may be gone afterwards, in coin, in units of USDT, and as a share of the balance, rounded up.
+    """
+
+    holding: Holding
+    verdict: Verdict
+    fuel: int = 0
+    fuel_fee: int = 0
+    fuel_fee_limit: int = 0
+    token_fee: int = 0
+    cost: int = 0
+    cost_units: int | None = None
+    share_e8: int | None = None
+
+    @property
+    def benefit_units(self) -> int:
+        """What is in the hot wallet afterwards and was not before, less the cost."""
+        return self.holding.balance_units - (self.cost_units or 0)
+
+
+def make_plan(
+    holdings: Iterable[Holding], terms: Terms, *, under_way: int = 0, again: bool = False
+) -> list[Proposal]:
+    """A proposal for each address: what is swept now first, the largest benefit first, then all others.
+
+    `under_way` sweeps count against the number at once. With `again`, what failed before is tried anew.
+    """
+    judged = [judge(holding, terms, again=again) for holding in holdings]
+    ordered = sorted(judged, key=lambda one: (-one.benefit_units, one.holding.address))
+    worth = [one for one in ordered if one.verdict == SWEEP]
+    free = max(0, terms.at_once - under_way)
+    later = [msgspec.structs.replace(one, verdict="later") for one in worth[free:]]
+    return worth[:free] + later + [one for one in ordered if one.verdict != SWEEP]
+
+
+def judge(holding: Holding, terms: Terms, *, again: bool = False) -> Proposal:
+    """Whether an address is worth sweeping by itself."""
+    if holding.balance_units < terms.minimum_units or holding.balance_units <= 0:
+        return Proposal(holding, "small")
+    quote = holding.quote
+    if quote is None or holding.hindrance is not None:
+        return Proposal(holding, "hindered")
+    if terms.coin_price_units is None:
+        return _priced(holding, "unpriced", quote, terms)
+    budget = budget_coin(holding.balance_units, terms.share_e8, terms.coin_price_units, terms.coin_scale)
+    fuel, cost = _fuel_and_cost(quote)
+    if cost > budget or max(quote.token_fee, quote.fuel_fee, fuel) > terms.fee_cap:
+        return _priced(holding, "dear", quote, terms)
+    if holding.failed_cause is not None and not again:
+        return _priced(holding, "failed", quote, terms)
+    # What the share leaves may go into outbidding, should the first offer of the fuel not be taken.
+    room = min(budget - quote.token_fee, terms.fee_cap) if fuel else 0
+    return msgspec.structs.replace(_priced(holding, SWEEP, quote, terms), fuel_fee_limit=room)
+
+
+def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
+    """The most coin that sweeping an amount may burn, rounded down; the price is above 0."""
+    allowed_units = amount_units * share_e8 // RATE_SCALE
+    return allowed_units * coin_scale // price_units
+
+
+def worth_units(coin: int, price_units: int, coin_scale: int) -> int:
+    """What so much coin is worth, in units, rounded up."""
+    return -(-coin * price_units // coin_scale)
+
+
+def _fuel_and_cost(quote: Quote) -> tuple[int, int]:
+    fuel = max(0, quote.token_fee - quote.held)
+    return fuel, quote.token_fee + (quote.fuel_fee if fuel else 0)
+
+
+def _priced(holding: Holding, verdict: Verdict, quote: Quote, terms: Terms) -> Proposal:
+    fuel, cost = _fuel_and_cost(quote)
+    fuel_fee = quote.fuel_fee if fuel else 0
+    proposal = Proposal(holding, verdict, fuel, fuel_fee, 0, quote.token_fee, cost)
+    if terms.coin_price_units is None:
+        return proposal
+    cost_units = worth_units(cost, terms.coin_price_units, terms.coin_scale)
+    share_e8 = -(-cost_units * RATE_SCALE // holding.balance_units)
+    return msgspec.structs.replace(proposal, cost_units=cost_units, share_e8=share_e8)

@@ -1,0 +1,240 @@
+"""Carrying sweeps out: sign, store, send, judge, and on to the next step; by a worker or by a command.
+
+Rules: any number may run beside each other and the payer, and may die at any moment. What was signed is sent
+again, the same bytes, until the chain's record is final; another is signed only for the same place, or when
+all before have lapsed. The token is signed for when its fuel is final, and never for more than was laid down
+when the sweep was decided on: when fees have risen beyond that, it waits for them to fall. The worker takes
+up only what something was signed for, since the hot wallet's later places wait for that; whoever decides on
+sweeps signs first.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.legs import describe_final
+from merchant_wallet.chains.protocol import (
+    Dead,
+    Hindered,
+    Lapsed,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
+from merchant_wallet.chains.sweeps import FUEL, Sweeper
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import SWEEP, Proposal, Terms
+from merchant_wallet.custody.sweeps.store import Connection, Overtaken, Sweep
+
+POLL_INTERVAL_S: Final = 10.0
+PATIENCE_MS: Final = 60_000
+"""How long a place may be left free while fuel at a later one waits for it."""
+UNSIGNED_MS: Final = 600_000
+"""After so long a sweep that was decided on and never signed is given up: its prices are old."""
+MAX_BUILDS: Final = 5
+STEP_TIMEOUT_S: Final = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+class SweepsLeft(Exception):
+    """Some sweeps could not be taken further this time; each was logged."""
+
+
+class SweepRunner:
+    """Takes the sweeps of these chains to their ends."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        sweepers: Mapping[str, Sweeper],
+        *,
+        patience_ms: int = PATIENCE_MS,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._line = Line(connect)
+        self.sweepers = sweepers
+        self._patience_ms = patience_ms
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Follow what was signed until told to stop, then close the connections."""
+        try:
+            await repeat("sweeps", self.follow, stop=stop, interval_s=interval_s)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, those to the chains too."""
+        await self._line.close()
+        for sweeper in self.sweepers.values():
+            await sweeper.close()
+
+    async def open(self, chain: str, proposals: Sequence[Proposal], terms: Terms, actor: str) -> list[int]:
+        """Decide on the sweeps of a plan; the ids of those that nobody else has begun."""
+        connection, now = await self._line.get(), self._clock()
+        opened = []
+        for proposal in proposals:
+            if proposal.verdict != SWEEP or terms.coin_price_units is None:
+                continue
+            sweep_id = await store.open_sweep(
+                connection,
+                proposal,
+                self.sweepers[chain].wallet,
+                coin_price_units=terms.coin_price_units,
+                at_once=terms.at_once,
+                actor=actor,
+                now_ms=now,
+            )
+            if sweep_id is not None:
+                opened.append(sweep_id)
+                log.info("sweep begun", chain=chain, sweep_id=sweep_id, amount=proposal.holding.balance_units)
+        return opened
+
+    async def follow(self, *, with_unsigned: bool = False) -> int:
+        """Take each sweep under way as far as it goes now; how many there were. Raises SweepsLeft."""
+        count, left = 0, 0
+        for name, sweeper in self.sweepers.items():
+            connection, now = await self._line.get(), self._clock()
+            if with_unsigned:
+                await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
+            sweeps = await store.list_open(connection, name)
+            if sweeps and sweeper.is_sequenced:
+                await store.adopt_gaps(connection, name, sweeper.wallet, now - self._patience_ms, now)
+            for sweep in sweeps:
+                if sweep.is_signed or with_unsigned:
+                    count += 1
+                    left += not await self._try(sweeper, sweep)
+        if left:
+            raise SweepsLeft(f"{left} sweeps could not be taken further")
+        return count
+
+    async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:
+        """False when it failed for a reason that may pass; that was logged."""
+        try:
+            async with asyncio.timeout(STEP_TIMEOUT_S):
+                await self._advance(sweeper, sweep)
+        except Overtaken:
+            # Whoever was quicker goes on.
+            return True
+        except Hindered as hindered:
+            await self._note(sweep, str(hindered))
+        except Exception as error:
+            # One sweep's trouble stops no other; it is tried again.
+            log.error("sweep not taken further", **_id(sweep), error=repr(error))
+            await self._note(sweep, f"{type(error).__name__}: {error}")
+            return False
+        return True
+
+    async def _advance(self, sweeper: Sweeper, sweep: Sweep) -> None:
+        if sweep.wallet != sweeper.wallet:
+            await self._note(sweep, f"there is no key here of its hot wallet, {sweep.wallet.hex()}")
+            return
+        signed = await store.read_signed(await self._line.get(), sweep)
+        if not signed:
+            first = await self._sign(sweeper, sweep, [])
+            await sweeper.broadcast(first.raw)
+            return
+        verdict = await sweeper.judge(sweep.errand, signed)
+        if isinstance(verdict, Pending):
+            await sweeper.broadcast(signed[-1].raw)
+        if isinstance(verdict, Lapsed) or (isinstance(verdict, Pending) and verdict.stuck):
+            await self._sign_again(sweeper, sweep, signed, verdict)
+            return
+        await self._conclude(sweeper, sweep, signed, verdict)
+
+    async def _sign(
+        self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
+    ) -> SignedTransfer:
+        connection = await self._line.get()
+        place = await self._find_place(connection, sweeper, sweep)
+        signed = await store.sign(
+            connection,
+            sweep,
+            await sweeper.draft(sweep.errand, earlier),
+            attempt_no=len(earlier) + 1,
+            is_sequenced=sweeper.is_sequenced,
+            token_sequence=place,
+            now_ms=self._clock(),
+        )
+        log.info("sweep signed", **_id(sweep), step=sweep.step, tx_hash=signed.tx_hash)
+        return signed
+
+    async def _find_place(self, connection: Connection, sweeper: Sweeper, sweep: Sweep) -> int | None:
+        """The deposit address's next place, for the token; the hot wallet's is taken under its lock."""
+        address, has_places = await store.open_wallet(connection, sweep.chain, sweep.wallet)
+        if not sweeper.is_sequenced or sweep.errand.sequence is not None:
+            return None
+        if sweep.step == FUEL:
+            if not has_places and address == sweep.wallet:
+                known = await store.read_place_after_all(connection, sweep.chain, sweep.wallet)
+                sequence = await sweeper.next_sequence(sweep.wallet, known, begins=True)
+                await store.begin_places(connection, sweep.chain, sweep.wallet, sequence)
+            return None
+        used = await store.next_token_sequence(connection, sweep)
+        return max(used, await sweeper.next_sequence(sweep.address, used, begins=False))
+
+    async def _sign_again(
+        self,
+        sweeper: Sweeper,
+        sweep: Sweep,
+        signed: Sequence[SignedTransfer],
+        verdict: Pending | Lapsed,
+    ) -> None:
+        if isinstance(verdict, Lapsed) and len(signed) >= MAX_BUILDS:
+            await self._note(sweep, f"{len(signed)} transfers in a row came to nothing: {verdict.cause}")
+            return
+        again = await self._sign(sweeper, sweep, signed)
+        await sweeper.broadcast(again.raw)
+
+    async def _conclude(
+        self, sweeper: Sweeper, sweep: Sweep, signed: Sequence[SignedTransfer], verdict: Verdict
+    ) -> None:
+        connection, now = await self._line.get(), self._clock()
+        if isinstance(verdict, protocol.Final):
+            fee = await sweeper.fee_of(verdict.tx_hash)
+            if fault := _find_fault(sweep, signed, verdict):
+                await store.fail(connection, sweep, fault, fee, now)
+                log.critical("sweep moved something else, an operator must look", **_id(sweep), cause=fault)
+                return
+            await store.end_errand(connection, sweep, verdict.tx_hash, fee, now)
+            log.info("sweep's step is final", **_id(sweep), step=sweep.step, tx_hash=verdict.tx_hash)
+        elif isinstance(verdict, Dead):
+            fee = await self._find_fee(sweeper, signed)
+            await store.fail(connection, sweep, verdict.cause, fee, now, wallet_fault=verdict.wallet_fault)
+            tell = log.warning if verdict.wallet_fault is None else log.critical
+            tell("sweep failed", **_id(sweep), step=sweep.step, cause=verdict.cause)
+        elif isinstance(verdict, Pending):
+            await self._note(sweep, verdict.alert)
+
+    async def _find_fee(self, sweeper: Sweeper, signed: Sequence[SignedTransfer]) -> int | None:
+        """What one of these burnt although it moved nothing."""
+        fees = [await sweeper.fee_of(one.tx_hash) for one in signed]
+        return next((fee for fee in fees if fee is not None), None)
+
+    async def _note(self, sweep: Sweep, obstacle: str | None) -> None:
+        if obstacle != sweep.obstacle:
+            if obstacle is not None:
+                log.warning("sweep waits", **_id(sweep), step=sweep.step, cause=obstacle)
+            await store.note_obstacle(await self._line.get(), sweep, obstacle)
+
+
+def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.Final) -> str | None:
+    """How the chain's record differs from what was signed."""
+    if final.tx_hash not in {one.tx_hash for one in signed}:
+        return f"the chain calls {final.tx_hash} final, which was never signed for this"
+    moved: Transfer = final.transfer
+    recipient = sweep.address if sweep.step == FUEL else sweep.wallet
+    if final.legs or (moved.recipient, moved.amount_units) != (recipient, sweep.errand.amount):
+        return f"the chain moved {describe_final(final)} instead of {sweep.errand.amount} units"
+    return None
+
+
+def _id(sweep: Sweep) -> dict[str, object]:
+    return {"chain": sweep.chain, "sweep_id": sweep.sweep_id, "address": sweep.address.hex()}

@@ -1,0 +1,357 @@
+"""What is remembered of sweeps: what was decided and signed, how each ended. Statements in `sweeps.sql`.
+
+Rules: every step is one transaction that first takes the sweep's version, so that of two who work on a sweep
+one goes on and the other begins anew (`Overtaken`). Bytes are signed inside the transaction that stores them
+and, for the hot wallet's, gives them their place: a place of the wallet is never taken without bytes that can
+be sent, whoever dies. Raises `psycopg.Error`. Moments are milliseconds.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
+from merchant_wallet.chains.signer import Source
+from merchant_wallet.chains.sweeps import FUEL, TOKEN, Draft, Errand, Kind
+from merchant_wallet.custody.sweeps.plan import Proposal
+
+QUERIES: Final = Queries(Path(__file__).with_name("sweeps.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+Connection = AsyncConnection[Any]
+
+
+class Overtaken(Exception):
+    """Somebody else has taken the sweep a step further."""
+
+
+class Sweep(msgspec.Struct, frozen=True, gc=False):
+    """A sweep that is under way, as it was read (see migration 0008)."""
+
+    chain: str
+    sweep_id: int
+    address: bytes
+    merchant_id: int
+    source: Source
+    wallet: bytes
+    amount_units: int
+    coin_price_units: int
+    fuel: int
+    fuel_fee_limit: int
+    token_fee_limit: int
+    step: Kind
+    version: int
+    fuel_sequence: int | None
+    token_sequence: int | None
+    opened_ms: int
+    is_signed: bool
+    obstacle: str | None
+    promised: int
+
+    @property
+    def errand(self) -> Errand:
+        """What is to be done now."""
+        is_fuel = self.step == FUEL
+        return Errand(
+            self.sweep_id,
+            self.step,
+            self.address,
+            self.source,
+            self.fuel if is_fuel else self.amount_units,
+            self.fuel_fee_limit if is_fuel else self.token_fee_limit,
+            self.fuel_sequence if is_fuel else self.token_sequence,
+            self.promised,
+        )
+
+
+class SweepShown(msgspec.Struct, frozen=True, gc=False):
+    """A sweep for an operator; coin in the chain's smallest unit."""
+
+    chain: str
+    sweep_id: int
+    address: bytes
+    merchant_id: int
+    amount_units: int
+    coin_price_units: int
+    fuel: int
+    step: str
+    fuel_tx_hash: str | None
+    fuel_fee: int | None
+    token_tx_hash: str | None
+    token_fee: int | None
+    obstacle: str | None
+    cause: str | None
+    actor: str
+    opened_ms: int
+    ended_ms: int | None
+
+
+class Unswept(msgspec.Struct, frozen=True, gc=False):
+    """An address that has had more than was swept, and where its key is.
+
+    One that is not `is_native` was given out for the other chain, by whose seed path alone its key is found.
+    """
+
+    address: bytes
+    merchant_id: int
+    source: Source
+    failed_cause: str | None
+    is_native: bool
+
+
+class Totals(msgspec.Struct, frozen=True, gc=False):
+    """A chain's sweeps for reconciliation.
+
+    `moved_units` reached the hot wallet, `open_units` are on their way. Of coin, `burnt` is gone in fees and
+    `fuelled` was sent to deposit addresses, where what wasn't burnt still is.
+    """
+
+    moved_units: int
+    open_units: int
+    burnt: int
+    fuelled: int
+
+
+async def list_unswept(connection: Connection, chain: str, least_units: int) -> list[Unswept]:
+    """Addresses with so much unswept, by what was deposited, that have no sweep under way."""
+    rows = await _fetch(connection, "list_unswept", {"chain": chain, "least_units": least_units})
+    return [
+        Unswept(bytes(address), merchant_id, Source(account, branch, index), *rest)
+        for address, merchant_id, account, branch, index, *rest in rows
+    ]
+
+
+async def count_open(connection: Connection, chain: str) -> int:
+    """How many are under way."""
+    [(count,)] = await _fetch(connection, "count_open", {"chain": chain})
+    return int(count)
+
+
+async def open_sweep(
+    connection: Connection,
+    proposal: Proposal,
+    wallet: bytes,
+    *,
+    coin_price_units: int,
+    at_once: int,
+    actor: str,
+    now_ms: int,
+) -> int | None:
+    """Decide on a sweep; its id. None when the address has one, or too many are under way."""
+    holding, source = proposal.holding, proposal.holding.source
+    values = {
+        "chain": holding.chain,
+        "address": holding.address,
+        "merchant_id": holding.merchant_id,
+        "account_no": source.account,
+        "branch": source.branch,
+        "address_index": source.index,
+        "wallet": wallet,
+        "amount": holding.balance_units,
+        "coin_price": coin_price_units,
+        "fuel": proposal.fuel,
+        "fuel_fee_limit": proposal.fuel_fee_limit,
+        "token_fee_limit": proposal.token_fee,
+        "actor": actor,
+        "now_ms": now_ms,
+        "at_once": at_once,
+    }
+    rows = await _fetch(connection, "open_sweep", values)
+    return int(rows[0][0]) if rows else None
+
+
+async def list_open(connection: Connection, chain: str) -> list[Sweep]:
+    """What is under way, the oldest first."""
+    rows = await _fetch(connection, "list_open", {"chain": chain})
+    return [
+        Sweep(chain, sweep_id, bytes(address), merchant_id, Source(*place), bytes(wallet), *rest)
+        for sweep_id, address, merchant_id, *place_and_rest in rows
+        for place, wallet, rest in ((place_and_rest[:3], place_and_rest[3], place_and_rest[4:]),)
+    ]
+
+
+async def list_sweeps(
+    connection: Connection, *, chain: str | None = None, only_open: bool = False, limit: int = 100
+) -> list[SweepShown]:
+    """Sweeps for an operator, the newest first."""
+    values = {"chain": chain, "only_open": only_open, "limit": limit}
+    rows = await _fetch(connection, "list_sweeps", values)
+    return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
+
+
+async def sum_sweeps(connection: Connection, chain: str) -> Totals:
+    """See `Totals`."""
+    [row] = await _fetch(connection, "sum_sweeps", {"chain": chain})
+    return Totals(*map(int, row))
+
+
+async def read_signed(connection: Connection, sweep: Sweep) -> list[SignedTransfer]:
+    """Everything that was signed for what is to be done now, the oldest first."""
+    rows = await _fetch(connection, "read_signed", {**_name(sweep), "kind": sweep.step})
+    return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in rows]
+
+
+async def next_token_sequence(connection: Connection, sweep: Sweep) -> int:
+    """The place after all that sweeps have used of the address."""
+    [(sequence,)] = await _fetch(connection, "next_token_sequence", _name(sweep))
+    return int(sequence)
+
+
+async def open_wallet(connection: Connection, chain: str, wallet: bytes) -> tuple[bytes, bool]:
+    """Make a hot wallet known unless one is; the one that is, and whether it has a next place."""
+    values = {"chain": chain, "wallet": wallet}
+    await connection.execute(_TEXTS["open_wallet"], values)
+    [(address, next_sequence, _)] = await _fetch(connection, "read_wallet", values)
+    return bytes(address), next_sequence is not None
+
+
+async def read_wallet(connection: Connection, chain: str) -> bytes | None:
+    """A chain's hot wallet, None while none is known."""
+    rows = await _fetch(connection, "read_wallet", {"chain": chain})
+    return bytes(rows[0][0]) if rows else None
+
+
+async def read_place_after_all(connection: Connection, chain: str, wallet: bytes) -> int | None:
+    """The place after all that were ever given out of a wallet; None when none was."""
+    [(known,)] = await _fetch(connection, "read_place_after_all", {"chain": chain, "wallet": wallet})
+    return None if known is None else int(known)
+
+
+async def begin_places(connection: Connection, chain: str, wallet: bytes, sequence: int) -> None:
+    """Let a wallet's places begin where the chain says, unless they have begun."""
+    await connection.execute(_TEXTS["begin_places"], {"chain": chain, "wallet": wallet, "sequence": sequence})
+
+
+async def sign(
+    connection: Connection,
+    sweep: Sweep,
+    draft: Draft,
+    *,
+    attempt_no: int,
+    is_sequenced: bool,
+    token_sequence: int | None,
+    now_ms: int,
+) -> SignedTransfer:
+    """Sign an errand's next transaction and store it, with a place of its sender where it has none yet.
+
+    Raises Overtaken, Hindered, SignerAway; then nothing is stored and no place taken.
+    """
+    is_fuel = sweep.step == FUEL
+    async with connection.transaction():
+        await _take_step(connection, sweep)
+        await _lock_wallet(connection, sweep)
+        sequence = sweep.errand.sequence
+        if is_sequenced and sequence is None:
+            sequence = await _take_place(connection, sweep, now_ms) if is_fuel else token_sequence
+        signed = await draft.sign(sequence)
+        places = {"fuel_sequence": None, "token_sequence": None, f"{sweep.step}_sequence": sequence}
+        await connection.execute(_TEXTS["place_errand"], {**_name(sweep), **places})
+        await connection.execute(
+            _TEXTS["store_signed"],
+            {
+                **_name(sweep),
+                "kind": sweep.step,
+                "attempt_no": attempt_no,
+                "raw": signed.raw,
+                "tx_hash": signed.tx_hash,
+                "built_at_block": signed.built_at_block,
+                "now_ms": now_ms,
+            },
+        )
+    return signed
+
+
+async def end_errand(
+    connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int
+) -> None:
+    """The errand is final: the token's turn, or the end. Raises Overtaken."""
+    values = {**_name(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
+    async with connection.transaction():
+        await _take_step(connection, sweep)
+        await connection.execute(_TEXTS[f"end_{sweep.step}"], values)
+        if sweep.step == FUEL:
+            closing = {**values, "wallet": sweep.wallet, "sequence": sweep.fuel_sequence}
+            await connection.execute(_TEXTS["close_gaps"], closing)
+
+
+async def fail(
+    connection: Connection,
+    sweep: Sweep,
+    cause: str,
+    fee: int | None,
+    now_ms: int,
+    *,
+    wallet_fault: str | None = None,
+) -> None:
+    """The errand is proven dead, and the sweep with it; with `wallet_fault` the hot wallet freezes too.
+
+    Raises Overtaken, also when more was signed than the proof covers.
+    """
+    values = {**_name(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
+    async with connection.transaction():
+        await _take_step(connection, sweep)
+        await connection.execute(_TEXTS["fail_sweep"], values)
+        if wallet_fault is not None and sweep.step == FUEL:
+            await connection.execute(_TEXTS["freeze_wallet"], {**values, "cause": wallet_fault})
+
+
+async def note_obstacle(connection: Connection, sweep: Sweep, obstacle: str | None) -> None:
+    """Write down what keeps a sweep waiting, unless it has moved on."""
+    await connection.execute(_TEXTS["note_obstacle"], {**_name(sweep), "obstacle": obstacle})
+
+
+async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_ms: int) -> int:
+    """Give up sweeps that were decided on before a moment and never signed; how many."""
+    values = {"chain": chain, "before_ms": before_ms, "now_ms": now_ms}
+    return (await connection.execute(_TEXTS["drop_unsigned"], values)).rowcount
+
+
+async def adopt_gaps(connection: Connection, chain: str, wallet: bytes, before_ms: int, now_ms: int) -> None:
+    """Have free places filled that were left before a moment and that fuel waits for."""
+    values = {"chain": chain, "wallet": wallet, "before_ms": before_ms, "now_ms": now_ms}
+    await connection.execute(_TEXTS["adopt_gaps"], values)
+
+
+async def _take_step(connection: Connection, sweep: Sweep) -> None:
+    if (await connection.execute(_TEXTS["take_step"], _name(sweep))).rowcount != 1:
+        raise Overtaken(f"sweep {sweep.sweep_id} of {sweep.chain} has moved on")
+
+
+async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
+    """Raises Hindered where the wallet must not be used. A stop of payouts stops no token that comes in."""
+    rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
+    if not rows:
+        raise Hindered(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
+    if sweep.step == TOKEN:
+        [(_, _, frozen_cause)] = await _fetch(connection, "read_wallet", {"chain": sweep.chain})
+        halts = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
+    else:
+        halts = [cause for (cause,) in await _fetch(connection, "find_halts", {"chain": sweep.chain})]
+    if halts:
+        raise Hindered(Obstacle("stopped", halts[0]))
+
+
+async def _take_place(connection: Connection, sweep: Sweep, now_ms: int) -> int:
+    """A place of the hot wallet: the lowest that was given back, else the next."""
+    values = {"chain": sweep.chain, "wallet": sweep.wallet, "now_ms": now_ms}
+    for name in ("take_free_place", "take_next_place"):
+        if rows := await _fetch(connection, name, values):
+            return int(rows[0][0])
+    raise LookupError(f"the hot wallet of {sweep.chain} has no next place")
+
+
+async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:
+    return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+def _name(sweep: Sweep) -> dict[str, Any]:
+    return {
+        "chain": sweep.chain,
+        "sweep_id": sweep.sweep_id,
+        "version": sweep.version,
+        "address": sweep.address,
+    }

@@ -1,0 +1,62 @@
+"""What there is to sweep on a chain, and what it would cost.
+
+Rules: nothing is changed. Only what is final at an address counts, since what is swept must not vanish again.
+What a chain can't say about an address stands in its line; a chain that is away ends the survey.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from merchant_wallet.chains.protocol import Block, Hindered
+from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.chains.transport import ask_together
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.plan import Holding
+from merchant_wallet.custody.sweeps.store import Connection, Unswept
+
+AT_ONCE: Final = 8
+OTHER_CHAIN: Final = "the address was given out for the other chain: move it with its key by hand"
+
+Tell = Callable[[int, int], None]
+"""Told how many addresses have been asked for, of how many."""
+
+
+async def survey(
+    connection: Connection,
+    chain: str,
+    sweeper: Sweeper,
+    *,
+    minimum_units: int,
+    least_units: int = 1,
+    tell: Tell = lambda done, total: None,
+) -> list[Holding]:
+    """Every address that should have something, as the chain says; costs from `minimum_units` on.
+
+    `least_units` leaves out what the deposits say is less. Raises ChainAway, ChainDisagrees, `psycopg.Error`.
+    """
+    unswept = await store.list_unswept(connection, chain, least_units)
+    if not unswept:
+        return []
+    final, done = await sweeper.final(), 0
+
+    async def look(one: Unswept) -> Holding:
+        nonlocal done
+        found = await _look(chain, sweeper, one, final, minimum_units)
+        done += 1
+        tell(done, len(unswept))
+        return found
+
+    return await ask_together(look, unswept, at_once=AT_ONCE)
+
+
+async def _look(chain: str, sweeper: Sweeper, one: Unswept, final: Block, minimum_units: int) -> Holding:
+    units = await sweeper.balance(one.address, final)
+    quote = hindrance = None
+    if not one.is_native:
+        hindrance = OTHER_CHAIN
+    elif units >= max(1, minimum_units):
+        try:
+            quote = await sweeper.quote(one.address, units)
+        except Hindered as hindered:
+            hindrance = str(hindered)
+    return Holding(chain, one.address, one.merchant_id, one.source, units, quote, hindrance, one.failed_cause)

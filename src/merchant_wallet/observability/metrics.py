@@ -1,0 +1,322 @@
+"""What the service shows of itself to whoever watches it: the database's state, and what this process counts.
+
+Rules: everything is made when it is asked for, and at most once a second; a database that does not answer in
+time leaves out its part and says so. Names and meanings are in `metric_table`. Money is shown in coins, as a
+float: this is for eyes and alarms, no decision is made by it.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import psycopg
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit import failures
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.ids import MAX_RANGE
+from merchant_wallet.base.money import CURRENCIES, UNITS_PER_COIN
+from merchant_wallet.base.workers import Connect, Line
+from merchant_wallet.book.chart import FIXED
+from merchant_wallet.book.nonce_partitions import list_nonce_days
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.observability import metric_table
+from merchant_wallet.observability.counters import LAST_BUCKET, Tally
+
+QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+MOST: Final = 100_000
+"""No more of one kind of thing are counted."""
+TIMEOUT_S: Final = 8.0
+HOUR_MS: Final = 3_600_000
+KEPT_S: Final = 1.0
+COIN_SCALE: Final = {"ERC20": 10**18, "TRC20": 10**6}
+"""Smallest units of each chain's own coin."""
+
+Sample = tuple[str, tuple[str, ...], float]
+"""A metric's name, its labels' values in the table's order, and its value."""
+
+log = structlog.get_logger(__name__)
+
+
+class WriterShown(Protocol):
+    """What is shown of a writer."""
+
+    batch_count: int
+    command_count: int
+    foreseen_count: int
+
+    @property
+    def waiting_count(self) -> int:
+        """Commands that wait."""
+
+
+class Metrics:
+    """One process's metrics. Without a `tally` it answers no requests, without a `writer` it has no queue."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        clock: Callable[[], int],
+        sandbox: bool,
+        writer: WriterShown | None = None,
+        tally: Tally | None = None,
+        under_way: Callable[[], int] | None = None,
+        signer_refusals: Callable[[], int] | None = None,
+        rollback_signs: Callable[[], int] | None = None,
+    ) -> None:
+        self._line = Line(connect)
+        self._clock = clock
+        self._sandbox = sandbox
+        self._writer = writer
+        self._tally = tally
+        self._under_way = under_way
+        self._signer_refusals = signer_refusals
+        self._rollback_signs = rollback_signs
+        self._turn = asyncio.Lock()
+        self._kept: tuple[float, bytes] = (float("-inf"), b"")
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+    async def render(self) -> bytes:
+        """Everything, in the text format of Prometheus."""
+        async with self._turn:
+            if time.monotonic() - self._kept[0] > KEPT_S:
+                samples = [*self._count(), *await self._ask_database()]
+                self._kept = (time.monotonic(), _write(samples, self._tally))
+            return self._kept[1]
+
+    def _count(self) -> Iterator[Sample]:
+        yield "wallet_sandbox", (), int(self._sandbox)
+        if self._tally is not None:
+            for (path, code), count in sorted(self._tally.by_code().items()):
+                yield "wallet_requests", (_operation(path), str(code)), count
+        if self._under_way is not None:
+            yield "wallet_requests_under_way", (), self._under_way()
+        if self._writer is not None:
+            yield "wallet_commands_waiting", (), self._writer.waiting_count
+            yield "wallet_batches", (), self._writer.batch_count
+            yield "wallet_batch_commands", (), self._writer.command_count
+            yield "wallet_foreseen_batches", (), self._writer.foreseen_count
+        if self._signer_refusals is not None:
+            yield "wallet_signer_refusals", (), self._signer_refusals()
+        if self._rollback_signs is not None:
+            yield "wallet_rollback_signs_found", (), self._rollback_signs()
+
+    async def _ask_database(self) -> list[Sample]:
+        samples: list[Sample] = []
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                connection = await self._line.get()
+                for ask in ASKS:
+                    samples += await ask(connection, self._clock(), self._sandbox)
+        except (psycopg.Error, TimeoutError) as error:
+            log.warning("metrics without the database", reason=repr(error))
+            # A statement that was broken off leaves nothing that the next question should build on.
+            await self._line.close()
+            return [("wallet_database_up", (), 0)]
+        return [("wallet_database_up", (), 1), *samples]
+
+
+async def _ask_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = await _rows(connection, "sum_fixed_accounts", last_fixed=len(FIXED))
+    balances = {(kind, currency): int(units) for kind, currency, units in rows}
+    for currency in CURRENCIES:
+        # Every posting has two ends, so all accounts of a currency add up to nothing.
+        fixed = sum(units for (_, of), units in balances.items() if of == currency)
+        balances["subuser", currency] = -fixed
+    return [("wallet_money_coins", names, _coins(units)) for names, units in balances.items()]
+
+
+async def _ask_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_orders", most=MOST)}
+    standings = [(name, rows.get(name, (0, None))) for name in ("approval", "queued", "processing", "failed")]
+    samples = [
+        sample
+        for name, (count, since_ms) in standings
+        for sample in _aged("wallet_orders", "wallet_order_oldest_seconds", (name,), count, since_ms, now_ms)
+    ]
+    [(count, since_ms)] = await _rows(connection, "count_frozen")
+    aged = ("wallet_frozen_orders", "wallet_frozen_order_oldest_seconds", ())
+    samples += _aged(*aged, count, since_ms, now_ms)
+    for chain, kind, count, since_ms in await _rows(connection, "count_obstacles", most=MOST):
+        names = (chain, kind)
+        samples += _aged("wallet_obstacles", "wallet_obstacle_oldest_seconds", names, count, since_ms, now_ms)
+    return samples
+
+
+async def _ask_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    samples: list[Sample] = []
+    for chain, funds, checked_ms, is_frozen, promised in await _rows(connection, "list_hot_wallets"):
+        samples.append(("wallet_hot_wallet_promised_coins", (chain,), _coins(promised)))
+        samples.append(("wallet_hot_wallet_frozen", (chain,), is_frozen))
+        if funds is not None:
+            samples.append(("wallet_hot_wallet_funds_coins", (chain,), _coins(funds)))
+            samples.append(("wallet_hot_wallet_checked_seconds", (chain,), (now_ms - checked_ms) / 1000))
+    for chain, actor in await _rows(connection, "list_stops"):
+        samples.append(("wallet_payout_stops", (chain, actor), 1))
+    return samples
+
+
+async def _ask_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_callbacks", most=MOST)}
+    samples: list[Sample] = []
+    for state in ("due", "parked", "paused"):
+        count, since_ms = rows.get(state, (0, None))
+        names = (state,)
+        samples += _aged("wallet_callbacks", "wallet_callback_oldest_seconds", names, count, since_ms, now_ms)
+    return samples
+
+
+async def _ask_deposits(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    samples: list[Sample] = []
+    for chain, status, count, since_ms in await _rows(connection, "count_deposits", most=MOST):
+        names = (chain, status)
+        samples += _aged("wallet_deposits", "wallet_deposit_oldest_seconds", names, count, since_ms, now_ms)
+    return samples
+
+
+async def _ask_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    samples: list[Sample] = []
+    watched: dict[str, int] = {}
+    for chain, final, head, is_stopped, moved_ms in await _rows(connection, "list_watchers"):
+        watched[chain] = final
+        samples.append(("wallet_watcher_block", (chain, "final"), final))
+        samples.append(("wallet_watcher_block", (chain, "head"), head))
+        samples.append(("wallet_watcher_stopped", (chain,), is_stopped))
+        samples.append(("wallet_watcher_idle_seconds", (chain,), (now_ms - moved_ms) / 1000))
+    for chain, at_ms, is_sound, block, unexplained, held, coin in await _rows(
+        connection, "list_reconciliations"
+    ):
+        samples.append(("wallet_reconciliation_age_seconds", (chain,), (now_ms - at_ms) / 1000))
+        samples.append(("wallet_reconciliation_sound", (chain,), is_sound))
+        if block is None:
+            continue
+        samples.append(("wallet_reconciliation_unexplained_coins", (chain,), _coins(unexplained)))
+        samples.append(("wallet_custody_coins", (chain,), _coins(held)))
+        fuel = sum(int(each["held"]) for each in coin)
+        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), fuel / COIN_SCALE[chain]))
+        if chain in watched and not sandbox:
+            # The sandbox's blocks are counted in another way when books and chain are compared.
+            samples.append(("wallet_watcher_lag_blocks", (chain,), max(0, block - watched[chain])))
+    return samples
+
+
+async def _ask_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    days = await list_nonce_days(connection)
+    ahead = max(days, default=0) - now_ms // DAY_MS
+    [(highest, fewest)] = await _rows(connection, "read_ids_left")
+    [(accounts,)] = await _rows(connection, "count_accounts_left", most=MOST)
+    samples: list[Sample] = [
+        ("wallet_nonce_partitions", (), len(days)),
+        ("wallet_nonce_days_ahead", (), ahead if days else -1),
+        ("wallet_id_ranges_left", (), MAX_RANGE - (highest or 0)),
+    ]
+    if fewest is not None:
+        samples.append(("wallet_book_ids_left", (), fewest))
+    if not sandbox:
+        samples.append(("wallet_accounts_left", (), accounts))
+    return samples
+
+
+async def _ask_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_signs")}
+    samples: list[Sample] = []
+    for subject in ("book", "audit", "signer", "key"):
+        count, since_ms = rows.get(subject, (0, None))
+        aged = ("wallet_rollback_signs", "wallet_rollback_sign_oldest_seconds", (subject,))
+        samples += _aged(*aged, count, since_ms, now_ms)
+    return samples
+
+
+Ask = Callable[[AsyncConnection, int, bool], Awaitable[list[Sample]]]
+
+
+async def _ask_sign_ins(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    counts = await failures.count_recent(connection, now_ms - HOUR_MS)
+    return [("wallet_failed_sign_ins", (factor,), count) for factor, count in counts.items()]
+
+
+ASKS: Final[tuple[Ask, ...]] = (
+    _ask_money,
+    _ask_orders,
+    _ask_wallets,
+    _ask_callbacks,
+    _ask_deposits,
+    _ask_chains,
+    _ask_supplies,
+    _ask_rollback,
+    _ask_sign_ins,
+)
+"""What the database is asked, given the present moment and whether this is the sandbox."""
+
+
+def _aged(
+    name: str, age_name: str, names: tuple[str, ...], count: int, since_ms: int | None, now_ms: int
+) -> list[Sample]:
+    age_s = 0.0 if since_ms is None else (now_ms - since_ms) / 1000
+    return [(name, names, count), (age_name, names, age_s)]
+
+
+def _coins(units: int) -> float:
+    return units / UNITS_PER_COIN
+
+
+def _operation(path: str) -> str:
+    return path.rsplit("/", 1)[1]
+
+
+async def _rows(connection: AsyncConnection, name: str, **values: object) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+class _Gathered(Collector):
+    """Families that are made already."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
+
+
+def _write(samples: list[Sample], tally: Tally | None) -> bytes:
+    """The samples, each in its family. Raises KeyError for a metric without a line in the table."""
+    counters = {
+        line.name: CounterMetricFamily(line.name, line.text, labels=line.labels)
+        for line in metric_table.COUNTERS
+    }
+    gauges = {
+        line.name: GaugeMetricFamily(line.name, line.text, labels=line.labels) for line in metric_table.GAUGES
+    }
+    for name, values, number in samples:
+        (counters.get(name) or gauges[name]).add_metric(values, number)
+    families: list[Metric] = [family for family in (*counters.values(), *gauges.values()) if family.samples]
+    if tally is not None:
+        families.append(_histogram(tally))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Gathered(families))
+    return generate_latest(registry)
+
+
+def _histogram(tally: Tally) -> HistogramMetricFamily:
+    line = metric_table.HISTOGRAM
+    family = HistogramMetricFamily(line.name, line.text, labels=line.labels)
+    for path, counts in sorted(tally.by_time().items()):
+        total, buckets = 0, []
+        for bucket, count in enumerate(counts):
+            total += count
+            edge = "+Inf" if bucket == LAST_BUCKET else str((1 << bucket) / 1000)
+            buckets.append((edge, float(total)))
+        family.add_metric((_operation(path),), buckets, None)
+    return family

@@ -1,0 +1,84 @@
+"""`/metrics`: who may read it, and where it is served.
+
+Rules: it is read from the networks of the settings alone; for anyone else there is nothing at the path. A
+request that came through a proxy which the settings do not name is anyone else's, since the proxy's own
+address says nothing about who asked.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from merchant_wallet.base.source_addresses import Network, find_source, read_address
+
+PATH = "/metrics"
+FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
+
+Render = Callable[[], Awaitable[bytes]]
+
+
+def make_route(render: Render, networks: Sequence[Network], trusted_proxies: tuple[Network, ...]) -> Route:
+    """The page as a route."""
+
+    async def show(request: Request) -> Response:
+        if not _admits(request, networks, trusted_proxies):
+            raise HTTPException(404)
+        return Response(await render(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    return Route(PATH, show, methods=["GET"])
+
+
+def _admits(request: Request, networks: Sequence[Network], trusted_proxies: tuple[Network, ...]) -> bool:
+    peer = request.client.host if request.client else ""
+    source = find_source(peer, request.headers.getlist("x-forwarded-for"), trusted_proxies)
+    if source == peer and any(name in request.headers for name in FORWARDED):
+        return False
+    address = read_address(source)
+    return any(address in network for network in networks)
+
+
+class PageServer:
+    """The page alone on a port of its own, for a process that serves nothing else."""
+
+    def __init__(self, route: Route) -> None:
+        application = Starlette(routes=[route])
+        self._config = Config(
+            application,
+            interface="asgi3",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; gives the port. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._make_protocol, host, port)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        return HttpToolsProtocol(self._config, self._state, {})
+
+    async def stop(self) -> None:
+        """Listen no more, and close what is open."""
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self._state.connections):
+                connection.shutdown()
+            self._server = None

@@ -1,0 +1,252 @@
+"""What the web side and the worker side may do in the database, each with a role of its own.
+
+`GRANTS` is the only list: each table, and what each side may do with it. The owner of the tables is a third
+role, which migrates and which commands use.
+
+- Neither side can change or delete what was written for ever: entries, postings, steps of orders, the audit
+  log, signed transactions.
+- `update (column, ...)` leaves the other columns of a row as they were inserted.
+- A new table needs a line here, and nobody but the owner can read it before that. A test compares `GRANTS`
+  with the queries of both sides.
+- PostgreSQL checks foreign keys and makes identity columns without a grant.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect_sync
+
+
+class Side(StrEnum):
+    """A part of the service that has a database role of its own."""
+
+    WEB = "web"
+    WORKER = "worker"
+
+
+class GrantRefused(Exception):
+    """A role can't be a side's role; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The privileges of both sides on one table, as GRANT takes them; empty is none."""
+
+    web: LiteralString = ""
+    worker: LiteralString = ""
+
+    def of(self, side: Side) -> LiteralString:
+        """One side's privileges."""
+        return self.web if side is Side.WEB else self.worker
+
+
+_READ: Final = "select"
+_ADD: Final = "select, insert"
+_CHANGE: Final = "select, insert, update"
+_KEEP: Final = "select, insert, update, delete"
+
+_BALANCE: Final = "select, insert, update (balance, day, day_debited)"
+_ORDER_STEP: Final = (
+    "update (status, step_no, approved_ms, approved_by, approved_counts_ms, first_approved_ms,"
+    " first_approved_by, first_counts_ms, finished_ms, tx_hash"
+)
+
+GRANTS: Final[Mapping[str, Grant]] = {
+    # The books.
+    "book": Grant(_CHANGE, "select, update"),
+    "account": Grant(_BALANCE, "select, update (balance, day, day_debited)"),
+    "entry": Grant(_ADD, _ADD),
+    "posting": Grant(_ADD, _ADD),
+    "nonce": Grant(_ADD, _ADD),
+    "withdrawal": Grant(f"select, insert, {_ORDER_STEP})", f"select, {_ORDER_STEP}, notified_ms)"),
+    "withdrawal_step": Grant(_ADD, "insert"),
+    "callback": Grant(
+        "select, insert, update (state, retry_no, next_ms, claimed_by)",
+        "select, insert, update (state, attempt_no, retry_no, next_ms, claimed_by, delivered_ms)",
+    ),
+    "id_range": Grant(_ADD, _ADD),
+    "proposal": Grant(
+        "select, insert, update (state, decided_by, decided_ms, decider_from_ms, outcome, entry_id)",
+        "select, update (state, outcome, entry_id)",
+    ),
+    # Merchants and sub-users.
+    "merchant": Grant(_CHANGE, _READ),
+    "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
+    "merchant_address": Grant(_ADD, _ADD),
+    "account_pool": Grant("select, update (merchant_id)", _READ),
+    "sub_user": Grant(
+        "select, insert, update (username, language, paused, limit_debit_units, limit_day_units,"
+        " pin_hash, pin_set_ms, pin_failures, pin_locked_until_ms, links_void_until_ms)",
+        _READ,
+    ),
+    "wallet_address": Grant(_ADD, _READ),
+    "given_address": Grant(_ADD, _ADD),
+    "wallet_session": Grant(_KEEP, "select, delete"),
+    "refused_request": Grant("select, insert, delete"),
+    "rate": Grant(_CHANGE, _READ),
+    "rate_history": Grant(_ADD),
+    # People and what they did.
+    "operator": Grant(_CHANGE),
+    "operator_failure": Grant(_KEEP, "select, update, delete"),
+    "operator_known_source": Grant(_KEEP),
+    "operator_wait": Grant(_ADD, _READ),
+    "failed_sign_in": Grant(
+        "select, insert, update (failures, last_ms)", "select, update (audit_no), delete"
+    ),
+    "operator_recovery_code": Grant("select, insert, update (used_ms), delete"),
+    "operator_session": Grant(_KEEP),
+    "audit_entry": Grant(_ADD, _ADD),
+    "audit_head": Grant(
+        "select, update (entry_count, head_hash, last_ms)", "select, update (entry_count, head_hash, last_ms)"
+    ),
+    # Payouts.
+    "payout": Grant("select, update (frozen_cause, frozen_ms)", _CHANGE),
+    "payout_reservation": Grant(_READ, "select, insert, update (spent_no), delete"),
+    "payout_sequence": Grant("", _CHANGE),
+    "payout_signed": Grant(_READ, "select, insert, update (broadcast_ms)"),
+    "payout_stop": Grant("select, insert, delete", "select, insert, delete"),
+    "filler_signed": Grant("", _ADD),
+    "hot_wallet": Grant(
+        "select, update (frozen_cause, frozen_ms, next_sequence, funds, funds_spent_no, checked_ms)", _CHANGE
+    ),
+    "sandbox_transfer": Grant("", _ADD),
+    # Deposits and sweeps.
+    "chain_block": Grant("", _KEEP),
+    "chain_cursor": Grant(_READ, _CHANGE),
+    "deposit": Grant(_READ, _CHANGE),
+    "deposit_credit": Grant(_READ, _ADD),
+    "credited_transaction": Grant(_READ, _ADD),
+    "sandbox_arrival": Grant("", _READ),
+    "sweep": Grant(_READ, _CHANGE),
+    "sweep_signed": Grant(_READ, _ADD),
+    # Callbacks.
+    "callback_attempt": Grant(
+        _READ, "select, insert, update (address, http_status, error, answer, latency_ms)"
+    ),
+    "callback_pause": Grant("select, insert, delete", _READ),
+    # Reconciliation and figures.
+    "custody_address": Grant("", _ADD),
+    "custody_cursor": Grant("", _CHANGE),
+    "custody_survey": Grant("", _CHANGE),
+    "custody_movement": Grant("", "select, insert, update (explained_ms)"),
+    "reconciliation": Grant(_READ, _ADD),
+    "treasury_movement": Grant("", _READ),
+    "daily_figure": Grant(_READ, _CHANGE),
+    "figure_cursor": Grant(_READ, _CHANGE),
+    "rollback_sign": Grant(_READ, _ADD),
+    "rollback_acceptance": Grant("", _READ),
+    "checkpoint_key": Grant(_READ, _ADD),
+    # The schema itself.
+    "schema_migration": Grant(_READ, _READ),
+    "side_role": Grant(),
+}
+"""Each table of the schema, and what each side may do with it."""
+
+FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
+    "add_nonce_days(int, int)": (Side.WEB, Side.WORKER),
+    "drop_nonce_day(int)": (Side.WORKER,),
+}
+"""The functions that run with the owner's rights, and who may call them."""
+
+# What is asked of a role: whether it is there, and whether its own rights would make grants pointless.
+_ROLE = """
+select r.rolsuper or r.rolcreaterole or r.rolbypassrls
+    or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
+       exists (select from pg_roles m where pg_has_role(r.oid, m.oid, 'member')
+                  and has_schema_privilege(m.oid, 'public', 'create'))
+  from pg_roles r where r.rolname = %s"""
+# Only the owner's own objects: it may have no right on those of an extension, and then REVOKE fails.
+_LIST_REVOKES: Final = """
+select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
+  from (select case c.relkind when 'S' then 'sequence' else 'table' end as kind,
+               c.oid::regclass::text as name, c.relowner as owner
+          from pg_class c
+         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+        union all
+        select 'routine', p.oid::regprocedure::text, p.proowner
+          from pg_proc p
+         where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p', 'w')) o
+ where pg_has_role(o.owner, 'usage') order by o.name"""
+_NOTE = """
+insert into side_role (side, role_name, granted_ms) values (%s, %s, %s)
+on conflict (side) do update set role_name = excluded.role_name, granted_ms = excluded.granted_ms"""
+
+
+def grant(url: str, roles: Mapping[Side, str] | None = None) -> dict[Side, str]:
+    """Give each side's role what `GRANTS` says and take everything else from it; gives the roles.
+
+    `url` is the owner's. Without `roles`, those that were given last. All of it is one transaction, so that
+    a running side never lacks anything. Raises GrantRefused, psycopg.Error.
+    """
+    with connect_sync(url) as connection, connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(hashtext('side_role'))")
+        before = _read_roles(connection)
+        chosen = {**before, **(roles or {})}
+        if len(set(chosen.values())) < len(chosen):
+            raise GrantRefused("The web side and the worker side need a role each.")
+        for role in sorted(set(before.values()) - set(chosen.values())):
+            if _exists(connection, role):
+                _revoke(connection, role)
+        for side, role in chosen.items():
+            _check_role(connection, role)
+            _revoke(connection, role)
+            _grant(connection, side, role)
+            connection.execute(_NOTE, (side.value, role, now_ms()))
+        return chosen
+
+
+def _read_roles(connection: psycopg.Connection) -> dict[Side, str]:
+    rows = connection.execute("select side, role_name from side_role").fetchall()
+    return {Side(side): role for side, role in rows}
+
+
+def _exists(connection: psycopg.Connection, role: str) -> bool:
+    return connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is not None
+
+
+def _check_role(connection: psycopg.Connection, role: str) -> None:
+    row = connection.execute(_ROLE, (role,)).fetchone()
+    if row is None:
+        raise GrantRefused(f"There is no database role {role}: `create role {role} login password '...'`.")
+    if row[0]:
+        raise GrantRefused(
+            f"The database role {role} is the owner of the tables, a member of the owner, or may do what the"
+            " owner may: a side needs a plain role of its own."
+        )
+    if row[1]:
+        # What it makes there could be taken for the functions of PostgreSQL in the owner's own statements.
+        raise GrantRefused(
+            f"The database role {role} may create objects in schema public, as everybody may in databases of"
+            f" PostgreSQL 14 and older: `revoke create on schema public from public, {role}`."
+        )
+
+
+def _revoke(connection: psycopg.Connection, role: str) -> None:
+    statements = [text for (text,) in connection.execute(_LIST_REVOKES, {"role": role}).fetchall()]
+    connection.execute("; ".join(statements).encode())
+
+
+def _grant(connection: psycopg.Connection, side: Side, role: str) -> None:
+    connection.execute(_join(_list_grants(side, sql.Identifier(role))))
+
+
+def _list_grants(side: Side, role: sql.Identifier) -> Iterator[sql.Composed]:
+    yield sql.SQL("grant usage on schema public to {}").format(role)
+    for table, granted in GRANTS.items():
+        if granted.of(side):
+            privileges = sql.SQL(granted.of(side))
+            yield sql.SQL("grant {} on {} to {}").format(privileges, sql.Identifier(table), role)
+    for function, sides in FUNCTIONS.items():
+        if side in sides:
+            yield sql.SQL("grant execute on function {} to {}").format(sql.SQL(function), role)
+
+
+def _join(statements: Iterable[sql.Composed]) -> sql.Composed:
+    """All of them in one go to the server and back."""
+    return sql.SQL("; ").join(statements)

@@ -1,0 +1,190 @@
+"""Bringing a database to the schema that this code needs, and writing that schema down.
+
+Rules: a migration is a file `NNNN_name.sql` in `migrations/`, numbered from 0001 without gaps, forward only.
+Each runs in one transaction together with its line in `schema_migration`; a lock on that table lets one
+process at a time through. An applied file never changes, and a database that is ahead of the code is left
+alone.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres import find_programs
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+_CREATE_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version int PRIMARY KEY,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_ms bigint NOT NULL
+)"""
+
+
+_HAS_TABLE = "SELECT to_regclass('schema_migration') IS NOT NULL"
+_READ_APPLIED = "SELECT version, checksum FROM schema_migration"
+
+
+class MigrationError(Exception):
+    """The files or the database are not what a migration can start from; the text names the version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file: its number, its name (with the number) and its SQL."""
+
+    version: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
+    """The files in order. Raises `MigrationError` for a name that does not fit, a gap, or a number twice."""
+    found = []
+    for path in sorted(folder.glob("*.sql")):
+        named = re.fullmatch(r"([0-9]{4})_[a-z0-9_]+", path.stem)
+        if not named:
+            raise MigrationError(f"{path.name}: a migration is called NNNN_name.sql")
+        found.append(Migration(int(named[1]), path.stem, path.read_text(encoding="utf-8")))
+    for number, migration in enumerate(found, start=1):
+        if migration.version != number:
+            raise MigrationError(f"{migration.name} stands where number {number:04} should")
+    return found
+
+
+def migrate(url: str, progress: Callable[[str], None], folder: Path = MIGRATIONS) -> list[str]:
+    """Apply what is missing, in order, and give the names of what was applied.
+
+    Any number of processes may call this at once. Raises `MigrationError`, and `psycopg.Error` when a file's
+    SQL fails; the files before it stay applied.
+    """
+    migrations = read_migrations(folder)
+    with connect_sync(url) as connection:
+        _create_table(connection)
+        _check(_read_applied(connection), migrations)
+        return [m.name for m in migrations if _apply(connection, m, migrations, progress)]
+
+
+def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
+    """The names of what `migrate` would apply; changes nothing. Raises `MigrationError` as `migrate` does."""
+    migrations = read_migrations(folder)
+    with connect_sync(url) as connection:
+        exists = connection.execute(_HAS_TABLE).fetchone()
+        applied = _read_applied(connection) if exists == (True,) else {}
+    _check(applied, migrations)
+    return [migration.name for migration in migrations if migration.version not in applied]
+
+
+async def require_schema(connection: psycopg.AsyncConnection, folder: Path = MIGRATIONS) -> None:
+    """See that the database has exactly our schema. Raises MigrationError that says what to do."""
+    exists = await (await connection.execute(_HAS_TABLE)).fetchone()
+    if exists != (True,):
+        raise MigrationError("The database has no tables yet: run `merchant-wallet migrate`.")
+    rows = await (await connection.execute(_READ_APPLIED)).fetchall()
+    applied: dict[int, str] = dict(rows)
+    migrations = read_migrations(folder)
+    _check(applied, migrations)
+    if len(applied) < len(migrations):
+        raise MigrationError(
+            f"The database's schema is older than this program, {max(applied, default=0)} of "
+            f"{len(migrations)}: run `merchant-wallet migrate`."
+        )
+
+
+def _create_table(connection: psycopg.Connection) -> None:
+    """Make the table unless it is there; of first starts at once, one makes it and the others wait for it.
+
+    IF NOT EXISTS does not see a table that another transaction is making, and fails in several ways when that
+    one commits; there is no table to lock yet, so the lock is an advisory one.
+    """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('schema_migration'))")
+        connection.execute(_CREATE_TABLE)
+
+
+def _read_applied(connection: psycopg.Connection) -> dict[int, str]:
+    return dict(connection.execute(_READ_APPLIED).fetchall())
+
+
+def _check(applied: dict[int, str], migrations: list[Migration]) -> None:
+    known = {migration.version: migration for migration in migrations}
+    for version, checksum in sorted(applied.items()):
+        if version not in known:
+            raise MigrationError(
+                f"The database's schema is newer than this program, {max(applied)} against {len(known)}: "
+                "upgrade the program."
+            )
+        if known[version].checksum != checksum:
+            raise MigrationError(f"{known[version].name} was changed after it was applied")
+
+
+def _apply(
+    connection: psycopg.Connection,
+    migration: Migration,
+    all_of_them: list[Migration],
+    progress: Callable[[str], None],
+) -> bool:
+    """Apply one file unless another process has, under the lock; whether it was applied here."""
+    with connection.transaction():
+        connection.execute("LOCK TABLE schema_migration IN EXCLUSIVE MODE")
+        applied = _read_applied(connection)
+        _check(applied, all_of_them)
+        if migration.version in applied:
+            return False
+        progress(f"migration {migration.name}")
+        connection.execute(migration.text.encode())
+        connection.execute(
+            "INSERT INTO schema_migration (version, name, checksum, applied_ms) VALUES (%s, %s, %s, %s)",
+            (migration.version, migration.name, migration.checksum, now_ms()),
+        )
+    return True
+
+
+# What pg_dump adds that says nothing about the schema, or differs from run to run.
+_NOISE = re.compile(
+    r"--|-- (Name:|PostgreSQL database dump|Dumped (from|by)).*|\\(un)?restrict .*|SET [a-z_]+ = .*;"
+    r"|SELECT pg_catalog\.set_config\('search_path'.*"
+)
+
+
+def dump_schema(url: str) -> str:
+    """The database's schema as SQL, the same text for the same schema; made by the wheel's pg_dump.
+
+    Raises `MigrationError` with pg_dump's own words.
+    """
+    parameters = conninfo_to_dict(url)
+    password = str(parameters.pop("password", ""))
+    dumped = subprocess.run(
+        [
+            str(find_programs() / "pg_dump"),
+            "--schema-only",
+            "--no-owner",
+            "--no-privileges",
+            f"--dbname={make_conninfo('', **parameters)}",
+        ],
+        # Not on the command line, where every user of the machine could read it.
+        env={**os.environ, "PGPASSWORD": password},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if dumped.returncode != 0:
+        raise MigrationError(f"pg_dump failed: {dumped.stderr.strip()}")
+    kept = "\n".join(line for line in dumped.stdout.splitlines() if not _NOISE.fullmatch(line))
+    return re.sub(r"\n{3,}", "\n\n", kept).strip() + "\n"

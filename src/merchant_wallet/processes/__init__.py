@@ -1,0 +1,7 @@
+"""The processes of the service, and what joins the other rooms in each of them.
+
+up: all of them on one machine · web: answers requests · worker: pays, watches chains, sends callbacks ·
+child: the entry point of a child of `up` · app: what web and worker have in common.
+
+Rules: no rule about money lives here. Nobody but the command line imports this room.
+"""

@@ -1,0 +1,272 @@
+"""The one place where parts are joined: settings in, a running web side, worker side or command's tools out.
+
+Rules: nothing else constructs these parts; tests join them through here too.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Container
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from merchant_wallet import console, wallet_site
+from merchant_wallet.api.endpoint import Endpoint, Joints
+from merchant_wallet.api.gate import Gate
+from merchant_wallet.api.operation import Terms
+from merchant_wallet.api.refused_requests.notebook import Notebook
+from merchant_wallet.audit.rollback.watch import RollbackWatch
+from merchant_wallet.base import db
+from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError, load_or_create_master_key
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.book.nonce_partitions import open_nonce_days
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
+from merchant_wallet.merchants.mode import require_mode
+from merchant_wallet.observability.logs import AccessLog
+from merchant_wallet.observability.metrics import Metrics
+from merchant_wallet.observability.metrics_page import make_route
+from merchant_wallet.processes.routes import build_endpoints, build_routes
+from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
+from merchant_wallet.web import static, visitor
+from merchant_wallet.web.answers import Answers
+from merchant_wallet.web.connections import Connections
+from merchant_wallet.web.face import Face
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.templates import Templates
+from merchant_wallet.web.turnstile import Turnstile
+from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What every part of the service needs: its settings, its database, its keys."""
+
+    settings: Settings
+    url: str
+    keyring: Keyring
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """Where signed checkpoints are kept, outside the database."""
+        return self.settings.checkpoint_folder
+
+
+def require_supported(settings: Settings) -> None:
+    """Raises ConfigError for settings that ask for what this version can't do."""
+    if not settings.sandbox and not list_chains(settings):
+        raise ConfigError(
+            "WALLET_SANDBOX is false, so WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node: "
+            "a service that takes orders it can't pay would hold its merchants' money."
+        )
+
+
+def list_chains(settings: Settings) -> tuple[str, ...]:
+    """The chains that withdrawals can go to."""
+    if settings.sandbox:
+        return (ERC20, TRC20)
+    nodes = ((ERC20, settings.erc20_rpc), (TRC20, settings.trc20_rpc))
+    return tuple(chain for chain, urls in nodes if urls)
+
+
+def make_base(settings: Settings, url: str) -> Base:
+    """Settings, database and keys. The master key is made in the data folder when none is set.
+
+    Raises ConfigError.
+    """
+    require_supported(settings)
+    master_key = settings.master_key or load_or_create_master_key(settings.data)
+    return Base(settings, db.for_writing(url), Keyring(master_key))
+
+
+async def settle_master_key(settings: Settings, url: str) -> None:
+    """See that the master key opens what the database holds; one is made only where there is no merchant yet.
+
+    A service with another key would answer every request with a fault, and sign checkpoints that nobody can
+    check. Nor may the database be one of play money where money is paid, or the other way round. Raises
+    ConfigError.
+    """
+    async with await db.connect(url) as connection:
+        await require_mode(settings, connection)
+        merchants = await store.find_outermost(connection)
+        held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
+        if merchants and not held:
+            raise ConfigError(
+                f"WALLET_MASTER_KEY is not set and {settings.data / MASTER_KEY_FILE} is not there, but the "
+                "database has merchants: bring back the key they were made under."
+            )
+        keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
+        try:
+            for merchant_id in merchants:
+                await store.load(connection, keyring, merchant_id)
+        except WrongMasterKey as error:
+            raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
+
+
+def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
+    """A writer as the settings say."""
+    settings = base.settings
+    return Writer(
+        base.url,
+        connections=connections or settings.connections,
+        queue_limit=settings.queue_limit,
+        batch_limit=settings.batch_limit,
+        clock=clock,
+        make_day=partial(open_nonce_days, base.url),
+    )
+
+
+def make_terms(
+    base: Base, public_url: str, forbidden: Container[bytes], clock: Callable[[], int] = now_ms
+) -> Terms:
+    """What operations need to know of the platform's settings."""
+    settings = base.settings
+    link_key = base.keyring.derive(LINK_KEY)
+
+    def make_link(merchant_id: int, user_id: int) -> str:
+        return f"{public_url}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"
+
+    return Terms(
+        sandbox=settings.sandbox,
+        approval_deadline_ms=settings.approval_deadline_s * 1000,
+        position_limit_units=settings.exchange_position_limit,
+        forbidden_addresses=forbidden,
+        make_link=make_link,
+        chains=list_chains(settings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The web side: the operations, the ASGI application with everything else, and what they share."""
+
+    endpoints: dict[str, Endpoint]
+    application: ASGIApp
+    joints: Joints
+
+
+async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
+    """The addresses that withdrawals may not go to, kept up to date until the stack ends."""
+    settings, stop = base.settings, asyncio.Event()
+    tokens = {settings.erc20_token, settings.trc20_token, *USDT_CONTRACTS.values()}
+    forbidden = ForbiddenAddresses({ZERO, *tokens}, partial(db.connect, base.url))
+    await forbidden.refresh()
+    following = asyncio.create_task(forbidden.run(stop))
+
+    async def end() -> None:
+        stop.set()
+        await following
+
+    stack.push_async_callback(end)
+    return forbidden
+
+
+def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackWatch:
+    """What compares checkpoints with the database until the stack ends."""
+    connect, stop = partial(db.connect, base.url), asyncio.Event()
+    watch = RollbackWatch(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
+    watching = asyncio.create_task(watch.run(stop))
+
+    async def end() -> None:
+        stop.set()
+        await watching
+
+    stack.push_async_callback(end)
+    return watch
+
+
+@asynccontextmanager
+async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_ms) -> AsyncIterator[Web]:
+    """The web side, connected; at the end its writer finishes what waits. Raises writer.Unavailable."""
+    settings = base.settings
+    async with AsyncExitStack() as stack:
+        writer = make_writer(base, clock=clock)
+        await writer.open()
+        stack.push_async_callback(writer.close)
+        directory = Directory(base.url, base.keyring)
+        stack.push_async_callback(directory.close)
+        access_log = AccessLog(sys.stderr, enabled=settings.log_level in ("debug", "info"))
+        access_log.start()
+        stack.push_async_callback(access_log.stop)
+        gate = Gate(
+            tolerance_s=settings.timestamp_tolerance_s,
+            rate_limit=settings.rate_limit,
+            failed_auth_limit=settings.failed_auth_limit,
+            sandbox=settings.sandbox,
+            monotonic=time.monotonic,
+            clock=clock,
+        )
+        notebook = Notebook(partial(db.connect, base.url), clock=clock)
+        notebook.start()
+        stack.push_async_callback(notebook.stop)
+        joints = Joints(
+            gate=gate,
+            directory=directory,
+            writer=writer,
+            terms=make_terms(base, public_url, await _follow_hot_wallets(base, stack), clock),
+            access_log=access_log,
+            trusted_proxies=settings.trusted_proxies,
+            notebook=notebook,
+        )
+        watch = _watch_checkpoints(base, stack, clock)
+        metrics = Metrics(
+            partial(db.connect, base.url),
+            rollback_signs=lambda: len(watch.signs),
+            clock=clock,
+            sandbox=settings.sandbox,
+            writer=writer,
+            tally=joints.tally,
+            under_way=lambda: joints.counter.under_way,
+        )
+        stack.push_async_callback(metrics.close)
+        page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
+        endpoints = build_endpoints(joints)
+        ground = _lay_ground(base, public_url, joints, clock, stack)
+        look = Face(ground, (visitor.PATH,), "", [visitor.make_route(ground.answers)])
+        # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
+        consoles = replace(ground, connections=_lend_connections(base, stack))
+        faces = [wallet_site.build_face(ground), console.build_face(consoles), look]
+        for face in faces:
+            stack.push_async_callback(face.close)
+        files = static.make_route(lambda request: ground.turnstile.admit_file(ground.visitor(request).source))
+        further = [page, files]
+        yield Web(endpoints, build_routes(endpoints, joints, settings.mode, further, faces), joints)
+
+
+def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
+    connections = Connections(base.url)
+    stack.push_async_callback(connections.close)
+    return connections
+
+
+def _lay_ground(
+    base: Base, public_url: str, joints: Joints, clock: Callable[[], int], stack: AsyncExitStack
+) -> Ground:
+    """What the pages stand on."""
+    return Ground(
+        settings=base.settings,
+        public_url=public_url,
+        database_url=base.url,
+        keyring=base.keyring,
+        connections=_lend_connections(base, stack),
+        answers=Answers(Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")),
+        writer=joints.writer,
+        clock=clock,
+        is_ending=lambda: joints.counter.draining,
+        request_ids=joints.request_ids,
+        access_log=joints.access_log,
+        trusted_proxies=joints.trusted_proxies,
+        turnstile=Turnstile(
+            base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
+        ),
+        chains=list_chains(base.settings),
+    )

@@ -1,0 +1,70 @@
+"""The chains as reconciliation looks at them: those of the settings, or the sandbox's.
+
+Rules: opening asks no node anything, and needs no key.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, Line
+from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
+from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
+from merchant_wallet.custody.sandbox import SandboxCustody
+from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.paying import open_sandbox
+
+KEEP_PAST: Final = frozenset({ERC20})
+"""Chains whose nodes tell balances at a block that is not the newest."""
+BATCHED_SURVEY_SIZE: Final = 1000
+"""Balances that are looked at by one comparison where many are asked for together."""
+ENDLESS_STRETCH: Final = 2**62
+"""The sandbox's blocks are moments, which are read in one go."""
+
+
+class Custodians:
+    """All chains of the settings; give them back with `close`."""
+
+    def __init__(self, base: Base, connect: Connect, clock: Callable[[], int] = now_ms) -> None:
+        self._base = base
+        self._clock = clock
+        self._line = Line(connect)
+        self._readers = {} if base.settings.sandbox else open_chain_readers(base.settings)
+
+    def open(self, connection: AsyncConnection) -> Mapping[str, Custodian]:
+        """Each chain by its name; the sandbox's are read over the connection."""
+        if self._base.settings.sandbox:
+            return self._open_sandbox(connection)
+        return {
+            name: Custodian(
+                reader,
+                name in KEEP_PAST,
+                getattr(reader, "balances", None),
+                survey_size=BATCHED_SURVEY_SIZE if hasattr(reader, "balances") else SURVEY_SIZE,
+            )
+            for name, reader in self._readers.items()
+        }
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._line.close()
+        for reader in self._readers.values():
+            await reader.close()
+
+    def _open_sandbox(self, connection: AsyncConnection) -> dict[str, Custodian]:
+        confirm_ms = self._base.settings.sandbox_confirm_ms
+        return {
+            name: Custodian(
+                SandboxCustody(name, chain.wallet, connection, confirm_ms=confirm_ms, clock=self._clock),
+                keeps_past=True,
+                longest_stretch=ENDLESS_STRETCH,
+                wallet=chain.wallet,
+                own_units=ENDLESS_UNITS,
+                survey_size=BATCHED_SURVEY_SIZE,
+            )
+            for name, chain in open_sandbox(self._base, self._line).items()
+        }

@@ -1,0 +1,135 @@
+"""The HTTP server: a listening socket, and the protocol of each connection that comes in.
+
+Rules: an operation's request is answered by `connection`; every other by `page_connection` with the ASGI
+application, in the same event loop and process. Told to stop, it closes idle connections at once and gives
+those under way a moment to end.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import Final
+
+import structlog
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from merchant_wallet.api.admission import Admission
+from merchant_wallet.api.connection import Place
+from merchant_wallet.api.endpoint import Endpoint, Joints
+from merchant_wallet.web.connection import PageConnection
+
+log = structlog.get_logger("listener")
+
+BACKLOG: Final = 4096
+MAX_CONNECTIONS: Final = 8192
+SOURCE_CONNECTIONS: Final = 1024
+RESERVED_FILES: Final = 256
+"""So many files are left for all but clients' connections: database, logs, static files."""
+TICK_S: Final = 1.0
+KEEP_ALIVE_S: Final = 75
+STOP_TIMEOUT_S: Final = 5.0
+
+
+class Listener:
+    """One listening socket with its connections."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        joints: Joints,
+        application: ASGIApp,
+        max_connections: int = MAX_CONNECTIONS,
+        source_connections: int = SOURCE_CONNECTIONS,
+    ) -> None:
+        self._config = Config(
+            application,
+            interface="asgi3",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+        )
+        self._config.load()
+        self._others = ServerState()
+        self.admission = Admission(max_connections, source_connections, joints.trusted_proxies)
+        self._told = (0, 0)
+        self._place = Place(
+            {path.encode(): endpoint for path, endpoint in endpoints.items()},
+            joints,
+            self._make_other,
+            self.admission,
+        )
+        self._joints = joints
+        # What clients send that is no request is in our own log, with its id.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self._server: asyncio.Server | None = None
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError."""
+        self._tick()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._place.make_connection, host, port, backlog=BACKLOG)
+        self._ticking = asyncio.create_task(self._keep_ticking())
+
+    @property
+    def port(self) -> int:
+        """The port listened on."""
+        assert self._server is not None, "asked for once it listens"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Listen no more, let requests under way end, close every connection."""
+        if self._server is None or self._ticking is None:
+            return
+        self._server.close()
+        self._place.closing = True
+        for connection in list(self._place.open):
+            connection.close_if_idle()
+        for other in list(self._others.connections):
+            other.shutdown()
+        ends = time.monotonic() + STOP_TIMEOUT_S
+        # Both kinds of connection end by themselves, and neither tells anyone.
+        while (self._place.open or self._others.connections) and time.monotonic() < ends:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        self._ticking.cancel()
+        await asyncio.gather(self._ticking, return_exceptions=True)
+
+    def _make_other(self) -> PageConnection:
+        return PageConnection(self._config, self._others, self._joints, self._place.endpoints, self.admission)
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._tick()
+
+    def _tick(self) -> None:
+        """Once a second: the Date header's text (RFC 9110 section 6.6.1), and a look for slow clients."""
+        self._place.date = formatdate(usegmt=True).encode()
+        self._others.default_headers = [(b"date", self._place.date)]
+        self._tell_crowd()
+        now_s = time.monotonic()
+        for connection in list(self._place.open):
+            connection.look_at_clock(now_s)
+        for other in list(self._others.connections):
+            if isinstance(other, PageConnection):
+                other.look_at_clock(now_s)
+
+    def _tell_crowd(self) -> None:
+        """Log what happened for want of places since the last look."""
+        admission = self.admission
+        counts = (admission.closed, admission.refused)
+        if counts != self._told:
+            closed, refused = counts[0] - self._told[0], counts[1] - self._told[1]
+            log.warning(
+                "connections closed for new ones", closed=closed, refused=refused, open=len(admission)
+            )
+            self._told = counts

@@ -1,0 +1,85 @@
+"""Maintenance: what is made ahead or cleared away so that the rest can run for years.
+
+Rules: each duty is safe to do at any time, twice, and by several processes at once. One that fails is logged
+and hinders no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import is_database_away
+from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
+
+INTERVAL_S: Final = 60.0
+
+Duty = Callable[[AsyncConnection, int], Awaitable[object]]
+"""Something to be done regularly, given a connection and the present moment in milliseconds."""
+
+log = structlog.get_logger(__name__)
+
+
+class DutiesFailed(Exception):
+    """Some duties failed this time; each was logged."""
+
+
+class Maintenance:
+    """The worker that does each of its duties once a minute."""
+
+    def __init__(
+        self, connect: Connect, duties: Mapping[str, Duty], *, clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._line = Line(connect)
+        self._duties = duties
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
+        """Do the duties until told to stop, then close the connection."""
+        try:
+            await repeat("upkeep", self.do_all, stop=stop, interval_s=interval_s)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+    async def do_all(self) -> None:
+        """Do every duty once. Raises DutiesFailed at the end, naming those that failed.
+
+        Raises psycopg.Error at once when the database is away.
+        """
+        failed = []
+        for name, duty in self._duties.items():
+            connection = await self._line.get()
+            try:
+                await duty(connection, self._clock())
+            except Exception as error:
+                if is_database_away(error):
+                    raise
+                # The other duties must be done all the same; the loop tries this one again.
+                log_failure(log, "duty failed", error, duty=name)
+                failed.append(name)
+        if failed:
+            raise DutiesFailed(", ".join(failed))
+
+
+def range_duty(
+    find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
+    allocate: Callable[[AsyncConnection, int], Awaitable[object]],
+) -> Duty:
+    """The duty of giving a further id range to each merchant whose book runs short of ids.
+
+    `find_short` names those merchants, `allocate` gives one of them a range.
+    """
+
+    async def keep_ranges(connection: AsyncConnection, at_ms: int) -> None:
+        for merchant_id in await find_short(connection):
+            await allocate(connection, merchant_id)
+            log.info("further id range given", merchant_id=merchant_id)
+
+    return keep_ranges

@@ -1,0 +1,156 @@
+"""The worker side's part that pays: chains opened and checked, the payer, and the filler of gaps.
+
+Rules: real chains are paid on only when their chain ids, tokens and clocks were seen to fit the settings;
+until then orders wait, each check says what is wrong, and everything else of the worker side goes on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, Line, repeat, run_workers
+from merchant_wallet.chains.protocol import Chain
+from merchant_wallet.chains.sandbox.chain import SandboxChain
+from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.counted_signer import CountedSigner
+from merchant_wallet.processes.nodes import check_chains, open_chains
+from merchant_wallet.processes.signers import open_signer
+from merchant_wallet.processes.sweeping import open_runner
+from merchant_wallet.withdrawals.attempt import Book
+from merchant_wallet.withdrawals.gaps import GapFiller
+from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
+from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
+
+CHECK_INTERVAL_S: Final = 15.0
+NODE_CLAIM_MS: Final = 45_000
+"""How long an order is claimed where nodes far away are asked; less than what is taken for a wrong clock."""
+
+Check = Callable[[], Awaitable[list[str]]]
+Close = Callable[[], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
+
+
+class Paying:
+    """Payer, gap filler and what follows sweeps on these chains, begun when `check` finds nothing wrong."""
+
+    def __init__(
+        self,
+        payer: Payer,
+        gaps: GapFiller,
+        check: Check | None = None,
+        sweeps: SweepRunner | None = None,
+        signer: CountedSigner | None = None,
+        close_chains: Close | None = None,
+    ) -> None:
+        self.payer = payer
+        self._gaps = gaps
+        self._check = check
+        self._sweeps = sweeps
+        self._signer = signer
+        self._close_chains = close_chains
+
+    @property
+    def signer_refusals(self) -> int:
+        """Signatures that were refused since the start."""
+        return 0 if self._signer is None else self._signer.refusals
+
+    async def run(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
+        """Pay until told to stop."""
+        if self._check is not None:
+            await self._wait_until_sound(self._check, stop, check_interval_s)
+        sweeping = [] if self._sweeps is None else [self._sweeps.run]
+        await run_workers([self.payer.run, self._gaps.run, *sweeping], stop)
+
+    async def close(self) -> None:
+        """Finish what is under way and close the connections."""
+        await self.payer.close()
+        await self._gaps.close()
+        if self._sweeps is not None:
+            await self._sweeps.close()
+        if self._close_chains is not None:
+            await self._close_chains()
+
+    async def _wait_until_sound(self, check: Check, stop: asyncio.Event, interval_s: float) -> None:
+        done = asyncio.Event()
+
+        async def look() -> None:
+            wrong = await check()
+            for sentence in wrong:
+                log.error("chains and settings do not fit, nothing is paid", wrong=sentence)
+            if not wrong:
+                done.set()
+
+        async def pass_on() -> None:
+            await stop.wait()
+            done.set()
+
+        passing = asyncio.create_task(pass_on())
+        try:
+            await repeat("chain check", look, stop=done, interval_s=interval_s)
+        finally:
+            passing.cancel()
+
+
+async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> Paying:
+    """What pays, as the settings say. Raises ConfigError, KeystoreError, SignerAway."""
+    settings = base.settings
+    patience_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
+    if settings.sandbox:
+        chains: Mapping[str, Chain] = open_sandbox(base, line)
+        check, close_chains, claim_ms = None, None, CLAIM_MS
+    else:
+        signer = CountedSigner(open_signer(settings))
+        real = await open_chains(settings, signer)
+        # Fuel takes places of the hot wallet, for which later payouts wait: the worker sees to its end.
+        sweeps = await open_runner(settings, connect, signer)
+        chains, claim_ms = real, NODE_CLAIM_MS
+
+        async def check() -> list[str]:
+            wrong = await check_chains(real)
+            if not wrong:
+                await enter_wallets(await line.get(), real)
+            return wrong
+
+        async def close_chains() -> None:
+            for chain in real.values():
+                await chain.close()
+
+    payer = Payer(
+        connect,
+        book,
+        chains,
+        hold_refunds=settings.hold_refunds,
+        max_builds=settings.payout_builds,
+        claim_ms=claim_ms,
+    )
+    gaps = GapFiller(connect, chains, patience_ms=patience_ms)
+    return Paying(payer, gaps, check, sweeps, signer, close_chains)
+
+
+async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:
+    """Write down which wallets pay, before the first order: no withdrawal may go to them, they are held
+    against the books, and operators see them. One that can't take over yet is the payer's to tell again.
+    """
+    for name, chain in chains.items():
+        try:
+            await open_wallet(connection, name, chain.wallet)
+        except WalletMoved as moved:
+            log.error("the hot wallet can't take over yet", chain=name, reason=str(moved))
+
+
+def open_sandbox(base: Base, line: Line) -> dict[str, Chain]:
+    """The sandbox's chains."""
+    ledger = SandboxLedger(line)
+    seed, confirm_ms = base.keyring.sandbox_seed(), base.settings.sandbox_confirm_ms
+    return {
+        name: SandboxChain(name, ledger, seed=seed, confirm_ms=confirm_ms, clock=now_ms)
+        for name in (ERC20, TRC20)
+    }

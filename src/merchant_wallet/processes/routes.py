@@ -1,0 +1,106 @@
+"""Every URL, one line each."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from merchant_wallet.api.endpoint import Endpoint, Joints, send_answer, write_refusal
+from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.operations.balances import GET_BALANCE
+from merchant_wallet.api.operations.exchange import EXCHANGE
+from merchant_wallet.api.operations.sub_users import GET_CUSTOMER
+from merchant_wallet.api.operations.transfers import TRANSFER_FROM_USER, TRANSFER_TO_USER
+from merchant_wallet.api.operations.withdrawals import CREATE, QUERY, QUOTE
+from merchant_wallet.base.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
+from merchant_wallet.base.paths import is_plain
+from merchant_wallet.web.face import Face
+
+OPERATIONS: tuple[Operation, ...] = (
+    TRANSFER_FROM_USER,
+    TRANSFER_TO_USER,
+    CREATE,
+    QUERY,
+    GET_CUSTOMER,
+    GET_BALANCE,
+    EXCHANGE,
+    QUOTE,
+)
+
+
+def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
+    """The eight operations by their paths."""
+    return {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}
+
+
+def build_routes(
+    endpoints: Mapping[str, Endpoint],
+    joints: Joints,
+    mode: str,
+    further: Sequence[Route] = (),
+    faces: Sequence[Face] = (),
+) -> ASGIApp:
+    """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
+    return Dispatch(endpoints, faces, _build_rest(joints, mode, further))
+
+
+class Dispatch:
+    """Hands a request for an operation or a face to what has the path, which answers its own errors."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], faces: Sequence[Face], rest: ASGIApp) -> None:
+        self._endpoints = endpoints
+        self._faces = faces
+        self._rest = rest
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """The answer of whoever has the path."""
+        path, raw_path = scope["path"], scope["raw_path"]
+        face = next((face for face in self._faces if face.owns(path)), None)
+        if face is None and not is_plain(raw_path):
+            # No route has an escape in it, so nothing is found.
+            path = raw_path.decode("ascii")
+            scope = {**scope, "path": path}
+        return (self._endpoints.get(path) or face or self._rest)(scope, receive, send)
+
+
+def _build_rest(joints: Joints, mode: str, further: Sequence[Route]) -> ASGIApp:
+    async def health(request: Request) -> Response:
+        status, word = (503, "stopping") if joints.counter.draining else (200, "ok")
+        headers = {"x-request-id": joints.request_ids.next()}
+        return JSONResponse({"status": word, "mode": mode}, status, headers)
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        return _Envelope(joints, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
+
+    async def not_allowed(request: Request, error: Exception) -> Response:
+        allow = [(b"allow", b"GET, HEAD")]
+        return _Envelope(joints, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
+
+    rest = Starlette(
+        routes=[Route("/healthz", health, methods=["GET"]), *further],
+        exception_handlers={PATH_UNKNOWN: unknown, METHOD_NOT_ALLOWED: not_allowed},
+    )
+    # A path with a slash too many is an unknown path; a redirect would have no envelope.
+    rest.router.redirect_slashes = False
+    return rest
+
+
+class _Envelope(Response):
+    """A refusal that no operation gives, in the envelope all the same."""
+
+    def __init__(self, joints: Joints, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        super().__init__()
+        self._joints = joints
+        self._refusal = refusal
+        self._extra = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        joints, refusal = self._joints, self._refusal
+        request_id = joints.request_ids.next()
+        status, body, headers = write_refusal(refusal, self._extra)
+        await send_answer(send, status, body, request_id, headers)
+        peer = (scope.get("client") or ("",))[0]
+        joints.access_log.write_foreign(request_id, scope["path"], refusal.code, peer)

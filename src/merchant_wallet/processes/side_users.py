@@ -1,0 +1,253 @@
+"""Which user of the system each side runs as when root runs `up`, and which files are whose.
+
+- The web side and the worker side are two users, neither of them root, PostgreSQL's user or the other side's.
+- They are WALLET_WEB_USER and WALLET_WORKER_USER, else two numbers that nobody has. On a data folder that
+  belongs to an ordinary user both sides are that user, who can then run the service without root again.
+- Keystore and checkpoints belong to the worker side. The web side can read checkpoints and nothing else.
+- What root's files hold is told in the environment: the master key to both sides, passphrase and checkpoint
+  key to the worker side alone.
+- When an ordinary user runs `up`, both sides are that user, and nothing here happens.
+"""
+
+import dataclasses
+import os
+import pwd
+import stat
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+import merchant_wallet
+from merchant_wallet.base.config import ConfigError, load_key_file, load_or_create_master_key, spell_out
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.postgres.privileges import (
+    CAP_NET_BIND_SERVICE,
+    Account,
+    become,
+    can_keep,
+    can_keep_search,
+    can_read,
+)
+from merchant_wallet.processes.signers import keys_folder, read_passphrase
+
+log = structlog.get_logger("up")
+
+FIRST_ID: Final = 60_706
+PAIRS: Final = 238
+"""The numbers 60706 to 61181, which neither distributions nor systemd give to anybody."""
+LOWEST_FREE_PORT: Final = 1024
+NO_HOME: Final = "/nonexistent"
+ROOTS_ALONE: Final = ("WALLET_WEB_USER", "WALLET_WORKER_USER")
+CHECKPOINTS_MODE: Final = 0o2750
+CHECKPOINT_MODE: Final = 0o640
+
+
+@dataclass(frozen=True, slots=True)
+class SideUser:
+    """The user of one side, and which of root's rights it keeps."""
+
+    account: Account
+    groups: tuple[int, ...] = ()
+    keep_search: bool = False
+    keep_bind: bool = False
+
+    def drop(self) -> Callable[[], None]:
+        """A `preexec_fn` that turns a child into this user."""
+        return become(
+            self.account, keep_search=self.keep_search, keep_bind=self.keep_bind, groups=self.groups
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SideUsers:
+    """The users of both sides."""
+
+    web: SideUser
+    worker: SideUser
+
+    @property
+    def group(self) -> int:
+        """Both sides' group: it may reach the own PostgreSQL and read checkpoints."""
+        return self.web.account.gid
+
+    def of(self, side: str) -> SideUser:
+        """The user of `serve` or of `work`."""
+        return self.web if side == "serve" else self.worker
+
+
+def choose_users(settings: Settings) -> SideUsers | None:
+    """The users of both sides where root runs `up`, None where anyone else does. Raises ConfigError."""
+    named = (settings.web_user, settings.worker_user)
+    if os.geteuid() != 0:
+        if any(named):
+            raise ConfigError("WALLET_WEB_USER and WALLET_WORKER_USER are for `up` as root alone.")
+        return None
+    web, worker = (
+        _find_account(name) if name else derived
+        for name, derived in zip(named, _derive(settings.data.absolute().resolve()), strict=True)
+    )
+    return SideUsers(SideUser(web), SideUser(worker, groups=(web.gid,)))
+
+
+def _find_account(name: str) -> Account:
+    try:
+        entry = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+    except (KeyError, OverflowError):
+        if name.isdecimal() and int(name) < 2**32 - 1:
+            return Account(int(name), int(name))
+        raise ConfigError(f"There is no user {name} on this machine.") from None
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _derive(data: Path) -> tuple[Account, Account]:
+    """The owner of an ordinary user's folder for both; for root's folder two numbers made of its path."""
+    if data.exists() and (owner := data.stat()).st_uid != 0:
+        return (Account(owner.st_uid, owner.st_gid),) * 2
+    first = zlib.crc32(os.fsencode(data)) % PAIRS
+    for pair in range(first, first + PAIRS):
+        numbers = [FIRST_ID + 2 * (pair % PAIRS) + which for which in (0, 1)]
+        if not any(_is_listed(number) for number in numbers):
+            web, worker = (Account(number, number) for number in numbers)
+            return web, worker
+    raise ConfigError("No two user numbers are free: set WALLET_WEB_USER and WALLET_WORKER_USER.")
+
+
+def _is_listed(number: int) -> bool:
+    try:
+        pwd.getpwuid(number)
+    except KeyError:
+        return False
+    return True
+
+
+def hand_over(settings: Settings, users: SideUsers) -> None:
+    """Give keystore and checkpoints to the worker side, checkpoints to read to the web side. Raises OSError.
+
+    In an ordinary user's folder that user gets what root has made there.
+    """
+    worker = users.worker.account
+    _give_all(keys_folder(settings), worker)
+    _give_all(settings.checkpoint_folder, Account(worker.uid, users.group), CHECKPOINTS_MODE, CHECKPOINT_MODE)
+    if settings.data.is_dir() and (owner := settings.data.stat()).st_uid != 0:
+        _give_roots_files(settings.data, Account(owner.st_uid, owner.st_gid))
+
+
+def _give_all(
+    folder: Path, account: Account, folder_mode: int | None = None, file_mode: int | None = None
+) -> None:
+    """Give a folder with all that is in it. Whoever may write there can't have other files given to him."""
+    if not folder.is_dir():
+        return
+    for _, _, names, descriptor in os.fwalk(folder.resolve(), follow_symlinks=False):
+        for name in names:
+            _give_file(name, descriptor, account, file_mode)
+        os.fchown(descriptor, account.uid, account.gid)
+        if folder_mode is not None:
+            os.fchmod(descriptor, folder_mode)
+
+
+def _give_roots_files(folder: Path, account: Account) -> None:
+    """Give the files right in a folder that are root's."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in os.listdir(descriptor):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == 0:
+                _give_file(name, descriptor, account, None)
+    finally:
+        os.close(descriptor)
+
+
+def _give_file(name: str, folder: int, account: Account, mode: int | None) -> None:
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        # A link or a socket, or gone by now: nothing of ours.
+        return
+    try:
+        found = os.fstat(file)
+        # With a second name it may be a file of somebody else's that was linked here to be given away.
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            os.fchown(file, account.uid, account.gid)
+            if mode is not None:
+                os.fchmod(file, mode)
+    finally:
+        os.close(file)
+
+
+def lend_rights(settings: Settings, users: SideUsers) -> SideUsers:
+    """The same users with those of root's rights that they can't do without here. Raises ConfigError.
+
+    A program or data folder that is closed to them is read with CAP_DAC_READ_SEARCH, as for PostgreSQL. A
+    port below 1024 is listened on with CAP_NET_BIND_SERVICE.
+    """
+    modules = (merchant_wallet.__file__, os.__file__)
+    program = [Path(sys.executable), Path(sys.executable).resolve(), *map(Path, modules)]
+    own = [folder for folder in (settings.checkpoint_folder, keys_folder(settings)) if folder.is_dir()]
+    web = _lend(users.web, program, settings.port)
+    return SideUsers(web, _lend(users.worker, [*program, *own], settings.metrics_port))
+
+
+def _lend(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
+    reaches = _can_read(user, needed)
+    if not reaches and not can_keep_search():
+        raise ConfigError(
+            f"A side runs as user {user.account.uid}, who cannot read {', '.join(map(str, needed))}, and root"
+            " has no CAP_DAC_READ_SEARCH to lend. Put program and data folder where all may pass: chmod o+x"
+            " the folders above."
+        )
+    if not reaches:
+        log.warning(
+            "a side may read every file of this machine, since what it needs is closed to its user",
+            user=user.account.uid,
+            needed=[str(path) for path in needed],
+        )
+    binds = 0 < port < LOWEST_FREE_PORT and can_keep(CAP_NET_BIND_SERVICE)
+    return dataclasses.replace(user, keep_search=not reaches, keep_bind=binds)
+
+
+def sees_checkpoints(settings: Settings, users: SideUsers) -> bool:
+    """Whether the web side reaches the checkpoints by their path. Raises ConfigError."""
+    return users.web.keep_search or _can_read(users.web, [settings.checkpoint_folder])
+
+
+def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
+    try:
+        return can_read(user.account, paths)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigError(
+            f"root cannot become user {user.account.uid} here ({error}). Set WALLET_WEB_USER and "
+            "WALLET_WORKER_USER to users that this machine has, or run `up` as an ordinary user."
+        ) from error
+
+
+def tell_secrets(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:
+    """The environment of a side that can't read root's files. Raises ConfigError, KeystoreError."""
+    master_key = settings.master_key or load_or_create_master_key(settings.data)
+    told = spell_out(environment)
+    told |= {
+        "HOME": NO_HOME,
+        "WALLET_MASTER_KEY": master_key.hex(),
+        "WALLET_CHECKPOINT_DIR": str(settings.checkpoint_folder.absolute()),
+    }
+    if side == "work":
+        told |= _tell_worker(settings)
+    return {name: text for name, text in told.items() if name not in ROOTS_ALONE}
+
+
+def _tell_worker(settings: Settings) -> dict[str, str]:
+    key = settings.checkpoint_key or load_key_file(settings.checkpoint_key_path, "checkpoint key")
+    told = {"WALLET_CHECKPOINT_KEY": key.hex()}
+    # The sandbox has no keystore to open.
+    if not settings.sandbox and (passphrase := read_passphrase(settings)) is not None:
+        # The file would come before the passphrase itself.
+        told |= {"WALLET_KEYSTORE_PASSPHRASE": passphrase, "WALLET_KEYSTORE_PASSPHRASE_FILE": ""}
+    if settings.signer_socket is not None:
+        told["WALLET_SIGNER_SOCKET"] = str(settings.signer_socket.absolute())
+    return told

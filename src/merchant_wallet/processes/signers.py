@@ -1,0 +1,75 @@
+"""Which signer the settings call for: one in this process with the keys, or a process of its own.
+
+Rules: the worker side, the signer's process and the commands about keys import this; the web side never does,
+so that it has no code that could open a key. Passphrases and keys stay out of every text.
+"""
+
+from pathlib import Path
+
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.chains.keys.keystore import FOLDER, KeystoreError, open_keystore
+from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.chains.keys.signer_socket import RemoteSigner
+from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.signer import Signer
+
+NO_SIGNER = (
+    "Nothing can be paid without a signer: set WALLET_KEYSTORE_PASSPHRASE_FILE for a keystore in the data "
+    "folder (made by `merchant-wallet keys create`), or WALLET_SIGNER_SOCKET for a `merchant-wallet signer`."
+)
+
+
+def require_signer(settings: Settings) -> None:
+    """Raises ConfigError where real payments have nobody who could sign them."""
+    named = (settings.signer_socket, settings.keystore_passphrase_file, settings.keystore_passphrase)
+    if not settings.sandbox and not any(named):
+        raise ConfigError(NO_SIGNER)
+
+
+def open_signer(settings: Settings) -> Signer:
+    """The signer that the worker side asks. Raises ConfigError, KeystoreError."""
+    if settings.signer_socket is not None:
+        return RemoteSigner(settings.signer_socket)
+    passphrase = read_passphrase(settings)
+    if passphrase is None:
+        raise ConfigError(NO_SIGNER)
+    return open_local_signer(settings, passphrase)
+
+
+def open_local_signer(settings: Settings, passphrase: str) -> LocalSigner:
+    """A signer with the keys of the data folder. Raises KeystoreError."""
+    return LocalSigner(open_keystore(keys_folder(settings), passphrase), make_rules(settings))
+
+
+def make_rules(settings: Settings) -> SigningRules:
+    """What the settings let a signer sign."""
+    return SigningRules(
+        chains={
+            ERC20: ChainTerms(settings.erc20_token, settings.erc20_fee_cap, settings.erc20_chain_id),
+            TRC20: ChainTerms(settings.trc20_token, settings.trc20_fee_cap),
+        },
+        payment_limit_units=settings.signer_payment_limit,
+        hour_limit_units=settings.signer_hour_limit,
+    )
+
+
+def keys_folder(settings: Settings) -> Path:
+    """Where the keystore is."""
+    return settings.data / FOLDER
+
+
+def read_passphrase(settings: Settings) -> str | None:
+    """The keystore's passphrase as the settings give it, None when they don't. Raises KeystoreError."""
+    path = settings.keystore_passphrase_file
+    if path is None:
+        return settings.keystore_passphrase
+    try:
+        if path.stat().st_mode & 0o077:
+            raise KeystoreError(f"The passphrase file {path} can be read by others: chmod 600 it.")
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise KeystoreError(f"The passphrase file {path} can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise KeystoreError(f"The passphrase file {path} is not UTF-8 text.") from None

@@ -1,0 +1,76 @@
+"""What `serve` and `work` see to before they begin: database, schema, keys, and a place for today's nonces.
+
+Rules:
+- A database that can't be reached yet is waited for. The log has a line every few seconds.
+  A stop ends the wait.
+- A server that answers and refuses (password, unknown database, too many connections) is waited for too. Then
+  the line is an error: most of these need a person.
+- A schema that this program does not know ends the start, and so does a master key that does not fit.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+import structlog
+from psycopg.pq import PGconn, Ping
+
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.book.nonce_partitions import open_nonce_days
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.postgres.migrate import require_schema
+from merchant_wallet.processes.app import Base, make_base, settle_master_key
+
+log = structlog.get_logger("start")
+
+RETRY_S: Final = 1.0
+LOG_EVERY: Final = 5
+"""A line in the log for so many tries."""
+
+
+async def prepare(
+    settings: Settings, url: str, stop: asyncio.Event, clock: Callable[[], int] = now_ms
+) -> Base | None:
+    """What every part needs, once the database is there; None when `stop` was set before.
+
+    Raises ConfigError, MigrationError.
+    """
+    url, tries = db.for_writing(url), 0
+    while not stop.is_set():
+        try:
+            async with await db.connect(url) as connection:
+                await require_schema(connection)
+            await settle_master_key(settings, url)
+            await open_nonce_days(url, clock() // DAY_MS)
+            return make_base(settings, url)
+        except psycopg.Error as error:
+            if not db.is_database_away(error):
+                raise
+            if tries % LOG_EVERY == 0:
+                await _say(url, error)
+            tries += 1
+        await _pause(stop)
+    return None
+
+
+async def _say(url: str, error: psycopg.Error) -> None:
+    reason = " ".join(str(error).split())
+    if error.sqlstate is None and await asyncio.to_thread(_answers, url):
+        log.error("the database refuses this service; trying again", reason=reason)
+    else:
+        log.warning("the database is not there yet; waiting for it", reason=reason)
+
+
+def _answers(url: str) -> bool:
+    """Whether a server is there that takes connections, from anyone."""
+    return PGconn.ping(db.complete(url).encode()) == Ping.OK
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), RETRY_S)
+    except TimeoutError:
+        return

@@ -1,0 +1,384 @@
+"""Everything on one machine: own PostgreSQL, schema, web side and worker side, held together by this process.
+
+Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of
+stopping is ours: web and workers first, the database last. A child that ends by itself is started again,
+after a pause that grows, and so is the database. Only what fails at the very first start ends this process.
+The sides stay while the database is away: they connect again by themselves. When this process is killed, the
+children see their pipe end and stop, and the next `up` on the same folder takes the database over.
+"""
+
+import asyncio
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import structlog
+from psycopg.conninfo import conninfo_to_dict
+
+from merchant_wallet import postgres
+from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.restarts import Backoff
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.observability import logs
+from merchant_wallet.operators.first import ensure_first
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.processes.app import make_base, require_supported, settle_master_key
+from merchant_wallet.processes.runtime_file import remove_note, write_note
+from merchant_wallet.processes.side_users import (
+    SideUser,
+    SideUsers,
+    choose_users,
+    hand_over,
+    lend_rights,
+    sees_checkpoints,
+    tell_secrets,
+)
+from merchant_wallet.processes.signers import require_signer
+
+log = structlog.get_logger("up")
+
+SIDES: Final = ("serve", "work")
+POLL_S: Final = 0.2
+KILL_MARGIN_S: Final = 10.0
+READY_PREFIX: Final = "ready: "
+FAILED_PREFIX: Final = "failed: "
+
+START_FAILURES: Final = (OSError, subprocess.SubprocessError)
+"""Why a side's process can't be started; the second when it can't become the side's user."""
+
+WORKERS_ALONE: Final = frozenset(
+    {
+        "WALLET_KEYSTORE_PASSPHRASE",
+        "WALLET_KEYSTORE_PASSPHRASE_FILE",
+        "WALLET_SIGNER_SOCKET",
+        "WALLET_CHECKPOINT_KEY",
+        "WALLET_CHECKPOINT_KEY_FILE",
+    }
+)
+"""What the web side is never told: with it, it could have payments or checkpoints signed."""
+
+Say = Callable[[str], None]
+
+
+class Child:
+    """One side of the service as a process of its own; `told` gets (side, address) when it is ready."""
+
+    def __init__(self, side: str, told: "queue.Queue[tuple[str, str]]") -> None:
+        self.side = side
+        self._told = told
+        self._process: subprocess.Popen[str] | None = None
+        self._started_s = 0.0
+        self._due_s = 0.0
+        self._backoff = Backoff()
+        self.user: SideUser | None = None
+        self.fds: tuple[int, ...] = ()
+
+    def start(self, environment: Mapping[str, str], pipe: int) -> None:
+        """Start the process, as the side's own user where it has one."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "merchant_wallet.processes.child", self.side, str(pipe)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=(pipe, *self.fds),
+            start_new_session=True,
+            preexec_fn=self.user.drop() if self.user else None,
+            cwd="/" if self.user else None,
+        )
+        self._started_s = time.monotonic()
+        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith((READY_PREFIX, FAILED_PREFIX)):
+                self._told.put((self.side, line.strip()))
+
+    def look(self, environment: Mapping[str, str], pipe: int) -> None:
+        """Start the process again when it has ended by itself and its pause is over."""
+        if self._process is None:
+            if time.monotonic() >= self._due_s:
+                self._start_again(environment, pipe)
+            return
+        status = self._process.poll()
+        if status is not None:
+            pause_s = self._note_end()
+            log.error(
+                "a side ended by itself and is started again", side=self.side, status=status, pause_s=pause_s
+            )
+
+    def _start_again(self, environment: Mapping[str, str], pipe: int) -> None:
+        self._started_s = time.monotonic()
+        try:
+            self.start(environment, pipe)
+        except START_FAILURES as error:
+            # The machine may lack memory or processes for a while.
+            log.error("a side can't be started", side=self.side, reason=str(error), pause_s=self._note_end())
+
+    def _note_end(self) -> float:
+        now_s = time.monotonic()
+        pause_s = self._backoff.next_pause_s(now_s - self._started_s)
+        self._process, self._due_s = None, now_s + pause_s
+        return pause_s
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, ends_s: float) -> None:
+        """Wait for the end; a process that takes too long is killed."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.1, ends_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            log.error("a side did not stop in time and is killed", side=self.side, pid=self._process.pid)
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+class Household:
+    """The database and the two sides, from start to stop."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], say: Say, progress: Say) -> None:
+        self._settings = settings
+        self._environment = {
+            **environment,
+            "WALLET_DATA": str(settings.data.absolute()),
+            "WALLET_HOST": settings.host,
+            "WALLET_PORT": str(settings.port),
+            "WALLET_SANDBOX": "true" if settings.sandbox else "false",
+        }
+        self._say = say
+        self._progress = progress
+        self._told: queue.Queue[tuple[str, str]] = queue.Queue()
+        self._children = [Child(side, self._told) for side in SIDES]
+        self._ready: set[str] = set()
+        self._address = ""
+        self._postgres: postgres.RunningPostgres | None = None
+        self._keeper: postgres.Keeper | None = None
+        self._urls: dict[str, str] = {}
+        self._users = choose_users(settings)
+        self._told_of: dict[str, dict[str, str]] = {}
+        self._read_fd, self._write_fd = os.pipe()
+        self._stopping = threading.Event()
+        self._noted = False
+        self._made_first = False
+
+    def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Begin to stop; a signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Start everything, keep it running until asked to stop, stop everything."""
+        try:
+            self._start()
+            while not self._stopping.wait(POLL_S):
+                self._hear()
+                self._look()
+        finally:
+            self._stop()
+
+    def _start(self) -> None:
+        url = self._find_database()
+        for name in migrate(url, self._progress):
+            log.info("migrated", migration=name)
+        grant(
+            url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
+        )
+        asyncio.run(settle_master_key(self._settings, url))
+        asyncio.run(self._settle_checkpoint_key(url))
+        asyncio.run(self._make_first_operator(url))
+        self._leave_note()
+        if self._users is not None:
+            self._settle_users(self._users)
+        for child in self._children:
+            try:
+                child.start(self._environment_of(child), self._read_fd)
+            except START_FAILURES as error:
+                raise ConfigError(f"The side `{child.side}` can't be started: {error}") from error
+
+    async def _settle_checkpoint_key(self, url: str) -> None:
+        """A key that the workers would refuse is told here, where somebody reads it."""
+        old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
+        async with await db.connect(url) as connection:
+            await settle_signer(connection, self._settings, old_key, now_ms())
+
+    def _find_database(self) -> str:
+        """The owner's URL. Where none was given, the own PostgreSQL is started, with a role for each side."""
+        url = self._settings.database_url
+        if url is not None:
+            self._urls = dict.fromkeys(SIDES, url)
+            return url
+        self._postgres = postgres.start(self._settings.data, self._progress)
+        self._keeper = postgres.Keeper(self._postgres)
+        self._urls = {"serve": self._postgres.web_url, "work": self._postgres.worker_url}
+        return self._postgres.url
+
+    async def _make_first_operator(self, url: str) -> None:
+        """Where there is no operator yet, make one and say how to sign in, this once."""
+        async with await db.connect(url) as connection:
+            made = await ensure_first(connection, now_ms())
+        if made is not None:
+            self._made_first = True
+            self._say(f"operator: {made.operator.name}")
+            self._say(f"password: {made.password}")
+
+    def _settle_users(self, users: SideUsers) -> None:
+        """Give each side its user, the files that are its own, and the secrets that it can't read."""
+        if self._postgres is not None:
+            self._postgres.open_to(users.group)
+        hand_over(self._settings, users)
+        users = lend_rights(self._settings, users)
+        for child in self._children:
+            child.user = users.of(child.side)
+            self._told_of[child.side] = tell_secrets(self._settings, self._environment, child.side)
+        if not sees_checkpoints(self._settings, users):
+            self._lend_checkpoints()
+
+    def _lend_checkpoints(self) -> None:
+        """The folders above are closed to the web side: it gets the checkpoints' folder as an open one."""
+        opened = os.open(self._settings.checkpoint_folder, os.O_PATH | os.O_DIRECTORY)
+        for child in self._children:
+            if child.side == "serve":
+                child.fds = (opened,)
+        self._told_of["serve"]["WALLET_CHECKPOINT_DIR"] = f"/proc/self/fd/{opened}"
+
+    def _environment_of(self, child: Child) -> Mapping[str, str]:
+        kept_back = WORKERS_ALONE if child.side == "serve" else ()
+        told = dict(self._told_of.get(child.side, self._environment))
+        told["WALLET_DATABASE_URL"] = self._urls[child.side]
+        told["WALLET_PORT"] = self._environment["WALLET_PORT"]
+        return {name: text for name, text in told.items() if name not in kept_back}
+
+    def _leave_note(self) -> None:
+        try:
+            self._noted = write_note(self._settings)
+        except OSError as error:
+            # A folder that can't be written to is no reason not to serve: commands need the variables then.
+            log.warning("commands won't find this service by its data folder", reason=str(error))
+
+    def _hear(self) -> None:
+        while not self._told.empty():
+            side, line = self._told.get()
+            if line.startswith(FAILED_PREFIX):
+                self._judge_failure(line.removeprefix(FAILED_PREFIX))
+                continue
+            address = line.removeprefix(READY_PREFIX)
+            log.info("side ready", side=side)
+            if side == "serve":
+                self._address = address
+                # A web side that is started again must be found where the first one was.
+                self._environment["WALLET_PORT"] = address.rsplit(":", 1)[1]
+            if self._ready != set(SIDES):
+                self._ready.add(side)
+                if self._ready == set(SIDES):
+                    if self._made_first:
+                        self._say(f"console: {self._settings.public_url or self._address}/console")
+                    self._say(f"{READY_PREFIX}{self._address}")
+                    self._say(self._settings.mode_line)
+
+    def _judge_failure(self, sentence: str) -> None:
+        """What can't be had at the start is the operator's to mend; later it is tried again."""
+        if self._ready != set(SIDES):
+            raise ConfigError(f"{sentence}.")
+        log.error("a side can't begin and is started again", reason=sentence)
+
+    def _look(self) -> None:
+        if self._keeper is not None:
+            self._keeper.look()
+        for child in self._children:
+            child.look(self._environment_of(child), self._read_fd)
+
+    def _stop_children(self) -> None:
+        ends_s = time.monotonic() + self._settings.drain_timeout_s + KILL_MARGIN_S
+        for child in self._children:
+            child.ask_to_stop()
+        for child in self._children:
+            child.wait(ends_s)
+
+    def _stop(self) -> None:
+        self._stop_children()
+        if self._noted:
+            remove_note(self._settings.data)
+        os.close(self._write_fd)
+        os.close(self._read_fd)
+        if self._postgres is not None:
+            self._postgres.stop()
+
+
+def run_up(settings: Settings, say: Say, progress: Say) -> int:
+    """Run the whole service until SIGTERM or SIGINT; gives the exit status.
+
+    `say` gets the line `ready: http://HOST:PORT` and one with the mode. Before them, where there was no
+    operator yet, it gets the name and the password of the first. `progress` gets what happens until then.
+    Raises ConfigError, postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError,
+    psycopg.OperationalError.
+    """
+    require_supported(settings)
+    require_signer(settings)
+    logs.set_up(settings.log_level, settings.log_format)
+    household = Household(settings, os.environ, say, progress)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, household.ask_to_stop)
+    household.run()
+    return 0
+
+
+def run_database(settings: Settings, say: Say, progress: Say) -> int:
+    """Run the data folder's own PostgreSQL alone until SIGTERM or SIGINT; gives the exit status.
+
+    Nobody can call and nothing is paid. `say` gets how to reach it. Raises ConfigError and
+    postgres.PostgresError.
+    """
+    if settings.database_url is not None:
+        raise ConfigError(
+            "WALLET_DATABASE_URL is set, and --database-only starts the data folder's own database. "
+            "Commands reach the one that is set as it is."
+        )
+    if not postgres.has_cluster(settings.data):
+        raise ConfigError(f"There is no database in {settings.data} that could be started.")
+    logs.set_up(settings.log_level, settings.log_format)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    server = postgres.start(settings.data, progress)
+    try:
+        for line in tell_database(settings.data.absolute(), server.url):
+            say(line)
+        keeper = postgres.Keeper(server)
+        while not stopping.wait(POLL_S):
+            keeper.look()
+    finally:
+        server.stop()
+    return 0
+
+
+def tell_database(data: Path, url: str) -> list[str]:
+    """How to reach the database of a data folder; the password is not told."""
+    parts, folder = conninfo_to_dict(url), shlex.quote(str(data))
+    password = shlex.quote(str(data / "postgres.password"))
+    variables = f"PGHOST={parts['host']} PGUSER={parts['user']} PGDATABASE={parts['dbname']}"
+    return [
+        f"doctor: merchant-wallet doctor --data {folder}",
+        f"verify: merchant-wallet book verify --data {folder}",
+        f'psql: {variables} PGPASSWORD="$(cat {password})" psql',
+        f"{READY_PREFIX}the database alone; nobody can call and nothing is paid",
+    ]

@@ -1,0 +1,232 @@
+"""The worker side as a process, until told to stop.
+
+Payer, expiry, one watcher for each chain, creditor, messenger, upkeep with its duties.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import httpx
+import structlog
+import uvloop
+from psycopg import AsyncConnection
+
+from merchant_wallet.approvals import proposals
+from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.failures import write_failures
+from merchant_wallet.base import db
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.workers import Connect, Line, Worker, begin_after, run_workers
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.nonce_partitions import nonce_duty, open_nonce_days
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.writer import Fault, Unavailable, Writer
+from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
+from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
+from merchant_wallet.callbacks.sender import Sender
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.keys.keystore import JOURNAL
+from merchant_wallet.chains.sandbox.reader import SandboxReader
+from merchant_wallet.chains.tron.chain import TronReader
+from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
+from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
+from merchant_wallet.merchants.addresses import give_missing_addresses
+from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
+from merchant_wallet.observability import logs
+from merchant_wallet.observability.metrics import Metrics
+from merchant_wallet.observability.metrics_page import PageServer, make_route
+from merchant_wallet.operators.attempts import drop_forgotten
+from merchant_wallet.processes import parent
+from merchant_wallet.processes.app import Base, make_writer
+from merchant_wallet.processes.custodians import Custodians
+from merchant_wallet.processes.maintenance import Duty, Maintenance, range_duty
+from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.paying import open_paying
+from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.processes.signers import keys_folder
+from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.reporting import rollup
+from merchant_wallet.sub_users.sessions import drop_expired
+from merchant_wallet.withdrawals.expiry import Expiry
+
+log = structlog.get_logger("worker")
+
+WRITER_CONNECTIONS = 4
+SANDBOX_WATCH_S = 0.25
+ID_MARGIN = 1 << 24
+"""A book gets its next range of ids while it still has this many left."""
+
+
+def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | None = None) -> int:
+    """Run the workers until SIGTERM, SIGINT or the parent's end; gives the exit status.
+
+    Raises ConfigError, MigrationError.
+    """
+    logs.set_up(settings.log_level, settings.log_format)
+    url = settings.database_url
+    assert url is not None, "the command line gives the database's URL"
+    uvloop.run(_run(settings, url, on_ready, parent_fd))
+    return 0
+
+
+async def _run(settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None) -> None:
+    stop = parent.stop_event(parent_fd)
+    base = await prepare(settings, url, stop)
+    if base is not None:
+        await work(base, on_ready, stop)
+
+
+async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) -> None:
+    """Work until `stop` is set; what is under way is finished."""
+    settings = base.settings
+    writer = make_writer(base, connections=WRITER_CONNECTIONS)
+    await writer.open()
+    connect = partial(db.connect, base.url)
+    chain_line = Line(connect)
+    paying = await open_paying(base, connect, writer, chain_line)
+    expiry = Expiry(connect, writer)
+    upkeep = Maintenance(connect, make_duties(base, writer))
+    keeper = await open_keeper(base)
+    checkpoints = Maintenance(connect, {"checkpoints": keeper.keep})
+    figures = Maintenance(connect, {"figures": rollup.advance_all})
+    messenger = make_messenger(base, connect)
+    creditor = Creditor(connect, writer)
+    watchers = make_watchers(base, connect, chain_line)
+    custodians = Custodians(base, connect)
+    reconciler = Reconciler(connect, custodians.open)
+    # The sandbox's chains cost nothing to ask.
+    watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
+    watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
+    watching.append(partial(figures.run, interval_s=rollup.INTERVAL_S))
+    if settings.reconcile_interval_s:
+        watching.append(partial(reconciler.run, interval_s=settings.reconcile_interval_s))
+    metrics = Metrics(
+        connect,
+        clock=now_ms,
+        sandbox=settings.sandbox,
+        writer=writer,
+        signer_refusals=lambda: paying.signer_refusals,
+        rollback_signs=lambda: keeper.found_count,
+    )
+    page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
+    try:
+        if settings.metrics_port:
+            await serve_page(page, settings)
+        # Nothing can be written without today's; the other duties may fail and be tried again.
+        await open_nonce_days(base.url, now_ms() // DAY_MS)
+        on_ready()
+        log.info("working")
+        # A database that was rolled back must be known as such before anything is paid from it.
+        pay, expire = begin_after(keeper.compared, paying.run), begin_after(keeper.compared, expiry.run)
+        others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, upkeep.run, *watching]
+        await run_workers([pay, expire, *others], stop)
+    finally:
+        await writer.close()
+        await paying.close()
+        await expiry.close()
+        await messenger.close()
+        await creditor.close()
+        for watcher in watchers:
+            await watcher.close()
+        await reconciler.close()
+        await custodians.close()
+        await page.stop()
+        await metrics.close()
+        await upkeep.close()
+        await checkpoints.close()
+        await figures.close()
+        await chain_line.close()
+
+
+async def open_keeper(base: Base) -> CheckpointKeeper:
+    """What compares and signs checkpoints. Raises ConfigError for another key than the service's."""
+    settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
+    async with await db.connect(base.url) as connection:
+        signer = await settle_signer(connection, settings, old_key, now_ms())
+    record = None if settings.sandbox else keys_folder(settings) / JOURNAL
+    return CheckpointKeeper(signer, base.checkpoint_dir, record)
+
+
+async def serve_page(page: PageServer, settings: Settings) -> None:
+    """Serve the worker side's metrics; a port that can't be had is no reason not to pay."""
+    try:
+        await page.start(settings.host, settings.metrics_port)
+    except OSError as error:
+        log.error("metrics can't be served", port=settings.metrics_port, reason=str(error))
+
+
+def make_readers(base: Base, line: Line) -> Mapping[str, EvmChain | TronReader | SandboxReader]:
+    """The chains that deposits are read from."""
+    settings = base.settings
+    if not settings.sandbox:
+        return open_chain_readers(settings)
+    record, confirm_ms = SandboxArrivals(line), settings.sandbox_confirm_ms
+    return {name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms) for name in (ERC20, TRC20)}
+
+
+def make_watchers(base: Base, connect: Connect, line: Line) -> list[Watcher]:
+    """One watcher for each chain."""
+    minimum = base.settings.deposit_minimum
+    watchers = []
+    for chain, reader in make_readers(base, line).items():
+        check = None if isinstance(reader, SandboxReader) else reader.check_chain
+        watchers.append(Watcher(connect, chain, reader, minimum_units=minimum, check=check))
+    return watchers
+
+
+def make_messenger(base: Base, connect: Connect) -> Messenger:
+    """What delivers callbacks, where the settings let them go."""
+    sandbox = base.settings.sandbox
+    threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
+    networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
+    guard = Guard(resolver(threads), networks, http_allowed=sandbox)
+    return Messenger(connect, base.keyring, Sender(guard, httpx.create_ssl_context()))
+
+
+def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
+    """What is done once a minute."""
+
+    async def ask(merchant_id: int, command: Command) -> Outcome:
+        return await writer.submit(merchant_id, Submission(command))
+
+    async def finish_proposals(connection: AsyncConnection, at_ms: int) -> None:
+        failures: list[Exception] = []
+        for proposal in await proposals.list_unfinished(connection, now_ms=at_ms):
+            try:
+                done = await proposals.carry_out(connection, ask, proposal.proposal_no)
+            except (Unavailable, Fault) as failure:
+                # One book that can't be asked keeps no other's waiting.
+                failures.append(failure)
+                continue
+            # Whoever accepted it died, or gave up, before the log had the outcome.
+            await audit.append(
+                connection,
+                actor="worker",
+                action="adjustment.carry_out",
+                subject=f"proposal {done.proposal_no}",
+                merchant_id=done.merchant_id,
+                after={"state": done.state, "entryId": done.entry_id, "outcome": done.outcome},
+                source="worker",
+                at_ms=at_ms,
+            )
+        if failures:
+            raise ExceptionGroup("proposals not finished", failures)
+
+    return {
+        "nonces": nonce_duty(base.settings.timestamp_tolerance_s),
+        "id ranges": range_duty(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
+        "deposit addresses": give_missing_addresses,
+        "wallet sessions": drop_expired,
+        "proposals": finish_proposals,
+        "failed sign-ins": drop_forgotten,
+        "failed sign-ins to log": write_failures,
+    }

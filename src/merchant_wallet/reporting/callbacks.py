@@ -1,0 +1,125 @@
+"""Callbacks as operators look for them, newest first: by state, merchant, kind of event or last answer.
+
+Rules: moments are milliseconds. A merchant's id narrows everything to that merchant. An answer's body is
+bytes that a stranger's endpoint chose, to be shown as text and never as anything else.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.paging import (
+    HIGHEST,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
+
+QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
+STATES: Final = ("due", "delivered", "parked", "paused")
+EVENT_TYPES: Final = ("withdrawal", "deposit")
+MOST_COUNTED: Final = 10_000
+_NEWEST: Final = Order(
+    "callbacks by moment", ("created_ms", "order_id", "status"), (HIGHEST, HIGHEST, 2**15 - 1)
+)
+
+
+class CallbackLine(msgspec.Struct, frozen=True):
+    """One callback in a list, with its last attempt; `http_status` is None where nothing answered."""
+
+    merchant_id: int
+    merchant_name: str
+    order_id: int
+    status: int
+    event_type: str
+    event_id: str
+    state: str
+    attempt_no: int
+    retry_no: int
+    next_ms: int
+    created_ms: int
+    delivered_ms: int | None
+    url: str | None
+    tried_ms: int | None
+    http_status: int | None
+    error: str | None
+
+
+class CallbackFilter(msgspec.Struct, frozen=True):
+    """What a list of callbacks is narrowed to; nothing named is everything."""
+
+    merchant_id: int | None = None
+    states: tuple[str, ...] = ()
+    event_type: str | None = None
+    http_status: int | None = None
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One attempt to deliver a callback, as far as it came."""
+
+    attempt_no: int
+    at_ms: int
+    address: str | None
+    http_status: int | None
+    error: str | None
+    answer: bytes | None
+    latency_ms: int | None
+
+
+class StateCount(msgspec.Struct, frozen=True):
+    """How many callbacks stand in a state short of delivery, counted up to `MOST_COUNTED`."""
+
+    state: str
+    callbacks: int
+    oldest_ms: int | None
+
+
+async def list_callbacks(
+    conn: Connection, wanted: CallbackFilter, *, after: str | None = None, limit: int = 50
+) -> Page[CallbackLine]:
+    """A page of callbacks. Raises ValueError for a filter, a limit or a key that there is not."""
+    event_types = [wanted.event_type] if wanted.event_type else []
+    values: dict[str, Any] = {
+        "merchant_id": wanted.merchant_id,
+        "states": paging.check_words("state", wanted.states, STATES),
+        "event_types": paging.check_words("event type", event_types, EVENT_TYPES),
+        "http_status": wanted.http_status,
+    }
+    name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
+    is_filtered = wanted.http_status is not None
+    read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
+    return await paging.read_page(_NEWEST, read, _show, after, limit)
+
+
+async def find_callback(
+    conn: Connection, event_id: str, merchant_id: int | None = None
+) -> CallbackLine | None:
+    """The callback of an event; None when there is none, or none of that merchant's."""
+    values = {"event_id": event_id.replace("\0", ""), "merchant_id": merchant_id}
+    rows = await fetch(conn, QUERIES["find_by_event"].text, values)
+    return _show(rows[0]) if rows else None
+
+
+async def list_attempts(
+    conn: Connection, merchant_id: int, order_id: int, status: int, *, limit: int = 50
+) -> list[Attempt]:
+    """The last attempts to deliver a callback, the newest first."""
+    paging.check_limit(limit)
+    values = {"merchant_id": merchant_id, "order_id": order_id, "status": status, "limit": limit}
+    return [Attempt(**row) for row in await fetch(conn, QUERIES["list_attempts"].text, values)]
+
+
+async def count_by_state(conn: Connection, merchant_id: int | None = None) -> list[StateCount]:
+    """How many callbacks are due, parked and paused, and since when."""
+    name = "count_by_state" if merchant_id is None else "count_by_state_of_merchant"
+    rows = await fetch(conn, QUERIES[name].text, {"merchant_id": merchant_id, "most": MOST_COUNTED})
+    return sorted([StateCount(**row) for row in rows], key=lambda count: STATES.index(count.state))
+
+
+def _show(row: Row) -> CallbackLine:
+    return CallbackLine(**{name: value for name, value in row.items() if name != "is_edge"})

@@ -1,0 +1,161 @@
+"""A book's entries as people look for them, newest first, and one entry with all that its hash covers.
+
+Rules: amounts are units, moments milliseconds. A list shows each entry's first posting, which says what it
+was about; all of them are in its detail. A period is found by halves along the ids, since moments never go
+back.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book import reads
+from merchant_wallet.book.chart import name_account
+from merchant_wallet.book.journal import FIRST_HASH
+from merchant_wallet.book.state import Entry, Posting
+from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.paging import (
+    HIGHEST,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
+
+QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
+COMMON_KINDS: Final = ("user_to_merchant", "merchant_to_user", "exchange")
+"""Kinds that a book is full of. All others have an index of their own."""
+RARE_KINDS: Final = (
+    "register",
+    "withdraw",
+    "settle",
+    "refund",
+    "cancel",
+    "expire",
+    "adjust",
+    "fee_withdraw",
+    "deposit",
+)
+KINDS: Final = COMMON_KINDS + RARE_KINDS
+_NEWEST: Final = Order("entries", ("entry_id",), (HIGHEST,))
+
+
+class EntryLine(msgspec.Struct, frozen=True):
+    """One entry in a list, with its first posting; a registration moves nothing and has none."""
+
+    merchant_id: int
+    entry_id: int
+    kind: str
+    mc_order_id: str | None
+    at_ms: int
+    rate_e8: int
+    source: str | None
+    target: str | None
+    currency: str | None
+    amount_units: int | None
+
+
+class EntryFilter(msgspec.Struct, frozen=True):
+    """What a list of entries is narrowed to. `account` is a name of the chart's or `subuser:USERID`."""
+
+    kinds: tuple[str, ...] = ()
+    account: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+class EntryShown(msgspec.Struct, frozen=True):
+    """An entry with its postings and the hash that its own is chained to."""
+
+    merchant_id: int
+    entry: Entry
+    previous_hash: bytes
+
+
+async def list_entries(
+    conn: Connection,
+    merchant_id: int,
+    wanted: EntryFilter,
+    *,
+    after: str | None = None,
+    limit: int = 50,
+) -> Page[EntryLine]:
+    """A page of a book's entries.
+
+    Raises ValueError for a filter, a limit or a key that there is not.
+    """
+    kinds = paging.check_words("kind", wanted.kinds, KINDS)
+    name, account_id = "page_of_book", None
+    if wanted.account is not None:
+        name, account_id = "page_of_account", reads.parse_account(wanted.account)[0]
+    elif wanted.kinds and not set(wanted.kinds) & set(COMMON_KINDS):
+        name = "page_rare"
+    from_id, until_id = await _find_period(conn, merchant_id, wanted)
+    values: dict[str, Any] = {
+        "merchant_id": merchant_id,
+        "account_id": account_id,
+        "kinds": kinds,
+        "from_id": from_id,
+        "until_id": until_id,
+    }
+    is_filtered = bool(wanted.kinds) and name != "page_rare"
+    read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
+    return await paging.read_page(_NEWEST, read, _show, after, limit)
+
+
+async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) -> tuple[int, int]:
+    """The first id of a period and the first after it."""
+    from_id, until_id = 0, HIGHEST
+    if (wanted.from_ms, wanted.to_ms) == (None, None):
+        return from_id, until_id
+    last = await fetch(conn, QUERIES["last_entry"].text, {"merchant_id": merchant_id})
+    end_id = last[0]["entry_id"] + 1 if last else 0
+    if wanted.from_ms is not None:
+        from_id = await reads.find_moment(conn, merchant_id, wanted.from_ms, end_id)
+    if wanted.to_ms is not None:
+        until_id = await reads.find_moment(conn, merchant_id, wanted.to_ms, end_id)
+    return from_id, until_id
+
+
+async def find_entries(
+    conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
+) -> list[EntryLine]:
+    """The entries that merchants gave this order id."""
+    paging.check_limit(limit)
+    values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
+    return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
+
+
+async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> EntryShown | None:
+    """One entry with everything; None when the book has no such entry."""
+    entry = await reads.read_entry(conn, merchant_id, entry_id)
+    if entry is None:
+        return None
+    values = {"merchant_id": merchant_id, "entry_id": entry_id}
+    before = await fetch(conn, QUERIES["read_previous_hash"].text, values)
+    return EntryShown(merchant_id, entry, before[0]["hash"] if before else FIRST_HASH)
+
+
+async def list_postings(
+    conn: Connection, merchant_id: int, entry_ids: Sequence[int]
+) -> dict[int, list[Posting]]:
+    """The postings of the entries named, in order, by entry; one that has none is left out."""
+    values = {"merchant_id": merchant_id, "entry_ids": list(entry_ids)}
+    found: dict[int, list[Posting]] = {}
+    for row in await fetch(conn, QUERIES["list_postings"].text, values):
+        found.setdefault(row.pop("entry_id"), []).append(Posting(**row))
+    return found
+
+
+def _show(row: Row) -> EntryLine:
+    line = {name: value for name, value in row.items() if name not in ("is_edge", "source_id", "target_id")}
+    source, target = (_name(row[side], row["currency"]) for side in ("source_id", "target_id"))
+    return EntryLine(**line, source=source, target=target)
+
+
+def _name(account_id: int | None, currency: str | None) -> str | None:
+    return None if account_id is None or currency is None else name_account(account_id, currency)

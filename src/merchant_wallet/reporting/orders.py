@@ -1,0 +1,246 @@
+"""Withdrawal orders as operators look for them: lists, the queue for approval, an address's history, counts.
+
+Rules: amounts are units, moments milliseconds. A merchant's id narrows everything to that merchant, and then
+no other merchant shows in what comes back. Lists go newest first, or largest first; filters that no index
+answers may make a page shorter than asked for (`paging`).
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.db import Queries
+from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.paging import (
+    HIGHEST,
+    LOWEST,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
+
+QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
+STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)
+CHAINS: Final = (ERC20, TRC20)
+SORTS: Final = ("created", "amount")
+PLATFORM: Final = 0
+"""In place of a merchant's id, in the figures: all merchants together."""
+MOST_COUNTED: Final = 10_000
+"""Where counting ends: a page tells "10,000 or more" as well as the exact number."""
+MOST_OF_ADDRESS: Final = 10_000
+ENDED: Final = {"settle": 2, "cancel": 4, "expire": 5, "refund": 6}
+"""The status that an entry which releases a hold leaves an order in."""
+
+_NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (HIGHEST, HIGHEST))
+_LARGEST: Final = Order("orders by amount", ("amount", "order_id"), (HIGHEST, HIGHEST))
+_QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (LOWEST, LOWEST))
+
+
+class OrderLine(msgspec.Struct, frozen=True):
+    """One order in a list. `obstacle_cause`: why its payout waits; `frozen_cause`: why it was stopped.
+
+    `is_taken_up`: a worker has looked at it; `signed_no`: how many transfers were signed for it.
+    """
+
+    merchant_id: int
+    merchant_name: str
+    order_id: int
+    mc_order_id: str
+    amount_units: int
+    fee_units: int
+    rate_e8: int
+    chain: str
+    address: str
+    status: int
+    approved_ms: int | None
+    approved_by: str | None
+    deadline_ms: int
+    created_ms: int
+    finished_ms: int | None
+    notified_ms: int | None
+    tx_hash: str | None
+    first_approved_by: str | None
+    second_limit_units: int | None
+    is_merchant_active: bool
+    is_taken_up: bool
+    obstacle_kind: str | None
+    obstacle_cause: str | None
+    obstacle_ms: int | None
+    frozen_cause: str | None
+    frozen_ms: int | None
+    signed_no: int
+
+    @property
+    def approvals_needed(self) -> int:
+        """How many people must say yes."""
+        is_large = self.second_limit_units is not None and self.amount_units > self.second_limit_units
+        return 2 if is_large else 1
+
+    @property
+    def approvals(self) -> int:
+        """How many have."""
+        return len([name for name in (self.first_approved_by, self.approved_by) if name is not None])
+
+
+class OrderFilter(msgspec.Struct, frozen=True):
+    """What a list of orders is narrowed to; nothing named is everything. `to_ms` itself is left out."""
+
+    merchant_id: int | None = None
+    statuses: tuple[int, ...] = ()
+    chain: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    least_units: int = 0
+    address: str | None = None
+
+
+class AddressSum(msgspec.Struct, frozen=True):
+    """The orders of one merchant and status that name an address."""
+
+    merchant_id: int
+    merchant_name: str
+    status: int
+    orders: int
+    amount_units: int
+    first_ms: int
+    last_ms: int
+
+
+class AddressHistory(msgspec.Struct, frozen=True):
+    """What is known of a payout address; the newest `MOST_OF_ADDRESS` orders of each merchant count."""
+
+    sums: tuple[AddressSum, ...]
+    is_complete: bool
+
+
+class StatusCount(msgspec.Struct, frozen=True):
+    """How many orders stand in a status; `oldest_ms` only where they still move.
+
+    An open status is counted up to `MOST_COUNTED`; a final one as far as the figures have come.
+    """
+
+    status: int
+    orders: int
+    amount_units: int
+    oldest_ms: int | None
+
+
+async def list_orders(
+    conn: Connection,
+    wanted: OrderFilter,
+    *,
+    sort: str = "created",
+    after: str | None = None,
+    limit: int = 50,
+) -> Page[OrderLine]:
+    """A page of orders. With an address they come newest first whatever the sort.
+
+    Raises ValueError for a filter, a sort, a limit or a key that there is not.
+    """
+    paging.check_words("sort", [sort], SORTS)
+    by_amount = sort == "amount" and wanted.address is None
+    name = "page_by_amount" if by_amount else "page_by_moment"
+    if wanted.address is not None:
+        name = "page_by_address"
+    elif wanted.merchant_id is not None:
+        name = name.replace("page_", "page_of_merchant_")
+    read = paging.reader(conn, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount))
+    return await paging.read_page(_LARGEST if by_amount else _NEWEST, read, _show, after, limit)
+
+
+def _values(wanted: OrderFilter) -> dict[str, Any]:
+    return {
+        "merchant_id": wanted.merchant_id,
+        "statuses": paging.check_words("status", wanted.statuses, STATUSES),
+        "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CHAINS),
+        "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
+        "to_ms": HIGHEST if wanted.to_ms is None else wanted.to_ms,
+        "least_units": wanted.least_units,
+        "address": wanted.address and wanted.address.replace("\0", "").lower(),
+    }
+
+
+def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
+    """Whether something is asked for that the index of the list doesn't answer."""
+    if wanted.address is not None:
+        return bool(wanted.statuses or wanted.chain or wanted.least_units)
+    return (wanted.from_ms, wanted.to_ms) != (None, None) if by_amount else wanted.least_units > 0
+
+
+async def list_unapproved(
+    conn: Connection, merchant_id: int | None = None, *, after: str | None = None, limit: int = 50
+) -> Page[OrderLine]:
+    """Orders that wait for an operator's word, oldest first. Raises ValueError as `list_orders` does."""
+    name = "page_unapproved" if merchant_id is None else "page_unapproved_of_merchant"
+    values = {"merchant_id": merchant_id}
+    read = paging.reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
+    return await paging.read_page(_QUEUE, read, _show, after, limit)
+
+
+async def list_held(conn: Connection, *, limit: int = 50) -> list[OrderLine]:
+    """Open orders that are frozen or wait for an obstacle, the longest held first."""
+    paging.check_limit(limit)
+    return [_show(row) for row in await fetch(conn, QUERIES["list_held"].text, {"limit": limit})]
+
+
+async def find_order(conn: Connection, merchant_id: int, order_id: int) -> OrderLine | None:
+    """One order; None when the merchant has no such order."""
+    rows = await fetch(
+        conn, QUERIES["find_by_order_id"].text, {"merchant_id": merchant_id, "order_id": order_id}
+    )
+    return _show(rows[0]) if rows else None
+
+
+async def find_orders(
+    conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
+) -> list[OrderLine]:
+    """The orders that merchants gave this id, at most one each."""
+    paging.check_limit(limit)
+    values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
+    return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
+
+
+async def show_address(conn: Connection, address: str, merchant_id: int | None = None) -> AddressHistory:
+    """How often an address was paid, how much, since when and by whom."""
+    values = {
+        "address": address.replace("\0", "").lower(),
+        "merchant_id": merchant_id,
+        "most": MOST_OF_ADDRESS,
+    }
+    rows = await fetch(conn, QUERIES["sum_address"].text, values)
+    sums = tuple([AddressSum(**_rename(row, units="amount_units")) for row in rows])
+    counts = Counter({one.merchant_id: 0 for one in sums})
+    for one in sums:
+        counts[one.merchant_id] += one.orders
+    return AddressHistory(sums, all(count < MOST_OF_ADDRESS for count in counts.values()))
+
+
+async def count_by_status(conn: Connection, merchant_id: int | None = None) -> list[StatusCount]:
+    """How many orders stand in each status: open ones as they are now, final ones from the figures."""
+    of_merchant = "count_open" if merchant_id is None else "count_open_of_merchant"
+    scope = PLATFORM if merchant_id is None else merchant_id
+    values = {"merchant_id": merchant_id, "most": MOST_COUNTED}
+    open_ones = await fetch(conn, QUERIES[of_merchant].text, values)
+    ended = await fetch(conn, QUERIES["count_ended"].text, {"merchant_id": scope})
+    counts = {row["status"]: (row["orders"], int(row["units"]), row["oldest_ms"]) for row in open_ones}
+    counts |= {ENDED[row["kind"]]: (row["orders"], int(row["units"]), None) for row in ended}
+    return [StatusCount(status, *counts.get(status, (0, 0, None))) for status in STATUSES]
+
+
+def _show(row: Row) -> OrderLine:
+    line = {name: value for name, value in row.items() if name != "is_edge"}
+    return OrderLine(**_rename(line, amount="amount_units", fee="fee_units"))
+
+
+def _rename(row: Row, **names: str) -> dict[str, Any]:
+    renamed = {names.get(name, name): value for name, value in row.items()}
+    # Sums come as decimals.
+    return {
+        name: int(value) if name.endswith("_units") and value is not None else value
+        for name, value in renamed.items()
+    }

@@ -1,0 +1,181 @@
+"""Lists in pages by key, forwards and backwards, each page for the same small price.
+
+Rules: a list's query compares with the key in the form `(created_ms, order_id) < (%(key_0)s, %(key_1)s)` and
+writes `asc` or `desc` after each column of its order, so that it can be turned around to read the other way.
+A key is opaque to whoever holds it and fits one list in one order. A query that has filters beside its key
+looks at `stride` rows at a time and adds the last of them, marked `is_edge`, when that was not enough: such a
+page may hold fewer rows than asked for, or none, and still have a next one.
+"""
+
+import base64
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from merchant_wallet.base.db import Query
+
+Connection = AsyncConnection[Any]
+Row = dict[str, Any]
+Part = int | str
+T = TypeVar("T")
+
+MAX_LIMIT: Final = 200
+STRIDE: Final = 2000
+"""How many rows are looked at in one go to find those that the filters want."""
+STRIDES: Final = 3
+"""How often a page that has found nothing looks on."""
+HIGHEST: Final = 2**63 - 1
+LOWEST: Final = -1
+LAST_TEXT: Final = "\U0010ffff"
+"""Above every text that is kept, in byte order."""
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Some rows of a list; `next` and `previous` ask for the pages beside it, None where there is none."""
+
+    rows: tuple[T, ...]
+    next: str | None
+    previous: str | None
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One list in one order: its name, its key's columns and the key before its first row."""
+
+    name: str
+    columns: tuple[str, ...]
+    first: tuple[Part, ...]
+
+
+class Key(msgspec.Struct, frozen=True):
+    """Where a page begins: just after these values, or, backwards, just before them."""
+
+    values: tuple[Part, ...]
+    is_backward: bool
+
+
+Read = Callable[[Key, int], Awaitable[list[Row]]]
+"""Rows after a key in its direction, at most so many; each row has the key's columns by name."""
+
+
+def encode_key(order: Order, key: Key) -> str:
+    """The text that stands for a key in a URL."""
+    packed = msgspec.json.encode([order.name, key.is_backward, *key.values])
+    return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+def decode_key(order: Order, text: str) -> Key:
+    """The key that a text stands for. Raises ValueError for one that is not of this list and order."""
+    try:
+        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        name, is_backward, *values = msgspec.json.decode(packed, type=list[bool | int | str])
+    except (ValueError, msgspec.DecodeError) as error:
+        raise _misfit(order) from error
+    fits = name == order.name and isinstance(is_backward, bool)
+    if not fits or [_kind(value) for value in values] != [_kind(value) for value in order.first]:
+        raise _misfit(order)
+    return Key(tuple(values), bool(is_backward))
+
+
+def _kind(value: Part) -> str:
+    """What may stand in a key's place: a number of 64 bits, or a text that the database takes."""
+    if isinstance(value, bool):
+        return "neither"
+    if isinstance(value, int):
+        return "number" if -HIGHEST <= value <= HIGHEST else "neither"
+    return "neither" if "\0" in value else "text"
+
+
+def _misfit(order: Order) -> ValueError:
+    return ValueError(f"after is not a place in the list {order.name}")
+
+
+def turn(text: str) -> str:
+    """The query that reads the same list from its end to its beginning."""
+    flipped = {"<": ">", ">": "<"}
+    turned = re.sub(r"\) ([<>])(=?) \((?=%\(key)", lambda at: f") {flipped[at[1]]}{at[2]} (", text)
+    return re.sub(r"\b(asc|desc)\b", lambda word: "desc" if word[0] == "asc" else "asc", turned)
+
+
+async def read_page(
+    order: Order, read: Read, show: Callable[[Row], T], after: str | None, limit: int
+) -> Page[T]:
+    """One page of a list. Raises ValueError for a limit outside 1 to 200 and for a key of another list."""
+    check_limit(limit)
+    key = Key(order.first, False) if after is None else decode_key(order, after)
+    rows, stopped = await _look(order, read, key, limit + 1)
+    more = len(rows) > limit
+    rows = rows[:limit]
+    if key.is_backward and not more and stopped is None:
+        # Back at the beginning, where a page is full again.
+        return await read_page(order, read, show, None, limit)
+    ahead = _key_of(order, rows[-1] if more else stopped, key.is_backward)
+    behind = None if after is None else _key_of(order, rows[0] if rows else None, not key.is_backward)
+    if key.is_backward:
+        rows.reverse()
+        ahead, behind = behind, ahead
+    return Page(tuple([show(row) for row in rows]), ahead, behind)
+
+
+async def _look(order: Order, read: Read, key: Key, count: int) -> tuple[list[Row], Row | None]:
+    """The first rows found after a key, a few strides ahead at most, and the row where looking stopped."""
+    stopped = None
+    for _ in range(STRIDES):
+        rows = await read(key, count)
+        stopped = rows.pop() if rows and rows[-1].get("is_edge") else None
+        if rows or stopped is None:
+            return rows, stopped
+        key = Key(_values_of(order, stopped), key.is_backward)
+    return [], stopped
+
+
+def _key_of(order: Order, row: Row | None, is_backward: bool) -> str | None:
+    if row is None:
+        return None
+    return encode_key(order, Key(_values_of(order, row), is_backward))
+
+
+def _values_of(order: Order, row: Row) -> tuple[Part, ...]:
+    return tuple([row[column] for column in order.columns])
+
+
+def check_limit(limit: int) -> None:
+    """Raise ValueError for a page that is empty or too long."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise ValueError(f"limit is between 1 and {MAX_LIMIT}")
+
+
+def check_words(field: str, words: Sequence[Part], known: Sequence[Part]) -> list[Part]:
+    """The words of a filter, all that are known when none is named. Raises ValueError for an unknown one."""
+    for word in words:
+        if word not in known:
+            raise ValueError(f"{field} is one of {', '.join(map(str, known))}")
+    return list(dict.fromkeys(words)) if words else list(known)
+
+
+def reader(conn: Connection, query: Query, values: dict[str, Any], *, is_filtered: bool = False) -> Read:
+    """Reads one query's pages, looking further than a page where filters may drop rows."""
+
+    async def read(key: Key, count: int) -> list[Row]:
+        keys = {f"key_{number}": value for number, value in enumerate(key.values)}
+        text = turn(query.text) if key.is_backward else query.text
+        stride = max(STRIDE, count) if is_filtered else count
+        return await fetch(conn, text, {**values, **keys, "page": count, "stride": stride})
+
+    return read
+
+
+async def fetch(conn: Connection, text: str, values: dict[str, Any]) -> list[Row]:
+    """The rows of a statement by column."""
+    async with conn.cursor(binary=True, row_factory=dict_row) as cursor:
+        await cursor.execute(text.encode(), values)
+        return await cursor.fetchall()
+
+
+def read_number(text: str) -> int | None:
+    """The number that a text is, as ids are written; None for anything else."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 18
+    return int(text) if is_number else None

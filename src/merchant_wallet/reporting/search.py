@@ -1,0 +1,117 @@
+"""One box for any id, address or hash: what it names, in every book or in one merchant's.
+
+Rules: look-ups are exact and each goes by an index; only merchants are found by a part of their names. With a
+merchant's id nothing of another merchant is found, whether it exists or not.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book import reads
+from merchant_wallet.reporting import (
+    callbacks,
+    deposits,
+    entries,
+    merchants,
+    orders,
+    sub_users,
+)
+from merchant_wallet.reporting.paging import Connection, fetch, read_number
+
+QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
+MAX_CHARACTERS: Final = 128
+MOST_OF_A_KIND: Final = 20
+
+MERCHANT: Final = "merchant"
+SUB_USER: Final = "sub-user"
+ORDER: Final = "order"
+ENTRY: Final = "entry"
+DEPOSIT: Final = "deposit"
+CALLBACK: Final = "callback"
+SWEEP: Final = "sweep"
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Something that the word names. `key` leads to it within merchant and kind; `label` is for people."""
+
+    kind: str
+    label: str
+    merchant_id: int
+    key: str
+
+
+async def search(conn: Connection, word: str, merchant_id: int | None = None) -> list[Hit]:
+    """Everything that a word names, each thing once, merchants first."""
+    word = word.strip()
+    if not word or len(word) > MAX_CHARACTERS or "\0" in word:
+        return []
+    found: dict[Hit, None] = {}
+    for look in (_merchants, _sub_users, _ids, _named, _hashes, _events):
+        async for hit in look(conn, word, merchant_id):
+            found[hit] = None
+    return list(found)
+
+
+async def _merchants(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    for one in await merchants.find_merchants(conn, word, limit=MOST_OF_A_KIND):
+        if merchant_id in (None, one.merchant_id):
+            yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
+
+
+async def _sub_users(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    for one in await sub_users.find_sub_users(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+        yield Hit(SUB_USER, one.ext_user_id, one.merchant_id, str(one.user_id))
+
+
+async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    """Orders and entries: their ids name their book."""
+    number = read_number(word)
+    owner_id = None if number is None else await reads.find_book(conn, number)
+    if number is None or owner_id is None or merchant_id not in (None, owner_id):
+        return
+    if order := await orders.find_order(conn, owner_id, number):
+        yield _order(order)
+    if shown := await entries.show_entry(conn, owner_id, number):
+        yield Hit(ENTRY, shown.entry.kind, owner_id, str(number))
+
+
+async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    """What merchants gave this id themselves."""
+    for order in await orders.find_orders(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+        yield _order(order)
+    for entry in await entries.find_entries(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+        yield Hit(ENTRY, entry.kind, entry.merchant_id, str(entry.entry_id))
+
+
+async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    for tx_hash in _spellings(word):
+        for one in await deposits.find_deposits(conn, tx_hash, merchant_id, limit=MOST_OF_A_KIND):
+            yield Hit(DEPOSIT, one.chain, one.merchant_id, f"{one.chain}/{one.tx_hash}/{one.log_index}")
+        for row in await fetch(conn, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
+            order = await orders.find_order(conn, row["merchant_id"], row["order_id"])
+            if order is not None and merchant_id in (None, order.merchant_id):
+                yield _order(order)
+        for row in await fetch(conn, QUERIES["find_sweep"].text, {"tx_hash": tx_hash}):
+            # Sweeps are the platform's own affair: no merchant is shown them.
+            if merchant_id is None:
+                yield Hit(SWEEP, row["chain"], row["merchant_id"], str(row["sweep_id"]))
+
+
+def _spellings(word: str) -> list[str]:
+    """A hash as chains write it: with 0x or without, in small letters; and as it was typed."""
+    digits = word.lower().removeprefix("0x")
+    is_hash = len(digits) == 64 and all(digit in "0123456789abcdef" for digit in digits)
+    return list(dict.fromkeys([word, "0x" + digits, digits])) if is_hash else [word]
+
+
+async def _events(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    if one := await callbacks.find_callback(conn, word, merchant_id):
+        yield Hit(CALLBACK, one.event_type, one.merchant_id, one.event_id)
+
+
+def _order(order: orders.OrderLine) -> Hit:
+    return Hit(ORDER, order.mc_order_id, order.merchant_id, str(order.order_id))

@@ -1,0 +1,114 @@
+"""Sub-users of all merchants or one: lists by the beginning of a name, and exact look-ups.
+
+Rules: amounts are units, addresses 20 bytes. A merchant's id narrows everything to that merchant.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book import reads
+from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.paging import (
+    HIGHEST,
+    LAST_TEXT,
+    LOWEST,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
+
+QUERIES: Final = Queries(Path(__file__).with_name("sub_users.sql"))
+_BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (LOWEST, LOWEST))
+_BY_EXT: Final = Order("sub-users by extUserId", ("ext_user_id", "merchant_id"), ("", LOWEST))
+_BY_NAME: Final = Order("sub-users by username", ("low_name", "merchant_id", "user_id"), ("", LOWEST, LOWEST))
+
+
+class SubUserLine(msgspec.Struct, frozen=True):
+    """One sub-user in a list, with what the wallet holds."""
+
+    merchant_id: int
+    merchant_name: str
+    user_id: int
+    ext_user_id: str
+    username: str
+    currency: str
+    balance_units: int
+    evm_address: bytes
+    tron_address: bytes
+    paused: bool
+    has_pin: bool
+    created_ms: int
+
+
+async def list_sub_users(
+    conn: Connection,
+    merchant_id: int | None = None,
+    *,
+    ext_prefix: str = "",
+    name_prefix: str = "",
+    after: str | None = None,
+    limit: int = 50,
+) -> Page[SubUserLine]:
+    """A page of sub-users: all in the order they came, or those whose extUserId or username begins so.
+
+    Raises ValueError for two beginnings at once, and for a limit or a key that there is not.
+    """
+    if ext_prefix and name_prefix:
+        raise ValueError("sub-users are listed by extUserId or by username, not by both")
+    beginning = ext_prefix or name_prefix
+    if "\0" in beginning:
+        # No name has it, and the database takes no such text.
+        return Page((), None, None)
+    values: dict[str, Any] = {
+        "merchant_id": merchant_id,
+        "least_merchant": LOWEST if merchant_id is None else merchant_id,
+        "last_merchant": HIGHEST if merchant_id is None else merchant_id,
+        "least": beginning,
+        "beyond": beginning + LAST_TEXT,
+    }
+    name, order = ("page_by_ext", _BY_EXT) if ext_prefix else ("page_by_id", _BY_ID)
+    if name_prefix:
+        name, order = "page_by_name", _BY_NAME
+    return await paging.read_page(order, paging.reader(conn, QUERIES[name], values), _show, after, limit)
+
+
+async def find_sub_users(
+    conn: Connection, word: str, merchant_id: int | None = None, *, limit: int = 50
+) -> list[SubUserLine]:
+    """The sub-users whose userId, extUserId or address in either network's form this is."""
+    paging.check_limit(limit)
+    word = word.replace("\0", "").strip()
+    values = {"merchant_id": merchant_id, "ext_user_id": word, "address": read_address(word), "limit": limit}
+    found = [_show(row) for row in await fetch(conn, QUERIES["find_sub_users"].text, values)]
+    user_id = paging.read_number(word)
+    owner_id = None if user_id is None else await reads.find_book(conn, user_id)
+    if user_id is not None and owner_id is not None and merchant_id in (None, owner_id):
+        named = await show_sub_user(conn, owner_id, user_id)
+        found = ([named] if named else []) + [line for line in found if line != named]
+    return found[:limit]
+
+
+async def show_sub_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine | None:
+    """One sub-user; None when the merchant has none with this id."""
+    values = {"merchant_id": merchant_id, "user_id": user_id}
+    rows = await fetch(conn, QUERIES["show_sub_user"].text, values)
+    return _show(rows[0]) if rows else None
+
+
+def read_address(text: str) -> bytes | None:
+    """The 20 bytes of a wallet address in either network's form; None for a text that is none."""
+    try:
+        return parse_wallet_address(text)[1]
+    except ValueError:
+        # Not an address is no fault here: the text may be one of the ids.
+        return None
+
+
+def _show(row: Row) -> SubUserLine:
+    return SubUserLine(**{name: value for name, value in row.items() if name != "low_name"})

@@ -1,0 +1,226 @@
+"""What a sub-user lets the merchant debit, and how a sub-user is found.
+
+Rules: a change is made under the book's lock, so that it holds from the next debit on. A limit that is None
+is no limit; an argument that is not given changes nothing. Amounts are whole units of 10**-6.
+"""
+
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.sub_users import own_acts
+
+Connection = AsyncConnection[Any]
+
+QUERIES = Queries(Path(__file__).with_name("subusers.sql"))
+MAX_PAGE: Final = 500
+NO_PIN: Final = "Set a PIN first."
+
+
+class Unchanged(Enum):
+    """The type of `UNCHANGED`, which tells "leave this limit" from "remove it"."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+
+
+class SubUserUnknown(LookupError):
+    """The merchant has no such sub-user, or there is no such merchant; the text is a sentence."""
+
+
+class PinMissing(Exception):
+    """The sub-user has no PIN, without which it changes nothing; the text is a sentence for the page."""
+
+    def __init__(self) -> None:
+        super().__init__(NO_PIN)
+
+
+class SubUserLine(msgspec.Struct, frozen=True):
+    """A sub-user with wallet and controls; `day_debited_units` counts UTC day `day`, days since the epoch.
+
+    Of a PIN it tells since when there is this one, and until when it is locked, a moment that may be past.
+    """
+
+    user_id: int
+    ext_user_id: str
+    username: str
+    currency: str
+    balance_units: int
+    evm_address: bytes
+    tron_address: bytes
+    paused: bool
+    limit_debit_units: int | None
+    limit_day_units: int | None
+    has_pin: bool
+    pin_set_ms: int | None
+    pin_locked_until_ms: int
+    day: int
+    day_debited_units: int
+    created_ms: int
+
+
+async def set_controls(
+    conn: Connection,
+    merchant_id: int,
+    ext_user_id: str,
+    *,
+    paused: bool | None = None,
+    limit_debit_units: int | Unchanged | None = UNCHANGED,
+    limit_day_units: int | Unchanged | None = UNCHANGED,
+) -> SubUserLine:
+    """Change what a sub-user lets the merchant debit and give the sub-user as it now stands.
+
+    Raises SubUserUnknown, and ValueError for a limit that is no amount.
+    """
+    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        line = await show(conn, merchant_id, ext_user_id)
+        await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": line.user_id})
+        return await show(conn, merchant_id, ext_user_id)
+
+
+async def set_controls_by_user(
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    *,
+    paused: bool | None = None,
+    limit_debit_units: int | Unchanged | None = UNCHANGED,
+    limit_day_units: int | Unchanged | None = UNCHANGED,
+    source: str,
+    at_ms: int,
+) -> SubUserLine:
+    """The same at the sub-user's own word, for the wallet page, which has asked for the PIN before.
+
+    Asking is a commit of its own (`pins.check`), so it isn't done here. The audit log has it, with the
+    address `source` that the word came from. Raises PinMissing where no PIN is set, SubUserUnknown, and
+    ValueError for a limit that is no amount.
+    """
+    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        before = await show_user(conn, merchant_id, user_id)
+        if not before.has_pin:
+            raise PinMissing
+        await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": user_id})
+        after = await show_user(conn, merchant_id, user_id)
+        told = (tell_controls(before), tell_controls(after))
+        if told[0] != told[1]:
+            await own_acts.note(
+                conn,
+                "sub_user.set",
+                merchant_id,
+                after.ext_user_id,
+                before=told[0],
+                after=told[1],
+                source=source,
+                at_ms=at_ms,
+            )
+    return after
+
+
+def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
+    """What a sub-user lets the merchant debit, as it is printed and as the audit log keeps it. Pure."""
+    debit, day = line.limit_debit_units, line.limit_day_units
+    return {
+        "paused": line.paused,
+        "limitDebit": None if debit is None else format_units(debit),
+        "limitDay": None if day is None else format_units(day),
+    }
+
+
+async def lock_book(conn: Connection, merchant_id: int) -> None:
+    """Take the book's lock until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
+    locked = await conn.execute(QUERIES["lock_book"].text, {"merchant_id": merchant_id})
+    if await locked.fetchone() is None:
+        raise SubUserUnknown(f"There is no merchant {merchant_id}.")
+
+
+async def show(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserLine:
+    """One sub-user by the merchant's own id for it. Raises SubUserUnknown."""
+    found = await _read(conn, "read_sub_user", {"merchant_id": merchant_id, "ext_user_id": ext_user_id})
+    if not found:
+        raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user {ext_user_id!r}.")
+    return found[0]
+
+
+async def show_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine:
+    """One sub-user by the platform's id for it. Raises SubUserUnknown."""
+    found = await _read(conn, "read_user", {"merchant_id": merchant_id, "user_id": user_id})
+    if not found:
+        raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
+    return found[0]
+
+
+async def list_sub_users(
+    conn: Connection, merchant_id: int, *, after_user_id: int = 0, search: str | None = None, limit: int = 50
+) -> list[SubUserLine]:
+    """A page of at most `limit` (1 to 500) sub-users above `after_user_id`, in the order they came.
+
+    `search` finds those whose extUserId begins so, whose userId it is, or whose wallet address it is in
+    either network's form. Raises ValueError for a limit outside its bounds.
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"A page has 1 to {MAX_PAGE} sub-users.")
+    values: dict[str, Any] = {"merchant_id": merchant_id, "after_user_id": after_user_id, "limit": limit}
+    if not search:
+        return await _read(conn, "list_sub_users", values)
+    if "\0" in search:
+        # No id has it, and the database takes no such text.
+        return []
+    values |= {"search": search, "user_id": _as_user_id(search), "address": _as_address(search)}
+    return await _read(conn, "search_sub_users", values)
+
+
+def _controls(
+    merchant_id: int,
+    paused: bool | None,
+    limit_debit_units: int | Unchanged | None,
+    limit_day_units: int | Unchanged | None,
+) -> dict[str, Any]:
+    return {
+        "merchant_id": merchant_id,
+        "paused": paused,
+        "sets_debit": limit_debit_units is not UNCHANGED,
+        "limit_debit_units": _check_limit(limit_debit_units),
+        "sets_day": limit_day_units is not UNCHANGED,
+        "limit_day_units": _check_limit(limit_day_units),
+    }
+
+
+def _check_limit(limit_units: int | Unchanged | None) -> int | None:
+    if limit_units is None or isinstance(limit_units, Unchanged):
+        return None
+    if not 0 <= limit_units <= MAX_BALANCE_UNITS:
+        raise ValueError(f"A limit is between 0 and {format_units(MAX_BALANCE_UNITS)}.")
+    return limit_units
+
+
+def _as_user_id(text: str) -> int | None:
+    is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
+    return int(text) if is_id else None
+
+
+def _as_address(text: str) -> bytes | None:
+    try:
+        return parse_wallet_address(text)[1]
+    except ValueError:
+        # Not an address is no fault here: the text may be one of the ids.
+        return None
+
+
+async def _read(conn: Connection, name: str, values: dict[str, Any]) -> list[SubUserLine]:
+    async with conn.cursor(row_factory=class_row(SubUserLine)) as cursor:
+        await cursor.execute(QUERIES[name].text, values)
+        return await cursor.fetchall()

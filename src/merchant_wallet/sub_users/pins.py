@@ -1,0 +1,230 @@
+"""The payment PIN: setting and changing it, and asking for it without letting it be guessed.
+
+Rules: an attempt is counted and committed before it is compared, under the row's lock, so that guesses made
+side by side are counted like guesses one after the other; what was counted is taken back only by the right
+PIN or an operator. Whether there is a PIN is part of the book's debit rule: it changes under the book's lock.
+A PIN, typed or stored, is in no text that is raised, and nothing is compared on the event loop. What the
+sub-user sets is in the audit log, with the address `source` that it came from.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import argon2
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+from psycopg.rows import class_row
+
+from merchant_wallet.audit import failures
+from merchant_wallet.audit.records import UNKNOWN
+from merchant_wallet.base.db import Queries
+from merchant_wallet.sub_users import own_acts, sessions
+from merchant_wallet.sub_users.controls import PinMissing, SubUserUnknown, lock_book, show, show_user
+from merchant_wallet.sub_users.pin_rules import NOT_A_PIN, find_flaw, is_pin
+
+Connection = AsyncConnection[Any]
+Result = TypeVar("Result")
+
+QUERIES: Final = Queries(Path(__file__).with_name("pins.sql"))
+
+FREE_TRIES: Final = 5
+"""So many wrong PINs in a row, and the PIN is locked."""
+
+MINUTE_MS: Final = 60_000
+LOCKS_MS: Final = tuple(minutes * MINUTE_MS for minutes in (1, 5, 15, 60, 240, 1440))
+"""For how long the fifth wrong PIN in a row locks it, the sixth and so on; the last holds for all further."""
+
+IS_SET: Final = "A PIN is set already: change it with the present one."
+IS_THE_OLD_ONE: Final = "The new PIN is the present one."
+WAS_CHANGED: Final = "The PIN was changed meanwhile: try again."
+
+_PARALLEL: Final = 2
+# A comparison takes 19 MiB and some hundredths of a second: two at a time, wherever they come from.
+_THREADS: Final = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="pin")
+_HASHER: Final = argon2.PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+
+
+class PinRefused(ValueError):
+    """This PIN can't be set or asked for; the text is a sentence for the page."""
+
+
+class PinWrong(Exception):
+    """Not the PIN; so many wrong ones may still follow before it is locked, at least 1."""
+
+    def __init__(self, tries_left: int) -> None:
+        super().__init__("That is not your PIN.")
+        self.tries_left = tries_left
+
+
+class PinLocked(Exception):
+    """Too many wrong PINs: none is compared before this moment."""
+
+    def __init__(self, until_ms: int) -> None:
+        super().__init__("Too many wrong PINs: wait before you try again.")
+        self.until_ms = until_ms
+
+
+class _Kept(NamedTuple):
+    """What is kept of a PIN."""
+
+    pin_hash: str | None
+    pin_failures: int
+    pin_locked_until_ms: int
+
+
+async def set_first(
+    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str
+) -> None:
+    """Give a sub-user its first PIN; debits that need one are allowed from the next on.
+
+    Raises PinRefused for one that is too easy to guess or where there is one already, SubUserUnknown.
+    """
+    _require_good(pin)
+    pin_hash = await _on_thread(_HASHER.hash, pin)
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        if (await _lock(conn, merchant_id, user_id)).pin_hash is not None:
+            raise PinRefused(IS_SET)
+        values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": pin_hash, "at_ms": at_ms}
+        await conn.execute(QUERIES["write_first_pin"].text, values)
+        await own_acts.note(
+            conn,
+            "sub_user.set_pin",
+            merchant_id,
+            (await show_user(conn, merchant_id, user_id)).ext_user_id,
+            before={"hasPin": False},
+            after={"hasPin": True},
+            source=source,
+            at_ms=at_ms,
+        )
+
+
+async def change(
+    conn: Connection, merchant_id: int, user_id: int, old: str, new: str, at_ms: int, *, source: str
+) -> None:
+    """Replace a sub-user's PIN, which ends nothing else; the old one counts like any attempt.
+
+    Raises what `check` raises, and PinRefused for a new one that is too easy to guess or the old one.
+    """
+    _require_good(new)
+    if new == old:
+        raise PinRefused(IS_THE_OLD_ONE)
+    old_hash = await _check(conn, merchant_id, user_id, old, at_ms, source)
+    values = {
+        "merchant_id": merchant_id,
+        "user_id": user_id,
+        "old_hash": old_hash,
+        "pin_hash": await _on_thread(_HASHER.hash, new),
+        "at_ms": at_ms,
+    }
+    async with conn.transaction():
+        if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
+            raise PinRefused(WAS_CHANGED)
+        ext_user_id = (await show_user(conn, merchant_id, user_id)).ext_user_id
+        await own_acts.note(conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms)
+
+
+async def check(
+    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str = UNKNOWN
+) -> None:
+    """Return when this is the sub-user's PIN, and forget the wrong ones before it.
+
+    Must not be called in a transaction: what it counts has to stay, whatever follows. Raises PinWrong,
+    PinLocked, PinMissing where none is set, PinRefused for a text that can't be one, SubUserUnknown.
+    """
+    await _check(conn, merchant_id, user_id, pin, at_ms, source)
+
+
+async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
+    """Take a sub-user's PIN and lock away, end its sessions and void its links made until `at_ms`.
+
+    A visitor with a newer link may set a new PIN.
+
+    Gives whether there was one. An operator's act. Raises SubUserUnknown.
+    """
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        line = await show(conn, merchant_id, ext_user_id)
+        values = {"merchant_id": merchant_id, "user_id": line.user_id, "at_ms": at_ms}
+        await conn.execute(QUERIES["clear_pin"].text, values)
+        await sessions.end_sessions(conn, merchant_id, line.user_id)
+    return line.has_pin
+
+
+def lock_of(failures: int) -> int:
+    """For how many milliseconds so many wrong PINs in a row lock it."""
+    return 0 if failures < FREE_TRIES else LOCKS_MS[min(failures - FREE_TRIES, len(LOCKS_MS) - 1)]
+
+
+async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, source: str) -> str:
+    """The hash that this PIN fits."""
+    if conn.info.transaction_status != TransactionStatus.IDLE:
+        raise AssertionError("a PIN is asked for inside a transaction, which could undo the count")
+    if not is_pin(pin):
+        raise PinRefused(NOT_A_PIN)
+    kept = await _count(conn, merchant_id, user_id, at_ms)
+    assert kept.pin_hash is not None
+    if not await _on_thread(_fits, kept.pin_hash, pin):
+        await _note_failure(conn, merchant_id, user_id, source, at_ms)
+        if kept.pin_locked_until_ms > at_ms:
+            raise PinLocked(kept.pin_locked_until_ms)
+        raise PinWrong(FREE_TRIES - kept.pin_failures)
+    values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": kept.pin_hash}
+    if not (await conn.execute(QUERIES["forget_failures"].text, values)).rowcount:
+        # It fits a PIN that was replaced or taken away while it was compared.
+        raise PinRefused(WAS_CHANGED)
+    return kept.pin_hash
+
+
+async def _note_failure(conn: Connection, merchant_id: int, user_id: int, source: str, at_ms: int) -> None:
+    subject = f"sub-user {(await show_user(conn, merchant_id, user_id)).ext_user_id}"
+    await failures.count_failure(
+        conn, subject, failures.PIN, source=source, at_ms=at_ms, merchant_id=merchant_id
+    )
+
+
+async def _count(conn: Connection, merchant_id: int, user_id: int, at_ms: int) -> _Kept:
+    """Count an attempt and give what it is to be compared with and what it leads to if it is wrong."""
+    async with conn.transaction():
+        kept = await _lock(conn, merchant_id, user_id)
+        if kept.pin_hash is None:
+            raise PinMissing
+        if kept.pin_locked_until_ms > at_ms:
+            raise PinLocked(kept.pin_locked_until_ms)
+        failures = kept.pin_failures + 1
+        lock_ms = lock_of(failures)
+        counted = kept._replace(pin_failures=failures, pin_locked_until_ms=at_ms + lock_ms if lock_ms else 0)
+        values = {"merchant_id": merchant_id, "user_id": user_id, **counted._asdict()}
+        await conn.execute(QUERIES["count_attempt"].text, values)
+    return counted
+
+
+def _require_good(pin: str) -> None:
+    flaw = find_flaw(pin)
+    if flaw is not None:
+        raise PinRefused(flaw)
+
+
+def _fits(pin_hash: str, pin: str) -> bool:
+    try:
+        return _HASHER.verify(pin_hash, pin)
+    except argon2.exceptions.VerifyMismatchError:
+        # How the library says no; a hash that can't be read is another error and stays one.
+        return False
+
+
+async def _on_thread(hash_or_verify: Callable[..., Result], *texts: str) -> Result:
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, hash_or_verify, *texts)
+
+
+async def _lock(conn: Connection, merchant_id: int, user_id: int) -> _Kept:
+    async with conn.cursor(row_factory=class_row(_Kept)) as cursor:
+        values = {"merchant_id": merchant_id, "user_id": user_id}
+        await cursor.execute(QUERIES["lock_pin"].text, values)
+        kept = await cursor.fetchone()
+    if kept is None:
+        raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
+    return kept

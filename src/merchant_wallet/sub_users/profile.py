@@ -1,0 +1,64 @@
+"""What a sub-user says of itself on the wallet page: a name, and the language of the page.
+
+Rules: neither has to do with money, so no lock of the book is taken.
+"""
+
+import unicodedata
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.signing import find_hidden_field
+from merchant_wallet.sub_users.controls import SubUserUnknown
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("profile.sql"))
+MAX_NAME: Final = 128
+LANGUAGES: Final = ("en", "zh-CN")
+
+NO_NAME: Final = "A name has 1 to 128 characters."
+UNPRINTABLE: Final = (
+    "A name has no invisible characters, none that control text and none that change its direction."
+)
+UNSIGNABLE: Final = "This can't be a name. Please choose another one."
+
+
+class NameRefused(ValueError):
+    """This can't be a name; the text is a sentence for the page."""
+
+
+async def rename(conn: Connection, merchant_id: int, user_id: int, username: str) -> str:
+    """Give a sub-user another name, and give that name as it is kept. Raises NameRefused, SubUserUnknown."""
+    name = parse_name(username)
+    await _write(conn, "write_username", merchant_id, user_id, name)
+    return name
+
+
+async def set_language(conn: Connection, merchant_id: int, user_id: int, language: str | None) -> None:
+    """Keep the language a sub-user chose, None for the browser's. Raises ValueError, SubUserUnknown."""
+    if language is not None and language not in LANGUAGES:
+        raise ValueError(f"language: one of {', '.join(LANGUAGES)}")
+    await _write(conn, "write_language", merchant_id, user_id, language)
+
+
+def parse_name(text: str) -> str:
+    """A name as it is kept: composed characters, single spaces within and none around. Raises NameRefused."""
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    if not 1 <= len(name) <= MAX_NAME:
+        raise NameRefused(NO_NAME)
+    # That takes neither control characters nor those of the class Cf, to which all marks of direction belong.
+    if not name.isprintable():
+        raise NameRefused(UNPRINTABLE)
+    # Answers hold the name, and MD5 could sign such an answer for a request.
+    if find_hidden_field({"username": name}) is not None:
+        raise NameRefused(UNSIGNABLE)
+    return name
+
+
+async def _write(conn: Connection, query: str, merchant_id: int, user_id: int, value: str | None) -> None:
+    values = {"merchant_id": merchant_id, "user_id": user_id, "value": value}
+    if not (await conn.execute(QUERIES[query].text, values)).rowcount:
+        raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")

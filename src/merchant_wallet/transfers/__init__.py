@@ -1,1 +1,0 @@
-"""Transfers between sub-users' wallets and the merchant's balance, both directions."""

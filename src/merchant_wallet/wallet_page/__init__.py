@@ -1,8 +1,0 @@
-"""The wallet page: what a sub-user sees and decides, opened by the link that the merchant was given.
-
-Rules: nobody sees more than the wallet his session was opened for, whatever ids he types.
-"""
-
-from merchant_wallet.wallet_page.routes import build_face
-
-__all__ = ["build_face"]

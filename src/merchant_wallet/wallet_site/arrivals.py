@@ -1,0 +1,66 @@
+"""Deposits on their way into a wallet, and what one would be credited with now.
+
+Rules: what is credited is no longer here, it is an entry of the wallet. A rate is shown only where a deposit
+would be credited at it: the rule is the book's own.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.money import USDT
+from merchant_wallet.deposits import listing
+from merchant_wallet.deposits.listing import DepositShown
+from merchant_wallet.exchange import rates
+
+Connection = AsyncConnection[Any]
+Wallet = tuple[int, int]
+
+UNDONE: Final = "undone"
+UNDONE_SHOWN_MS: Final = 86_400_000
+"""For so long a page tells of a payment that its network took back."""
+_DIGEST_LENGTH: Final = 12
+
+
+class Crediting(NamedTuple):
+    """What a deposit becomes: `currency`, and the rate where it is exchanged, None while there is none."""
+
+    currency: str
+    is_exchanged: bool
+    rate_e8: int | None
+
+
+async def list_arrivals(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositShown]:
+    """The deposits of a wallet that are on their way, newest first."""
+    return _open(await listing.list_uncredited(conn, [wallet]), wallet, at_ms)
+
+
+async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int) -> dict[Wallet, str]:
+    """For each wallet a text that differs once its arrivals do; one question for all of them."""
+    found = await listing.list_uncredited(conn, wallets)
+    return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
+
+
+def version_of(arrivals: Sequence[DepositShown]) -> str:
+    """A text that differs once something about these deposits does; empty for none."""
+    if not arrivals:
+        return ""
+    told = [(one.page_key, one.status, one.confirmations, one.cause) for one in arrivals]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+async def read_crediting(conn: Connection, merchant_id: int, currency: str, at_ms: int) -> Crediting:
+    """What a deposit into a wallet of this currency becomes at this moment."""
+    if currency == USDT:
+        return Crediting(currency, False, None)
+    rate = (await rates.read_effective(conn, merchant_id))[rates.USDT_TO_KFB]
+    is_old = rate.max_age_ms is not None and rate.set_ms is not None and at_ms - rate.set_ms > rate.max_age_ms
+    return Crediting(currency, True, None if rate.paused or is_old else rate.rate_e8)
+
+
+def _open(found: Mapping[Wallet, list[DepositShown]], wallet: Wallet, at_ms: int) -> list[DepositShown]:
+    return [
+        one for one in found.get(wallet, []) if one.status != UNDONE or at_ms - one.seen_ms < UNDONE_SHOWN_MS
+    ]

@@ -1,0 +1,125 @@
+"""The way in and out: the link that opens a session, its cookie, and signing out.
+
+Rules: a link's token is taken to a session at once and leaves the address bar; it opens again while it is
+valid, because chat programs fetch links before people do. Asking for a page's head opens nothing. What can't
+be opened is told alike, whether or not there is such a wallet.
+"""
+
+from http.cookies import SimpleCookie
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from merchant_wallet.sub_users import sessions
+from merchant_wallet.sub_users.activity import WalletShown, read_wallet
+from merchant_wallet.sub_users.sessions import LinkRevoked
+from merchant_wallet.sub_users.wallets import LINK_KEY, LinkExpired, read_link_token
+from merchant_wallet.wallet_site.frame import COOKIE, HOME, Connection, Holder, tell_alone
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.languages import N_
+
+LINK_PATH: Final = "/w/{token}"
+LEFT: Final = "/wallet/left"
+_IN_FRAME: Final = "iframe"
+
+
+def make_link_route(ground: Ground) -> Route:
+    """Where the links lead that merchants are given."""
+    key = ground.keyring.derive(LINK_KEY)
+
+    async def open_link(request: Request) -> Response:
+        at_ms = ground.clock()
+        try:
+            link = read_link_token(key, request.path_params["token"], at_ms)
+        except LinkExpired:
+            return _refuse(request, ground, 410)
+        except ValueError:
+            return _refuse(request, ground, 404)
+        async with ground.connections.take() as conn:
+            wallet = await read_wallet(conn, link.merchant_id, link.user_id)
+            if wallet is None:
+                return _refuse(request, ground, 404)
+            response = ground.answers.redirect(HOME, wallet.frame_origins)
+            if request.method != "HEAD":
+                try:
+                    await _open(request, ground, conn, wallet, response, link.made_ms)
+                except LinkRevoked:
+                    return _refuse(request, ground, 410)
+            return response
+
+    return Route(LINK_PATH, open_link, methods=["GET"])
+
+
+def make_left_route(ground: Ground) -> Route:
+    """What someone reads who has signed out."""
+
+    async def show_left(request: Request) -> Response:
+        return tell_alone(
+            request,
+            ground,
+            status=200,
+            sign="check-circle",
+            title=N_("You are signed out"),
+            text=N_("Nobody sees this wallet here any more. Open it again from your app whenever you like."),
+        )
+
+    return Route(LEFT, show_left, methods=["GET"])
+
+
+async def leave(request: Request, holder: Holder, conn: Connection) -> Response:
+    """End this session, here and in the browser."""
+    await sessions.end_session(conn, holder.token)
+    response = holder.ground.answers.redirect(LEFT, holder.wallet.frame_origins)
+    _set_cookie(response, "", holder.wallet, secure=holder.ground.answers.secure)
+    return response
+
+
+async def _open(
+    request: Request,
+    ground: Ground,
+    conn: Connection,
+    wallet: WalletShown,
+    response: Response,
+    link_ms: int,
+) -> None:
+    framed = request.headers.get("sec-fetch-dest") == _IN_FRAME
+    token = await sessions.open_session(
+        conn, wallet.merchant_id, wallet.user_id, ground.clock(), frame=framed, link_ms=link_ms
+    )
+    _set_cookie(response, token, wallet, secure=ground.answers.secure)
+
+
+def _set_cookie(response: Response, token: str, wallet: WalletShown, *, secure: bool) -> None:
+    """Have the browser send the token until it is closed; without a token, forget it.
+
+    A merchant's page on another site may frame the wallet only over https: then the browser keeps the cookie
+    apart for each site that frames (CHIPS), and sends it there.
+    """
+    cookie: SimpleCookie = SimpleCookie({COOKIE: token})
+    morsel = cookie[COOKIE]
+    morsel["path"], morsel["httponly"] = HOME, True
+    morsel["samesite"] = "None" if secure and wallet.frame_origins else "Lax"
+    if secure:
+        morsel["secure"] = True
+    if not token:
+        morsel["max-age"] = 0
+    text = morsel.OutputString()
+    if morsel["samesite"] == "None":
+        text += "; Partitioned"
+    response.headers.append("set-cookie", text)
+
+
+def _refuse(request: Request, ground: Ground, status: int) -> Response:
+    expired = status == 410
+    return tell_alone(
+        request,
+        ground,
+        status=status,
+        sign="clock" if expired else "link",
+        title=N_("This link has expired") if expired else N_("This link does not work"),
+        text=N_("For your safety a link opens the wallet for 15 minutes only. Ask for a new one in your app.")
+        if expired
+        else N_("It may have been cut off on the way. Ask for a new one in the app or site it came from."),
+    )

@@ -1,0 +1,109 @@
+"""What an open page is told: a new balance, a new movement, a deposit that has come further.
+
+Rules: all open pages together cost one connection and a fixed number of questions a second. An event says
+that something changed and what the balance is; the rest the page asks for. A beat follows each look that
+found something and comes by itself while nothing changes. A session that is over is told nothing more, and
+the page so.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from merchant_wallet.sub_users import sessions
+from merchant_wallet.sub_users.activity import read_balances
+from merchant_wallet.sub_users.sessions import SessionKey
+from merchant_wallet.wallet_site.arrivals import Wallet, read_versions
+from merchant_wallet.wallet_site.frame import find_holder
+from merchant_wallet.web.forms import Form
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.live import EventStream, Hub, Over, write_event
+from merchant_wallet.web.templates import show_money
+
+PATH = "/wallet/events"
+BEAT = write_event("beat", "{}")
+ENDED = write_event("ended", "{}")
+
+
+class State(NamedTuple):
+    """What a page shows of a wallet; `arrivals` is the version of its open deposits."""
+
+    balance_units: int
+    latest_entry_id: int
+    arrivals: str
+
+
+WalletHub = Hub[Wallet, State, SessionKey]
+
+
+def make_hub(ground: Ground) -> WalletHub:
+    """The one that looks for all open pages of this process."""
+
+    async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
+        async with ground.connections.take() as conn:
+            balances = await read_balances(conn, wallets)
+            versions = await read_versions(conn, wallets, ground.clock())
+        return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
+
+    async def check(keys: Sequence[SessionKey]) -> set[SessionKey]:
+        async with ground.connections.take() as conn:
+            return await sessions.find_live(conn, keys, ground.clock())
+
+    return Hub(look, check, ground.is_ending)
+
+
+def make_events_route(ground: Ground, hub: WalletHub) -> Route:
+    """The stream of a page, which names the latest entry and the deposits that it shows."""
+
+    async def follow(request: Request) -> Response:
+        async with ground.connections.take() as conn:
+            holder = await find_holder(request, ground, conn, Form([]), uses=False)
+        headers = ground.answers.headers()
+        key = None if holder is None else sessions.find_key(holder.token)
+        if holder is None or key is None:
+            return EventStream(_end(), headers)
+        asked = request.query_params
+        known = State(-1, _read_id(asked.get("entry", "")), asked.get("deposits", ""))
+        states = hub.follow((holder.merchant_id, holder.user_id), key)
+        return EventStream(_tell(states, known), headers)
+
+    return Route(PATH, follow, methods=["GET"])
+
+
+async def _end() -> AsyncIterator[str]:
+    yield ENDED
+
+
+async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncIterator[str]:
+    async with aclosing(states):  # type: ignore[type-var]  # the hub's streams can be closed
+        try:
+            async for state in states:
+                if state is not None:
+                    for event in list_events(known, state):
+                        yield event
+                    known = state
+                yield BEAT
+        except Over:
+            yield ENDED
+
+
+def list_events(known: State, state: State) -> list[str]:
+    """What a page that shows `known` is told of `state`."""
+    events = []
+    if state.balance_units != known.balance_units:
+        text = msgspec.json.encode({"balance": show_money(state.balance_units)}).decode()
+        events.append(write_event("balance", text))
+    if state.latest_entry_id != known.latest_entry_id:
+        events.append(write_event("activity", "{}"))
+    if state.arrivals != known.arrivals:
+        events.append(write_event("deposits", "{}"))
+    return events
+
+
+def _read_id(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1

@@ -1,0 +1,105 @@
+"""The first page of a wallet: balance, what is on its way, what has moved it; and one movement by itself.
+
+Rules: a list goes on from the id of its last entry. An entry of another wallet is not there, whatever id is
+asked for.
+"""
+
+from typing import Final, NamedTuple, get_args
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.sub_users import activity
+from merchant_wallet.sub_users.activity import ActivityLine, Direction
+from merchant_wallet.wallet_site.arrivals import list_arrivals, version_of
+from merchant_wallet.wallet_site.frame import NEWEST, Connection, Holder
+from merchant_wallet.web.answers import is_part
+
+PAGE_LINES: Final = 20
+_DAY_MS: Final = 86_400_000
+
+
+class Movements(NamedTuple):
+    """A page of a list: lines by the first moment of their UTC day, `direction` "in", "out" or "" for both.
+
+    `before_id` is where it goes on, if it does.
+    """
+
+    days: list[tuple[int, list[ActivityLine]]]
+    direction: str
+    before_id: int | None
+
+
+async def show_home(request: Request, holder: Holder, conn: Connection) -> Response:
+    """The balance and the newest movements."""
+    arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
+    return holder.page(
+        "wallet/home.html",
+        active="home",
+        arrivals=arrivals,
+        arrivals_version=version_of(arrivals),
+        list=await _read_list(request, holder, conn),
+    )
+
+
+async def show_activity(request: Request, holder: Holder, conn: Connection) -> Response:
+    """Further movements: a part for a page that is open, else a page of their own."""
+    template = "wallet/movements.html" if is_part(request) else "wallet/activity.html"
+    return holder.page(template, active="home", list=await _read_list(request, holder, conn))
+
+
+async def show_entry(request: Request, holder: Holder, conn: Connection) -> Response:
+    """One movement: a sheet for a page that is open, else a page of its own."""
+    line = await activity.show_entry(
+        conn, holder.merchant_id, holder.user_id, int(request.path_params["entry_id"])
+    )
+    if line is None:
+        raise HTTPException(404)
+    template = "wallet/entry_sheet.html" if is_part(request) else "wallet/entry.html"
+    return holder.page(template, line=line, active="home")
+
+
+async def show_deposits(request: Request, holder: Holder, conn: Connection) -> Response:
+    """What is on its way, for a page that is open."""
+    arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
+    return holder.page("wallet/arrivals.html", arrivals=arrivals)
+
+
+async def _read_list(request: Request, holder: Holder, conn: Connection) -> Movements:
+    direction = _read_direction(request)
+    # One more than is shown tells whether there is more.
+    lines = await activity.list_activity(
+        conn,
+        holder.merchant_id,
+        holder.user_id,
+        before_id=_read_before(request),
+        limit=PAGE_LINES + 1,
+        direction=direction,
+    )
+    shown = lines[:PAGE_LINES]
+    goes_on = len(lines) > PAGE_LINES and NEWEST not in request.query_params
+    return Movements(group_by_day(shown), direction or "", shown[-1].entry_id if goes_on else None)
+
+
+def group_by_day(lines: list[ActivityLine]) -> list[tuple[int, list[ActivityLine]]]:
+    """Lines by their UTC day, in their order; each day with its first moment in ms."""
+    days: list[tuple[int, list[ActivityLine]]] = []
+    for line in lines:
+        day_ms = line.at_ms - line.at_ms % _DAY_MS
+        if not days or days[-1][0] != day_ms:
+            days.append((day_ms, []))
+        days[-1][1].append(line)
+    return days
+
+
+def _read_direction(request: Request) -> Direction | None:
+    wished = request.query_params.get("direction")
+    return next((direction for direction in get_args(Direction) if direction == wished), None)
+
+
+def _read_before(request: Request) -> int | None:
+    text = request.query_params.get("before", "")
+    is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
+    return min(int(text), MAX_ID) if is_id else None

@@ -1,0 +1,49 @@
+"""Every URL of the wallet page, one line each."""
+
+from merchant_wallet.wallet_site import (
+    door,
+    events,
+    home,
+    profile,
+    receive,
+    security,
+)
+from merchant_wallet.wallet_site.frame import (
+    ANYONE,
+    COOKIE,
+    HOME,
+    POST,
+    Page,
+    make_route,
+)
+from merchant_wallet.web.face import Face
+from merchant_wallet.web.ground import Ground
+
+PAGES = (
+    Page("/wallet", home.show_home),
+    Page("/wallet/activity", home.show_activity),
+    Page("/wallet/activity/{entry_id:int}", home.show_entry),
+    Page("/wallet/deposits", home.show_deposits, by_itself=True),
+    Page("/wallet/receive", receive.show_receive),
+    Page("/wallet/security", security.show_security),
+    Page("/wallet/security/pin", security.set_pin, POST),
+    Page("/wallet/security/debits", security.set_debits, POST),
+    Page("/wallet/security/limits", security.set_limits, POST),
+    Page("/wallet/profile", profile.show_profile),
+    Page("/wallet/profile/name", profile.set_name, POST),
+    Page("/wallet/profile/language", profile.set_language, POST),
+    Page("/wallet/leave", door.leave, POST),
+)
+
+
+def build_face(ground: Ground) -> Face:
+    """The wallet page as a part of the web application."""
+    ground.answers.prepare("web/", "wallet/")
+    hub = events.make_hub(ground)
+    routes = [
+        door.make_link_route(ground),
+        door.make_left_route(ground),
+        events.make_events_route(ground, hub),
+        *(make_route(ground, page) for page in PAGES),
+    ]
+    return Face(ground, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)

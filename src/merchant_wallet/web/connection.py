@@ -1,0 +1,227 @@
+"""The connection of a client that asks for other things than operations: uvicorn's protocol, held to limits.
+
+Rules: a request's head is bounded in size, and its whole in time. A client that takes nothing of its answer
+for a while is cut off, so that what the answer is made with is free again. What is no request is told so in
+the envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
+does not have. `Upgrade` requests are ignored, as in `connection`.
+"""
+
+import asyncio
+import re
+import socket
+import struct
+import time
+from collections.abc import Collection, Sequence
+from typing import Final, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from merchant_wallet.api.admission import Admission, Waiting
+from merchant_wallet.api.connection import (
+    BAD_REQUEST,
+    BAD_REQUEST_STATUS,
+    HEAD_TOO_LONG,
+    MAX_HEAD_BYTES,
+    MAX_UNFINISHED_BYTES,
+    frame,
+)
+from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
+from merchant_wallet.api.framing import check_framing
+from merchant_wallet.api.upgrades import IgnoresUpgrades
+from merchant_wallet.web.live import OPEN_ENDED
+
+REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
+"""An operation that is asked for here answers for itself before that."""
+
+WRITE_TIMEOUT_S: Final = 30.0
+"""For so long a client may take nothing of what waits for it."""
+
+_TCP_INFO_BYTES: Final = 128
+_BYTES_ACKED_AT: Final = 120
+"""Where Linux tells in `struct tcp_info` how many bytes the other side has taken (linux/tcp.h)."""
+
+_match_start = re.compile(
+    rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} (/[^ ?\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.[01]\r\n"
+).match
+
+
+class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
+    """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in.
+
+    `_taken_s`, too: when the client was last seen to have taken all there was, or more than before. `_taken`:
+    how many bytes it had taken then, and how many were waiting.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        others: ServerState,
+        joints: Joints,
+        paths: Collection[bytes],
+        admission: Admission,
+    ) -> None:
+        super().__init__(config, others, {})
+        self._admission = admission
+        self._idle_since_s = 0.0
+        self._joints = joints
+        self._paths = paths
+        self._in_head = False
+        self._head_bytes = self._unfinished_bytes = 0
+        self._latest = b""
+        self._taken, self._taken_s = (0, 0), 0.0
+        self.deadline_s: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        """A client asks for a page."""
+        super().connection_made(transport)
+        self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._admission.release(self)
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """A request is answered."""
+        self._idle_since_s = time.monotonic()
+        super().on_response_complete()
+
+    def waiting(self) -> Waiting | None:
+        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        under_way = self._under_way()
+        if self.deadline_s is not None and (under_way is None or self._is_unread(under_way)):
+            return Waiting(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
+        return Waiting(is_slow=False, since_s=self._idle_since_s) if under_way is None else None
+
+    def give_way(self) -> None:
+        """Close at once: another connection takes the place."""
+        self.transport.abort()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
+        """The client sends nothing more; what it asked for it may still read, but no stream without end."""
+        under_way = self._under_way()
+        if under_way is None or self.deadline_s is not None or under_way.scope.get(OPEN_ENDED):
+            return False
+        under_way.keep_alive = False
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, or of several."""
+        self._latest = data
+        self._unset_keepalive_if_required()
+        self._feed(data)
+        self._latest = b""
+        if self._in_head:
+            self._unfinished_bytes += len(data)
+            if self._unfinished_bytes > MAX_UNFINISHED_BYTES:
+                self.send_400_response(HEAD_TOO_LONG.msg)
+
+    def _has_ended(self) -> bool:
+        return self.transport.is_closing()
+
+    def _refuse_bytes(self) -> None:
+        self.send_400_response(BAD_REQUEST.msg)
+
+    def _latest_head(self) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:
+        return self.url, self.headers
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = self._unfinished_bytes = 0
+        self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path."""
+        super().on_url(url)
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        if self._in_head:
+            super().on_header(name, value)
+            self._head_bytes += len(name) + len(value)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole. Raises ValueError, and then it is no request, when it is too long or unclear."""
+        self._in_head = False
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise ValueError(HEAD_TOO_LONG.msg)
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        host_count = sum(name == b"host" for name, _ in self.headers)
+        check_framing(self.parser.get_http_version(), host_count, codings)
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+            self.deadline_s = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Tell the client that its bytes are no request, or that its method is none of the path's."""
+        self._in_head = False
+        under_way = self._under_way()
+        if under_way is not None and self._is_unread(under_way):
+            # It is the body of this very request that can't be read: nobody is to wait for the rest of it.
+            under_way.disconnected = True
+            under_way.message_event.set()
+            self._refuse()
+        elif under_way is not None:
+            # Nobody may take this for the answer to the request before.
+            under_way.keep_alive = False
+            self.flow.pause_reading()
+        elif not self.transport.is_closing():
+            self._refuse()
+
+    def _is_unread(self, under_way: RequestResponseCycle) -> bool:
+        """Whether the latest request is still on its way in, and none before it is being answered."""
+        return under_way.more_body and not under_way.response_started and not self.pipeline
+
+    def _under_way(self) -> RequestResponseCycle | None:
+        """The latest request, unless it is answered."""
+        latest = cast(RequestResponseCycle | None, self.cycle)
+        return None if latest is None or latest.response_complete else latest
+
+    def _refuse(self) -> None:
+        start = _match_start(self._latest)
+        foreign = start is not None and start[1] in self._paths
+        refusal, headers = (ONLY_POST, POST_ALONE) if foreign else (BAD_REQUEST, ())
+        status, body, headers = write_refusal(refusal, headers)
+        request_id, peer = self._joints.request_ids.next(), self.client
+        path = start[1].decode("latin-1") if start is not None else ""
+        self._joints.access_log.write_foreign(request_id, path, refusal.code, peer[0] if peer else "")
+        date = dict(self.server_state.default_headers)[b"date"]
+        status = status if foreign else BAD_REQUEST_STATUS
+        self.transport.write(frame(status, body, request_id, date, headers, closes=True))
+        self.transport.close()
+
+    def look_at_clock(self, now_s: float) -> None:
+        """Close the connection when its request takes too long to arrive, or its answer to be taken."""
+        if self.deadline_s is not None and now_s >= self.deadline_s:
+            self.transport.close()
+        waiting_bytes = self.transport.get_write_buffer_size()
+        if not waiting_bytes:
+            self._taken_s = now_s
+            return
+        taken = (self._count_taken(), waiting_bytes)
+        if taken != self._taken:
+            self._taken, self._taken_s = taken, now_s
+        elif now_s - self._taken_s >= WRITE_TIMEOUT_S:
+            # Closing would wait for the client to take the rest.
+            self.transport.abort()
+
+    def _count_taken(self) -> int:
+        """How many bytes the client has taken in all; what waits here says nothing where more is made.
+
+        0 where the kernel does not tell: then what waits must do.
+        """
+        client = self.transport.get_extra_info("socket")
+        told = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        if len(told) < _BYTES_ACKED_AT + 8:
+            return 0
+        return int(struct.unpack_from("=Q", told, _BYTES_ACKED_AT)[0])

@@ -1,0 +1,210 @@
+"""One face as a part of the web application: its routes, its error pages, its request ids and its log.
+
+Rules: every answer bears the request's id, which the log line bears too; an error is told in a page of the
+face, in the visitor's language, and says nothing of what is inside. A token in a path is never logged. Nobody
+who is not signed in asks more often than the turnstile allows.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+import structlog
+from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+
+from merchant_wallet.base.paths import is_plain
+from merchant_wallet.book.writer import Unavailable
+from merchant_wallet.observability.logs import hide_link
+from merchant_wallet.web.connections import Away
+from merchant_wallet.web.csrf import Forged
+from merchant_wallet.web.forms import BadForm
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.languages import N_, translate
+from merchant_wallet.web.live import TooMany
+from merchant_wallet.web.turnstile import KNOWN
+
+log = structlog.get_logger("pages")
+
+PACKED_FROM_BYTES: Final = 1_000
+PACKING_LEVEL: Final = 6
+"""Nine would take twice the time for a hundredth less."""
+ERROR_TEMPLATE: Final = "web/error.html"
+TEXTS: Final[Mapping[int, tuple[str, str]]] = {
+    400: (
+        N_("That could not be read"),
+        N_("The form did not arrive as this page sends it. Try again."),
+    ),
+    403: (
+        N_("Not allowed"),
+        N_("This is not open to you, or the page was open too long. Load it again."),
+    ),
+    404: (N_("Nothing here"), N_("There is no such page, or it is not yours to see.")),
+    405: (N_("Not possible here"), N_("This address takes no such request.")),
+    429: (N_("Too many tries"), N_("Please wait a little and try again.")),
+    500: (N_("Something broke on our side"), N_("Nothing was lost. We have been told; please try again.")),
+    503: (N_("Back in a moment"), N_("The wallet is busy or restarting. Please try again in a moment.")),
+}
+
+
+class _Number(IntegerConvertor):
+    """What stands in a path as `{name:int}`: no longer than a number that the database keeps."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("int", _Number())
+
+
+class Face:
+    """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them.
+
+    `cookie` is the name of the one that brings a session's token, if there are sessions.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        paths: Sequence[str],
+        home: str,
+        routes: Sequence[BaseRoute],
+        closers: Sequence[Callable[[], Awaitable[None]]] = (),
+        frame_ancestors: Sequence[str] = (),
+        cookie: str = "",
+    ) -> None:
+        self._ground = ground
+        self._cookie = cookie
+        self._closers = closers
+        self._frame_ancestors = frame_ancestors
+        self._paths = tuple(paths)
+        self._home = home
+        self._routes = tuple(routes)
+        application = Starlette(routes=list(routes), exception_handlers=self._handlers())
+        # A path with a slash too many is a page that is not there.
+        application.router.redirect_slashes = False
+        self._application = GZipMiddleware(application, PACKED_FROM_BYTES, PACKING_LEVEL)
+
+    def owns(self, path: str) -> bool:
+        """Whether a path is one of this face's."""
+        return any(path == own or path.startswith(own + "/") for own in self._paths)
+
+    async def close(self) -> None:
+        """End what runs beside the requests."""
+        for close in self._closers:
+            await close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever happens, with its id."""
+        request_id = scope["request_id"] = self._ground.request_ids.next()
+        status, began_s = 0, time.monotonic()
+        source = self._ground.visitor(Request(scope)).source
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            answer, looks_up = self._admit(scope, source)
+            await answer(scope, receive, send_noted)
+            # While nothing can be looked up, a token says nothing about who brings it.
+            if looks_up and KNOWN not in scope and status != 503:
+                self._ground.turnstile.note_wrong(source)
+        except Exception as error:
+            log.error("page failed", request_id=request_id, path=hide_link(scope["path"]), exc_info=error)
+            if not status:
+                await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
+        finally:
+            took_s = time.monotonic() - began_s
+            self._ground.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
+
+    def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
+        """What answers a request, and whether it looks a token up.
+
+        That is the face's pages, or a page that says to wait.
+        """
+        # Nothing is looked up for a path that is no page, so a token does not help there.
+        is_page = is_plain(scope["raw_path"])
+        brings_token = is_page and bool(self._cookie) and self._cookie in Request(scope).cookies
+        wait_s = self._ground.turnstile.admit(source, brings_token=brings_token)
+        if wait_s:
+            return self._tell(Request(scope), 429, {"retry-after": str(wait_s)}), False
+        if not is_page:
+            return self._tell(Request(scope), 404), False
+        return self._application, brings_token
+
+    def _find_page(self, request: Request) -> str:
+        """The page above an address that forms alone are sent to.
+
+        After a form was refused that address stands in the address bar, and a phone that restores its tabs
+        asks for it as for a page.
+        """
+        path, _, _ = request.url.path.rpartition("/")
+        while self.owns(path):
+            scope = {**request.scope, "path": path}
+            if any(route.matches(scope)[0] is Match.FULL for route in self._routes):
+                return path
+            path, _, _ = path.rpartition("/")
+        return self._home
+
+    def _tell(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
+        title, text = TEXTS.get(status, TEXTS[500])
+        visitor = self._ground.visitor(request)
+        values = {
+            "title": translate(visitor.language, title),
+            "text": translate(visitor.language, text),
+            "status": status,
+            "home": self._home,
+            "theme": visitor.theme,
+            "csrf": "",
+            "request_id": request.scope.get("request_id", ""),
+        }
+        answers = self._ground.answers
+        return answers.page(
+            ERROR_TEMPLATE,
+            visitor.language,
+            values,
+            status=status,
+            frame_ancestors=self._frame_ancestors,
+            headers=headers,
+        )
+
+    def _handlers(self) -> dict[int | type[Exception], ExceptionHandler]:
+        def on(status: int, headers: Mapping[str, str] | None = None) -> ExceptionHandler:
+            async def handle(request: Request, error: Exception) -> Response:
+                if status == 503:
+                    log.warning("not available", request_id=request.scope["request_id"], reason=str(error))
+                return self._tell(request, status, headers)
+
+            return handle
+
+        async def on_http(request: Request, error: Exception) -> Response:
+            assert isinstance(error, HTTPException)
+            if self._home and error.status_code == 405 and request.method == "GET":
+                page = quote(self._find_page(request))
+                return self._ground.answers.redirect(page, self._frame_ancestors)
+            return self._tell(request, error.status_code, error.headers)
+
+        async def on_leaving(request: Request, error: Exception) -> Response:
+            # Nobody is left to read it.
+            return Response(status_code=400)
+
+        return {
+            Exception: on(500),
+            HTTPException: on_http,
+            ClientDisconnect: on_leaving,
+            BadForm: on(400),
+            Forged: on(403),
+            Away: on(503, {"retry-after": "2"}),
+            Unavailable: on(503, {"retry-after": "2"}),
+            TooMany: on(503, {"retry-after": "10"}),
+        }

@@ -1,0 +1,56 @@
+"""What both faces are given: the database's connections, answers, keys, and the way to ask a book.
+
+Rules: a face changes balances only by asking a book here; everything else it changes through the slices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from merchant_wallet.base.codes import Refusal, Refused
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.observability.logs import AccessLog, RequestIds
+from merchant_wallet.web.answers import Answers
+from merchant_wallet.web.connections import Connections
+from merchant_wallet.web.turnstile import Turnstile
+from merchant_wallet.web.visitor import Visitor, read_visitor
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """See the module. `public_url` is how people reach the pages; `clock` gives the moment in ms."""
+
+    settings: Settings
+    public_url: str
+    database_url: str
+    keyring: Keyring
+    connections: Connections
+    answers: Answers
+    writer: Writer
+    clock: Callable[[], int]
+    is_ending: Callable[[], bool]
+    request_ids: RequestIds
+    access_log: AccessLog
+    trusted_proxies: tuple[Network, ...]
+    turnstile: Turnstile
+    chains: tuple[str, ...]
+
+    async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
+        """Have a book carry a command out; gives the outcome once it is committed.
+
+        Raises Refused for the book's refusal, Unavailable, Fault.
+        """
+        outcome = await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
+        if isinstance(outcome, Refusal):
+            raise Refused(outcome)
+        return outcome
+
+    def visitor(self, request: Request, kept_language: str | None = None) -> Visitor:
+        """Who looks at a page."""
+        return read_visitor(request, self.trusted_proxies, kept_language)

@@ -1,0 +1,61 @@
+"""The Chinese of what the interface answers when it refuses, for people who read it on a page.
+
+Rules: a refusal is kept as it was answered, in English; it is translated where it is shown. What has no
+Chinese is shown as it is.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+from merchant_wallet.web.languages import N_, Language, translate
+
+FORMS: Final = (
+    N_("{field} is required"),
+    N_("{field} must have at most {count} characters"),
+    N_("{field} must have at most {count} decimals"),
+    N_("{field} must be between {low} and {high}"),
+    N_("{field} must be a plain decimal such as 12.5, without sign, exponent or leading zeros"),
+    N_("{field} must be a whole number of digits, without leading zeros"),
+    N_("{field} must be a string or a number"),
+    N_("{field} must not contain control characters"),
+    N_("{field} must not contain {hidden} with the method MD5"),
+    N_("{field} must not contain characters that change the direction of text"),
+    N_("{field}: belongs to callbacks"),
+    N_("{field} must be USDT or KFB"),
+    N_("{field}: this merchant holds USDT alone and has nothing to exchange"),
+    N_("{operation} is disabled for this merchant"),
+    N_("timestamp must be within {seconds} s of the server's clock"),
+    N_("more than {rate} requests a second"),
+    N_("currency must be {currency} for this merchant"),
+    N_("chainType must be {chains}"),
+    N_("address is not valid on {chain}: {why}"),
+    N_("notifyUrl must begin with {schemes}"),
+    N_("orderId: an order in status {status} can't be {done}"),
+    N_("the body must have at most {count} bytes"),
+    N_("the body did not arrive within {seconds} s"),
+    N_("the body is not valid JSON at character {at}"),
+    N_("the body holds {literal}, which is not JSON"),
+    N_("field names must be 1 to {count} of A-Z, a-z, 0-9 and _"),
+)
+"""Sentences that name a field, a number or a word of the request."""
+
+
+def tell_refusal(language: Language, msg: str) -> str:
+    """A refusal's `msg` in a language."""
+    if language is Language.EN:
+        return msg
+    if (told := translate(language, msg)) != msg:
+        return told
+    for form, pattern in _read_patterns():
+        if found := pattern.fullmatch(msg):
+            return translate(language, form, **found.groupdict())
+    return msg
+
+
+@cache
+def _read_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((form, re.compile(_PLACE.sub(r"(?P<\1>.+)", re.escape(form)))) for form in FORMS)
+
+
+_PLACE: Final = re.compile(r"\\\{(\w+)\\\}")

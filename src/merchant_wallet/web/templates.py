@@ -1,0 +1,111 @@
+"""Templates, and what every template may say: translated texts, amounts, moments, icons, static URLs.
+
+Rules: everything is escaped; a name that a page was not given is a fault, not an empty text. Amounts are
+whole units of 10**-6, moments are milliseconds since the epoch and shown in UTC until the page's script
+writes them in the reader's own time.
+"""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.web.browsers import name_browser
+from merchant_wallet.web.languages import Language, read_words, translate
+from merchant_wallet.web.live import BEAT_S
+from merchant_wallet.web.refusals import tell_refusal
+from merchant_wallet.web.static import find_url
+
+_SHORT_HEAD: Final = 8
+_SHORT_TAIL: Final = 6
+MINUS: Final = "\u2212"
+
+
+class Templates:
+    """All templates of the pages: `pages/…`, `wallet/…` and `console/…`.
+
+    With `sandbox` every whole page says that its money is not real.
+    """
+
+    def __init__(self, *, sandbox: bool = False) -> None:
+        packages = {"web": "web", "wallet": "wallet_site", "console": "console"}
+        loaders = {
+            prefix: PackageLoader(f"merchant_wallet.{package}") for prefix, package in packages.items()
+        }
+        self._environment = Environment(
+            loader=PrefixLoader(loaders),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters.update(
+            money=show_money, rate=format_rate, moment=show_moment, day=show_day, short=shorten, group=group
+        )
+        self._environment.filters.update(refusal=show_refusal, browser=name_browser)
+        self._environment.globals["static"] = find_url
+        self._environment.globals["sandbox"] = sandbox
+        self._environment.globals["live_beat_s"] = f"{BEAT_S:g}"
+        self._translators = {language: partial(translate, language) for language in Language}
+
+    @property
+    def environment(self) -> Environment:
+        """What compiles the templates, for tests that read them all."""
+        return self._environment
+
+    def prepare(self, *prefixes: str) -> None:
+        """Compile the templates whose names begin so, and read the words: no first page waits for that."""
+        read_words()
+        for name in self._environment.list_templates():
+            if name.startswith(prefixes):
+                self._environment.get_template(name)
+
+    def render(self, name: str, language: Language, /, **values: object) -> str:
+        """A template's text; `_` and `lang` are there besides the values given."""
+        template = self._environment.get_template(name)
+        return template.render({"_": self._translators[language], "lang": str(language), **values})
+
+
+def group(text: str) -> str:
+    """A plain decimal with commas between thousands, and a true minus sign."""
+    whole, point, fraction = text.removeprefix("-").partition(".")
+    sign = MINUS if text.startswith("-") else ""
+    return f"{sign}{int(whole):,}{point}{fraction}"
+
+
+def show_money(amount_units: int, *, signed: bool = False, decimals: int = 2) -> str:
+    """An amount for people: thousands apart, at least `decimals` decimals and never fewer than it has."""
+    whole, _, fraction = format_units(abs(amount_units)).partition(".")
+    sign = MINUS if amount_units < 0 else "+" if signed and amount_units > 0 else ""
+    shown = fraction.ljust(decimals, "0")
+    return f"{sign}{int(whole):,}.{shown}" if shown else f"{sign}{int(whole):,}"
+
+
+def show_moment(at_ms: int | None) -> Markup:
+    """A moment as a `time` element, to the second."""
+    if at_ms is None:
+        return Markup("&mdash;")
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    stamp, text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" data-moment>{}</time>').format(stamp, text)
+
+
+def show_day(at_ms: int) -> str:
+    """The day of a moment in UTC."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
+
+
+def show_refusal(msg: str, lang: str) -> str:
+    """What the interface answered when it refused, in the page's language."""
+    return tell_refusal(Language(lang), msg)
+
+
+def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:
+    """A long id or address with its middle left out; the whole stands in the title."""
+    if len(text) <= head + tail + 1:
+        return escape(text)
+    return Markup('<span title="{}" class="short">{}\u2026{}</span>').format(text, text[:head], text[-tail:])

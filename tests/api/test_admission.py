@@ -1,0 +1,179 @@
+"""Which connection goes for a new one."""
+
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+
+from merchant_wallet.api.admission import BATCH, PAUSE_S, SPARED_S, Admission, Waiting
+
+PROXIES = (ip_network("10.0.0.0/8"),)
+
+
+@dataclass(eq=False)
+class Held:
+    """A connection that is idle, slow or busy as a test says."""
+
+    state: Waiting | None
+    gone: bool = False
+
+    def waiting(self) -> Waiting | None:
+        return self.state
+
+    def give_way(self) -> None:
+        self.gone = True
+
+
+@dataclass
+class Door:
+    """An admission and its clock."""
+
+    most: int = 100
+    most_of_source: int = 3
+    now_s: float = 1000.0
+    held: list[Held] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.admission = Admission(self.most, self.most_of_source, PROXIES, lambda: self.now_s)
+
+    def come(self, peer: str, idle_s: float | None = 100.0, *, is_slow: bool = False) -> Held | None:
+        """A connection that has waited for so long, or None for one that is busy; None when it is refused."""
+        state = None if idle_s is None else Waiting(is_slow, self.now_s - idle_s)
+        new = Held(state)
+        if not self.admission.admit(new, peer):
+            return None
+        self.held.append(new)
+        return new
+
+    def gone(self) -> list[int]:
+        """Which of those that came had to go, in the order in which they came."""
+        return [number for number, held in enumerate(self.held) if held.gone]
+
+
+def test_a_source_at_its_limit_gets_a_new_one_for_its_own_longest_idle() -> None:
+    door = Door()
+    door.come("192.0.2.1", 999)
+    for idle_s in (50, 70, 60):
+        door.come("192.0.2.2", idle_s)
+    assert door.come("192.0.2.2") is not None
+    assert door.gone() == [2]
+    assert len(door.admission) == 4
+
+
+def test_slow_ones_go_before_idle_ones() -> None:
+    door = Door()
+    door.come("192.0.2.2", 500)
+    door.come("192.0.2.2", 2, is_slow=True)
+    door.come("192.0.2.2", 3, is_slow=True)
+    door.come("192.0.2.2")
+    assert door.gone() == [2]
+
+
+def test_what_is_answered_stays_and_the_new_one_is_refused() -> None:
+    door = Door()
+    for _ in range(3):
+        assert door.come("192.0.2.2", None)
+    assert door.come("192.0.2.2") is None
+    assert door.come("192.0.2.3")
+    assert (door.gone(), door.admission.refused, door.admission.closed) == ([], 1, 0)
+
+
+def test_nobody_goes_in_the_first_second() -> None:
+    door = Door()
+    for more_s in (0.25, 0.125, 0.0):
+        door.come("192.0.2.2", SPARED_S / 2 + more_s)
+    assert door.come("192.0.2.2") is None
+    door.now_s += SPARED_S / 4
+    assert door.come("192.0.2.2")
+    assert door.gone() == [0]
+
+
+def test_addresses_of_one_ipv6_subscriber_are_one_source() -> None:
+    door = Door()
+    for number in range(3):
+        door.come(f"2001:db8:0:1:{number}::1", 10 - number)
+    door.come("2001:db8:0:2::1", 999)
+    door.come("2001:db8:0:1:ffff::1")
+    door.come("::ffff:192.0.2.2")
+    door.come("192.0.2.2")
+    assert door.gone() == [0]
+
+
+def test_trusted_proxies_have_no_limit_of_their_own_and_0_sets_none() -> None:
+    door = Door()
+    assert all([door.come("10.1.2.3") for _ in range(50)])
+    free = Door(most_of_source=0)
+    assert all([free.come("192.0.2.2") for _ in range(50)])
+    assert door.gone() == free.gone() == []
+
+
+def test_when_all_are_taken_one_of_the_largest_source_goes() -> None:
+    door = Door(most=6, most_of_source=4)
+    door.come("192.0.2.1", 9999)
+    door.come("10.0.0.1", 9999)
+    for idle_s in (5, 7, 6, 4):
+        door.come("192.0.2.2", idle_s)
+    assert door.come("192.0.2.3")
+    assert door.gone() == [3]
+    assert len(door.admission) == 6
+
+
+def test_a_proxys_go_last() -> None:
+    door = Door(most=3, most_of_source=4)
+    for idle_s in (300, 200):
+        door.come("10.0.0.1", idle_s)
+    door.come("192.0.2.1", 2)
+    door.come("192.0.2.2", None)
+    assert door.gone() == [2]
+    door.come("192.0.2.3", None)
+    assert door.gone() == [0, 2]
+
+
+def test_one_that_was_found_and_then_used_stays() -> None:
+    door = Door(most_of_source=3)
+    for idle_s in (9, 8, 7):
+        door.come("192.0.2.2", idle_s)
+    door.come("192.0.2.2", None)
+    door.held[1].state = Waiting(is_slow=False, since_s=door.now_s)
+    door.come("192.0.2.2", None)
+    assert door.gone() == [0, 2]
+
+
+def test_a_flood_is_not_a_look_for_each() -> None:
+    door, looks = Door(most=10**6, most_of_source=10 * BATCH), 0
+
+    class Counted(Held):
+        def waiting(self) -> Waiting | None:
+            nonlocal looks
+            looks += 1
+            return super().waiting()
+
+    crowd = 10 * BATCH
+    for number in range(crowd):
+        assert door.admission.admit(Counted(Waiting(False, float(number))), "192.0.2.2")
+    for _ in range(BATCH):
+        assert door.admission.admit(Counted(None), "192.0.2.2")
+    assert looks <= crowd + BATCH
+    busy = Door(most=10**6, most_of_source=crowd)
+    for _ in range(crowd):
+        busy.admission.admit(Counted(None), "192.0.2.2")
+    looks = 0
+    for _ in range(100):
+        assert not busy.admission.admit(Counted(None), "192.0.2.2")
+    assert looks == crowd
+    busy.now_s += PAUSE_S
+    assert not busy.admission.admit(Counted(None), "192.0.2.2")
+    assert looks == 2 * crowd
+
+
+def test_a_handed_over_one_keeps_its_place_and_nothing_is_left_behind() -> None:
+    door = Door()
+    old, new = door.come("192.0.2.2", 5), Held(Waiting(False, 0.0))
+    assert old is not None
+    door.admission.hand_over(old, new)
+    assert len(door.admission) == 1
+    door.admission.release(old)
+    assert len(door.admission) == 1
+    door.admission.release(new)
+    door.admission.release(new)
+    door.admission.hand_over(new, old)
+    assert len(door.admission) == 0
+    assert door.admission._sources == {}

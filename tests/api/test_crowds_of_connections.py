@@ -1,0 +1,169 @@
+"""One source takes all the connections it can get, and a merchant elsewhere notices nothing."""
+
+import asyncio
+import resource
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from tests.stand import (
+    HOST,
+    Client,
+    Stand,
+    play,
+    post,
+    until,
+)
+
+from merchant_wallet.api import admission
+from merchant_wallet.api.admission import Held
+from merchant_wallet.processes.file_limit import raise_file_limit
+from merchant_wallet.processes.listener import SOURCE_CONNECTIONS
+
+ATTACKER, MERCHANT, OTHER = "127.0.0.3", "127.0.0.2", "127.0.0.4"
+FLOOD = 9000
+OWN_FILES = 500
+PATIENCE_S = 240.0
+AT_ONCE = 200
+GET_PAGE = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
+GET_STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def is_slow(held: Held) -> bool:
+    """Whether a request is half there on a connection."""
+    waiting = held.waiting()
+    return waiting is not None and waiting.is_slow
+
+
+async def is_served(client: Client, body: bytes) -> bool:
+    """Whether a request is carried out on this connection."""
+    await client.send(post(body))
+    status, _, answer = await client.read_answer()
+    return (status, answer) == (200, body)
+
+
+async def connect_raw(stand: Stand, source: str) -> socket.socket:
+    """A connection that says nothing."""
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.bind((source, 0))
+    await asyncio.get_running_loop().sock_connect(connection, (HOST, stand.port))
+    return connection
+
+
+def test_nine_thousand_connections_from_one_address_are_no_merchants_trouble() -> None:
+    files = raise_file_limit(2 * FLOOD + OWN_FILES)
+    # Both ends of each are in this process. Where fewer files may be open, the flood is smaller.
+    count = min(FLOOD, (files - OWN_FILES) // 2)
+    if count < 2 * SOURCE_CONNECTIONS:
+        pytest.skip(f"{files} files may be open here, too few for a flood")
+
+    async def scenario(stand: Stand) -> None:
+        old = await stand.connect(MERCHANT)
+        assert await is_served(old, b"before")
+        flood: list[socket.socket] = []
+        try:
+            for number in range(0, count, AT_ONCE):
+                some = min(AT_ONCE, count - number)
+                flood += await asyncio.gather(*(connect_raw(stand, ATTACKER) for _ in range(some)))
+                assert await is_served(old, b"%d" % number)
+                assert len(stand.listener.admission) <= SOURCE_CONNECTIONS + 1
+            assert len(flood) == count
+            new = await stand.connect(MERCHANT)
+            assert await is_served(new, b"new")
+            assert await is_served(old, b"after")
+        finally:
+            for connection in flood:
+                connection.close()
+
+    play(scenario, patience_s=PATIENCE_S)
+
+
+def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "SPARED_S", 0.0)
+
+    async def scenario(stand: Stand) -> None:
+        idle = await stand.connect(ATTACKER)
+        assert await is_served(idle, b"1")
+        slow = [await stand.connect(ATTACKER) for _ in range(3)]
+        for client, start in zip(slow, (b"PO", post(b"half", length=10), GET_PAGE[:20]), strict=True):
+            await client.send(start)
+        await until(lambda: sum(is_slow(one) for one in stand.listener.admission.held()) == 3)
+        for number in range(3):
+            assert await is_served(await stand.connect(ATTACKER), b"%d" % number)
+        for client in slow:
+            await client.read_until_closed()
+        assert await is_served(idle, b"2")
+
+    play(scenario, source_connections=4)
+
+
+def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "SPARED_S", 0.0)
+    let_go = asyncio.Event()
+
+    async def follow(request: Request) -> Response:
+        async def events() -> AsyncIterator[bytes]:
+            yield b"first"
+            await let_go.wait()
+            yield b"last"
+
+        return StreamingResponse(events())
+
+    async def scenario(stand: Stand) -> None:
+        stream = await stand.connect(OTHER)
+        # The next request, half there, makes no slow one of it.
+        await stream.send(GET_STREAM + GET_PAGE[:20])
+        assert b"200 OK" in await stream.reader.readuntil(b"first")
+        stand.echo.holds = True
+        busy = await stand.connect(OTHER)
+        await busy.send(post(b"busy"))
+        await until(lambda: len(stand.echo.calls) == 1)
+        stand.echo.holds = False
+        idle = [await stand.connect(ATTACKER) for _ in range(3)]
+        for client in idle:
+            await client.send(GET_PAGE)
+            assert (await client.read_answer())[0] == 200
+        for number in range(3):
+            assert await is_served(await stand.connect(MERCHANT), b"%d" % number)
+        for client in idle:
+            assert await client.is_closed()
+        stand.echo.answer(stand.echo.calls[0][1])
+        assert (await busy.read_answer())[2] == b"busy"
+        let_go.set()
+        await stream.reader.readuntil(b"last")
+
+    play(scenario, max_connections=5, further=[Route("/stream", follow)])
+
+
+def test_a_connection_of_a_page_leaves_its_place_when_it_ends() -> None:
+    async def scenario(stand: Stand) -> None:
+        for _ in range(10):
+            client = await stand.connect(OTHER)
+            await client.send(GET_PAGE)
+            assert (await client.read_answer())[0] == 200
+            client.close()
+            await until(lambda: len(stand.listener.admission) == 0)
+
+    play(scenario, source_connections=1)
+
+
+def test_the_limit_of_files_is_raised_no_further_than_it_may_be() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        lower = min(soft, 512)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lower, hard))
+        assert raise_file_limit(lower + 10) == lower + 10
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (lower + 10, hard)
+        assert raise_file_limit(lower) == lower
+        if hard != resource.RLIM_INFINITY:
+            assert raise_file_limit(hard + 1000) == hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,166 @@
+"""Clients that ask for a page and then take nothing of it, or take it slowly."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from tests.stand import HOST, Client, Stand, play, until
+
+from merchant_wallet.processes import listener
+from merchant_wallet.web import connection as page_connection
+from merchant_wallet.web.connection import WRITE_TIMEOUT_S, PageConnection
+
+PIECE = b"x" * 65_536
+LONG_BYTES = 50_000_000
+"""More than what systems take for a client that reads nothing."""
+
+
+class Pages:
+    """A page without end and a long one; tells when the one without end was left."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+
+    async def endless(self, request: Request) -> Response:
+        return StreamingResponse(self._go_on())
+
+    async def long(self, request: Request) -> Response:
+        return Response(b"x" * LONG_BYTES)
+
+    async def _go_on(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield PIECE
+                # As whoever reads a database does.
+                await asyncio.sleep(0)
+        finally:
+            self.left.set()
+
+    @property
+    def routes(self) -> list[Route]:
+        return [Route("/endless", self.endless), Route("/long", self.long)]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test says itself what time it is."""
+    monkeypatch.setattr(listener, "TICK_S", 3600.0)
+
+
+async def ask(stand: Stand, path: str, headers: str = "") -> tuple[Client, PageConnection]:
+    """Ask for a page and read its beginning; gives the server's side once it waits for the client."""
+    # A small window: the less the systems hold between the two.
+    reader, writer = await asyncio.open_connection(HOST, stand.port, limit=4096)
+    client = Client(reader, writer)
+    stand.clients.append(client)
+    await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    await client.reader.readuntil(b"\r\n\r\n")
+    (connection,) = stand.listener._others.connections
+    assert isinstance(connection, PageConnection)
+    await settle(connection)
+    return client, connection
+
+
+async def settle(connection: PageConnection) -> None:
+    """Wait until the systems between the two take nothing more."""
+    taken = -1
+    while taken != connection._count_taken() or not connection.transport.get_write_buffer_size():
+        taken = connection._count_taken()
+        await asyncio.sleep(0.05)
+
+
+def test_a_reader_that_takes_nothing_is_cut_off_and_what_is_made_for_it_ends() -> None:
+    pages = Pages()
+
+    async def scenario(stand: Stand) -> None:
+        client, connection = await ask(stand, "/endless")
+        now_s = time.monotonic()
+        connection.look_at_clock(now_s)
+        connection.look_at_clock(now_s + WRITE_TIMEOUT_S - 0.1)
+        assert not connection.transport.is_closing()
+        connection.look_at_clock(now_s + WRITE_TIMEOUT_S)
+        await pages.left.wait()
+        await until(lambda: not stand.listener._others.connections)
+        client.close()
+
+    play(scenario, further=pages.routes)
+
+
+def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
+    pages = Pages()
+
+    async def scenario(stand: Stand) -> None:
+        client, connection = await ask(stand, "/endless")
+        now_s = time.monotonic()
+        for turn in range(4):
+            connection.look_at_clock(now_s + turn * (WRITE_TIMEOUT_S - 1))
+            # More is made at once, so that as much waits as before.
+            await client.reader.readexactly(20 * len(PIECE))
+            await settle(connection)
+        connection.look_at_clock(now_s + 4 * (WRITE_TIMEOUT_S - 1))
+        assert not connection.transport.is_closing()
+        assert not pages.left.is_set()
+        client.close()
+        await pages.left.wait()
+
+    play(scenario, further=pages.routes)
+
+
+def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> None:
+    pages = Pages()
+
+    async def scenario(stand: Stand) -> None:
+        client, connection = await ask(stand, "/long", "Connection: close\r\n")
+        await until(connection.transport.is_closing)
+        now_s = time.monotonic()
+        connection.look_at_clock(now_s)
+        assert stand.listener._others.connections
+        connection.look_at_clock(now_s + WRITE_TIMEOUT_S)
+        await until(lambda: not stand.listener._others.connections)
+        client.close()
+
+    play(scenario, further=pages.routes)
+
+
+def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As of a kernel whose structure ends before that.
+    monkeypatch.setattr(page_connection, "_BYTES_ACKED_AT", 4096)
+    pages = Pages()
+
+    async def scenario(stand: Stand) -> None:
+        client, connection = await ask(stand, "/long")
+        now_s = time.monotonic()
+        for turn in range(4):
+            waits_bytes = connection.transport.get_write_buffer_size()
+            connection.look_at_clock(now_s + turn * (WRITE_TIMEOUT_S - 1))
+            await client.reader.readexactly(LONG_BYTES // 10)
+            await until(lambda: connection.transport.get_write_buffer_size() < waits_bytes)  # noqa: B023
+        assert not connection.transport.is_closing()
+        connection.look_at_clock(now_s + 4 * (WRITE_TIMEOUT_S - 1))
+        connection.look_at_clock(now_s + 5 * WRITE_TIMEOUT_S)
+        assert connection.transport.is_closing()
+        client.close()
+
+    play(scenario, further=pages.routes)
+
+
+def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
+    async def scenario(stand: Stand) -> None:
+        client = await stand.connect()
+        await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await client.read_answer())[2] == b"page "
+        (connection,) = stand.listener._others.connections
+        assert isinstance(connection, PageConnection)
+        now_s = time.monotonic()
+        for turn in range(3):
+            connection.look_at_clock(now_s + turn * WRITE_TIMEOUT_S)
+        await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await client.read_answer())[2] == b"page "
+
+    play(scenario)

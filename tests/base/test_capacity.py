@@ -1,0 +1,61 @@
+"""What `work --help` promises is what a `work` opens."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.crash.shop import MASTER_KEY, open_merchant, run
+from typer.testing import CliRunner
+
+from merchant_wallet.base.capacity import (
+    MOST_WORKERS,
+    OWN_CONNECTIONS,
+    SERVE_CONNECTIONS,
+    WORK_CONNECTIONS,
+    WRITER_ASIDE,
+)
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.workers import Line
+from merchant_wallet.book.links import MOST_SHARED
+from merchant_wallet.cli.program import app
+from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work
+
+
+def test_a_work_has_no_more_connections_than_it_says(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[Line] = []
+    begin = Line.__init__
+
+    def count(line: Line, *arguments: Any) -> None:
+        lines.append(line)
+        begin(line, *arguments)
+
+    monkeypatch.setattr(Line, "__init__", count)
+
+    async def scenario() -> None:
+        await open_merchant(database_url)
+        settings = Settings(data=tmp_path, database_url=database_url, master_key=MASTER_KEY, sandbox=True)
+        stop = asyncio.Event()
+        await work(make_base(settings, database_url), stop.set, stop)
+
+    run(scenario())
+    # Real chains have a line for what follows sweeps beside these.
+    writer = WRITER_CONNECTIONS + min(MOST_SHARED, WRITER_CONNECTIONS) + WRITER_ASIDE
+    assert WORK_CONNECTIONS - 6 <= len(lines) + 1 + writer <= WORK_CONNECTIONS
+
+
+def test_a_serve_has_no_more_connections_than_it_says() -> None:
+    writer = Settings().connections + min(MOST_SHARED, Settings().connections) + WRITER_ASIDE
+    # Merchants, wallet page, console, sign-in, downloads; hot wallets, refused requests, metrics, verifying.
+    others = 4 + 4 + 4 + 2 + 4 + 1 + 1 + 1 + 2
+    assert SERVE_CONNECTIONS - 8 <= writer + others <= SERVE_CONNECTIONS
+
+
+def test_the_help_says_how_many_may_run() -> None:
+    said = " ".join(CliRunner().invoke(app, ["work", "--help"]).stdout.split())
+    assert MOST_WORKERS >= 5
+    assert f"enough for {MOST_WORKERS}" in said
+    assert str(OWN_CONNECTIONS) in said

@@ -1,0 +1,173 @@
+"""The form of `.sql` files, and what a connection is like."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from merchant_wallet.base.db import (
+    DatabaseReadOnly,
+    Queries,
+    QueryFileError,
+    complete,
+    connect,
+    connect_sync,
+    for_writing,
+    is_database_away,
+    is_open,
+    is_passing,
+)
+from merchant_wallet.base.setting_types import read_database_url
+
+
+def _queries(tmp_path: Path, text: str) -> Queries:
+    path = tmp_path / "book.sql"
+    path.write_text(text)
+    return Queries(path)
+
+
+def test_queries_are_found_by_name_with_text_and_reason(tmp_path: Path) -> None:
+    queries = _queries(
+        tmp_path,
+        "-- What a book reads.\n\n"
+        "-- name: read_heads\n-- The head of each book,\n-- for the checkpoint.\n"
+        "SELECT merchant_id, head_hash\n-- a comment of its own\nFROM book WHERE id = $1::bigint;\n\n"
+        "-- name: count_books\n-- For the console.\nSELECT count(*) FROM book\n",
+    )
+
+    assert list(queries) == ["read_heads", "count_books"]
+    assert len(queries) == 2
+    assert queries["read_heads"].reason == "The head of each book, for the checkpoint."
+    assert queries["read_heads"].text == (
+        "SELECT merchant_id, head_hash\n-- a comment of its own\nFROM book WHERE id = $1::bigint"
+    )
+    assert queries["count_books"].text == "SELECT count(*) FROM book"
+
+
+def test_an_unknown_name_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyError):
+        _queries(tmp_path, "-- name: a\n-- Why.\nSELECT 1")["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- name: a\nSELECT 1", "a has no reason"),
+        ("-- name: a\n--\nSELECT 1", "a has no reason"),
+        ("-- name: a\n\n-- Why.\nSELECT 1", "a has no reason"),
+        ("-- name: a\n-- Why.\n", "a has no text"),
+        ("-- name: a\n-- Why.\n;", "a has no text"),
+        ("-- name: a\n-- Why.\nSELECT 1;\n-- name: a\n-- Why.\nSELECT 2", "a stands twice"),
+        ("-- name: Read heads\n-- Why.\nSELECT 1", "is no name"),
+        ("-- name:\n-- Why.\nSELECT 1", "is no name"),
+        ("SELECT 1;\n-- name: a\n-- Why.\nSELECT 1", "before the first name"),
+    ],
+)
+def test_a_file_that_breaks_the_form_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(QueryFileError, match=complaint):
+        _queries(tmp_path, text)
+
+
+def test_a_connection_commits_by_itself_and_names_the_program(empty_database_url: str) -> None:
+    with connect_sync(empty_database_url) as connection, connect_sync(empty_database_url) as other:
+        connection.execute("CREATE TABLE seen (id int)")
+
+        assert other.execute("SELECT count(*) FROM seen").fetchone() == (0,)
+        assert other.execute("SHOW application_name").fetchone() == ("merchant-wallet",)
+
+
+def test_an_asynchronous_connection_is_the_same(empty_database_url: str) -> None:
+    async def ask() -> tuple[bool, object]:
+        async with await connect(empty_database_url) as connection:
+            row = await (await connection.execute("SHOW application_name")).fetchone()
+            return connection.autocommit, row
+
+    assert asyncio.run(ask()) == (True, ("merchant-wallet",))
+
+
+def test_each_test_gets_a_database_of_its_own(database_url: str, empty_database_url: str) -> None:
+    assert database_url != empty_database_url
+
+
+@pytest.mark.parametrize(
+    ("hosts", "kept", "ports"),
+    [
+        ("db1,db2", "db1,db2", ","),
+        ("db1:5432,db2:5433", "db1,db2", "5432,5433"),
+        ("db1,[::1]:5433", "db1,::1", ",5433"),
+        ("[2001:db8::1]:5432,[2001:db8::2]:5432", "2001:db8::1,2001:db8::2", "5432,5432"),
+    ],
+)
+def test_all_hosts_of_a_url_are_kept(hosts: str, kept: str, ports: str) -> None:
+    url = read_database_url(f"postgresql://wallet:secret@{hosts}/wallet?target_session_attrs=primary")
+    for text in (url, for_writing(url), complete(url), complete(for_writing(url))):
+        found = conninfo_to_dict(text)
+        assert (found["host"], found.get("port")) == (kept, ports)
+        assert found["target_session_attrs"] == "primary"
+        assert (found["user"], found["password"]) == ("wallet", "secret")
+
+
+def test_a_server_that_takes_writes_is_asked_for_unless_the_url_says_otherwise() -> None:
+    assert conninfo_to_dict(for_writing("postgresql://db/wallet"))["target_session_attrs"] == "read-write"
+    assert for_writing("postgresql://db/wallet?target_session_attrs=any").endswith("=any")
+    assert for_writing(for_writing("postgresql://db/wallet")) == for_writing("postgresql://db/wallet")
+
+
+def test_the_urls_own_patience_wins_and_the_name_is_ours() -> None:
+    found = conninfo_to_dict(complete("postgresql://db/wallet?connect_timeout=2&application_name=psql"))
+    assert (found["connect_timeout"], found["application_name"]) == ("2", "merchant-wallet")
+    assert found["tcp_user_timeout"] == "30000"
+
+
+def test_a_connection_that_is_refused_a_write_is_closed_and_those_from_before_are_suspect(
+    database_url: str,
+) -> None:
+    async def ask() -> None:
+        before, asked = await connect(database_url), await connect(database_url)
+        assert is_open(before)
+        await asked.execute("set default_transaction_read_only = on")
+        with pytest.raises(DatabaseReadOnly) as refused:
+            await asked.execute("create table t (id int)")
+        assert is_database_away(refused.value)
+        assert is_passing(refused.value)
+        assert asked.closed
+        assert not is_open(before)
+        async with await connect(database_url) as after:
+            assert is_open(after)
+        await before.close()
+
+    asyncio.run(ask())
+
+
+def test_a_connection_whose_session_was_ended_is_seen_without_asking(database_url: str) -> None:
+    async def ask() -> None:
+        async with await connect(database_url) as ended, await connect(database_url) as other:
+            await other.execute("select pg_terminate_backend(%s, 10000)", (ended.info.backend_pid,))
+            assert is_open(other)
+            assert not is_open(ended)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("error", "away", "passing"),
+    [
+        (errors.AdminShutdown(), True, True),
+        (errors.CannotConnectNow(), True, True),
+        (errors.TooManyConnections(), True, True),
+        (errors.ReadOnlySqlTransaction(), True, True),
+        (errors.IdleInTransactionSessionTimeout(), True, True),
+        (errors.OperationalError(), True, True),
+        (errors.LockNotAvailable(), False, True),
+        (errors.QueryCanceled(), False, True),
+        (errors.DeadlockDetected(), False, True),
+        (errors.DiskFull(), False, True),
+        (errors.UniqueViolation(), False, False),
+        (errors.UndefinedColumn(), False, False),
+        (ValueError(), False, False),
+    ],
+)
+def test_what_is_away_and_what_passes(error: Exception, away: bool, passing: bool) -> None:
+    assert (is_database_away(error), is_passing(error)) == (away, passing)

@@ -1,0 +1,307 @@
+"""What is shown at /metrics, by a page of a real database, and to whom."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from functools import partial
+from ipaddress import ip_network
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+from tests.roles import as_web
+
+from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.observability.counters import Tally
+from merchant_wallet.observability.metric_table import COUNTERS, GAUGES, HISTOGRAM, METRICS
+from merchant_wallet.observability.metrics import Metrics
+from merchant_wallet.observability.metrics_page import PageServer, make_route
+
+NOW_MS = 1_763_712_000_000
+BOOK = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+
+LABELS = {line.name: line.labels for line in METRICS}
+Shown = dict[tuple[str, tuple[str, ...]], float]
+"""Values by a sample's name and its labels' values."""
+
+
+class Queue:
+    """A writer's numbers."""
+
+    batch_count = 3
+    command_count = 40
+    foreseen_count = 2
+    waiting_count = 7
+
+
+def read_page(page: bytes) -> Shown:
+    """The page as a scraper reads it."""
+    shown = {}
+    for family in text_string_to_metric_families(page.decode()):
+        for sample in family.samples:
+            # Labels come sorted; the table's order reads better.
+            names = [*LABELS[family.name], *(["le"] if sample.name.endswith("_bucket") else [])]
+            assert sorted(names) == sorted(sample.labels)
+            shown[sample.name, tuple(sample.labels[name] for name in names)] = sample.value
+    return shown
+
+
+def make_metrics(url: str, *, sandbox: bool = False, tally: Tally | None = None) -> Metrics:
+    return Metrics(
+        partial(connect, as_web(url)),
+        clock=lambda: NOW_MS,
+        sandbox=sandbox,
+        writer=Queue(),
+        tally=tally,
+        under_way=lambda: 2,
+        signer_refusals=lambda: 1,
+        rollback_signs=lambda: 0,
+    )
+
+
+def show(url: str, *, sandbox: bool = False, tally: Tally | None = None) -> Shown:
+    async def run() -> bytes:
+        metrics = make_metrics(url, sandbox=sandbox, tally=tally)
+        try:
+            return await metrics.render()
+        finally:
+            await metrics.close()
+
+    return read_page(asyncio.run(run()))
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection]:
+    with connect_sync(database_url) as opened:
+        yield opened
+
+
+def test_an_empty_database_shows_what_there_is_of_it(database_url: str) -> None:
+    shown = show(database_url)
+    assert shown["wallet_database_up", ()] == 1
+    assert shown["wallet_orders", ("queued",)] == 0
+    assert shown["wallet_callbacks", ("due",)] == 0
+    assert shown["wallet_nonce_days_ahead", ()] == -1
+    assert shown["wallet_id_ranges_left", ()] == 2**20 - 1
+    assert shown["wallet_accounts_left", ()] == 0
+    assert shown["wallet_sandbox", ()] == 0
+    assert show(database_url, sandbox=True)["wallet_sandbox", ()] == 1
+
+
+def test_every_metric_of_the_table_can_be_seen_and_no_other(
+    database_url: str, connection: psycopg.Connection
+) -> None:
+    connection.execute(BOOK.encode())
+    connection.execute(
+        b"""
+        update payout set frozen_cause = 'c', frozen_ms = 1 where merchant_id = 1 and order_id = 111;
+        update payout set obstacle_kind = 'fuel', obstacle_cause = 'c', obstacle_ms = 1 where order_id = 112;
+        insert into hot_wallet (chain, address, funds, funds_spent_no, checked_ms, frozen_cause, frozen_ms)
+        values ('TRC20', repeat('h', 20)::bytea, 5000000, 0, 1, 'c', 1);
+        insert into payout_stop values ('ERC20', 'reconciliation', 'c', 1);
+        insert into chain_cursor values ('ERC20', 90, 'f', 95, 'h', 'a', 1);
+        insert into reconciliation
+        (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation)
+        values ('ERC20', 1, 100, 5, 7000000, -2000000, false,
+                '{"coin": [{"address": "a", "held": "1500000000000000000"}]}');
+        create table nonce_20000 partition of nonce for values in (20000)
+        """
+    )
+    tally = Tally()
+    tally.count("/merchant/exchange", 200, 0.003)
+    shown = show(database_url, tally=tally)
+    names = {name.removesuffix("_total").removesuffix("_bucket").removesuffix("_count") for name, _ in shown}
+    assert names == {line.name for line in METRICS}
+    assert shown["wallet_frozen_orders", ()] == 1
+    assert shown["wallet_obstacles", ("ERC20", "fuel")] == 1
+    assert shown["wallet_hot_wallet_funds_coins", ("TRC20",)] == 5
+    assert shown["wallet_hot_wallet_frozen", ("TRC20",)] == 1
+    assert shown["wallet_payout_stops", ("ERC20", "reconciliation")] == 1
+    assert shown["wallet_watcher_lag_blocks", ("ERC20",)] == 10
+    assert shown["wallet_watcher_stopped", ("ERC20",)] == 1
+    assert shown["wallet_reconciliation_unexplained_coins", ("ERC20",)] == -2
+    assert shown["wallet_reconciliation_sound", ("ERC20",)] == 0
+    assert shown["wallet_hot_wallet_fuel_coins", ("ERC20",)] == 1.5
+    assert shown["wallet_nonce_days_ahead", ()] == 20000 - NOW_MS // 86_400_000
+    # 200 merchants have one range each, and the book has something in every standing.
+    assert shown["wallet_id_ranges_left", ()] == 2**20 - 1 - 200
+    assert shown["wallet_orders", ("approval",)] > 0
+    assert shown["wallet_order_oldest_seconds", ("approval",)] > 10**9
+    assert shown["wallet_deposits", ("ERC20", "dust")] == 10
+    assert shown["wallet_callbacks", ("parked",)] == 50
+
+
+def test_money_is_what_the_accounts_hold(database_url: str, connection: psycopg.Connection) -> None:
+    connection.execute(BOOK.encode())
+    connection.execute(
+        b"""
+        update account set kind = 'chain:ERC20', currency = 'USDT', balance = -9000000
+         where merchant_id = 1 and account_id = 8;
+        update account set currency = 'USDT', balance = 4000000 where merchant_id = 1 and account_id = 1;
+        update account set currency = 'USDT', balance = 2500000
+         where merchant_id = 1 and account_id in (101, 102)
+        """
+    )
+    shown = show(database_url)
+    assert shown["wallet_money_coins", ("chain:ERC20", "USDT")] == -9
+    assert shown["wallet_money_coins", ("merchant", "USDT")] == 4
+    # Nobody reads a million sub-users: theirs is what is missing to nothing.
+    assert shown["wallet_money_coins", ("subuser", "USDT")] == 5
+
+
+def test_signs_of_a_rollback_are_counted_with_their_age(
+    database_url: str, connection: psycopg.Connection
+) -> None:
+    connection.execute(
+        "insert into rollback_sign values (1001, 'book', 'behind', 'why', %(a)s), "
+        "(1002, 'book', 'diverged', 'why', %(b)s), (0, 'signer', 'behind', 'why', %(b)s)",
+        {"a": NOW_MS - 60_000, "b": NOW_MS - 5_000},
+    )
+    shown = show(database_url)
+    counts = {names[0]: value for (name, names), value in shown.items() if name == "wallet_rollback_signs"}
+    assert counts == {"book": 2, "audit": 0, "signer": 1, "key": 0}
+    assert shown["wallet_rollback_sign_oldest_seconds", ("book",)] == 60
+
+
+def test_the_process_shows_what_it_counts(database_url: str) -> None:
+    tally = Tally()
+    for code, took_s in ((200, 0.003), (200, 0.0001), (42200, 0.003)):
+        tally.count("/merchant/exchange", code, took_s)
+    shown = show(database_url, tally=tally)
+    assert shown["wallet_requests_total", ("exchange", "200")] == 2
+    assert shown["wallet_requests_total", ("exchange", "42200")] == 1
+    assert shown["wallet_request_seconds_bucket", ("exchange", "0.001")] == 1
+    assert shown["wallet_request_seconds_bucket", ("exchange", "0.004")] == 3
+    assert shown["wallet_request_seconds_bucket", ("exchange", "+Inf")] == 3
+    assert shown["wallet_commands_waiting", ()] == 7
+    assert (shown["wallet_batches_total", ()], shown["wallet_batch_commands_total", ()]) == (3, 40)
+    assert shown["wallet_foreseen_batches_total", ()] == 2
+    assert shown["wallet_signer_refusals_total", ()] == 1
+    assert shown["wallet_requests_under_way", ()] == 2
+
+
+def test_the_sandboxs_blocks_say_nothing_about_a_lag(
+    database_url: str, connection: psycopg.Connection
+) -> None:
+    connection.execute("insert into chain_cursor values ('ERC20', 90, 'f', 95, 'h', null, 1)")
+    connection.execute(
+        "insert into reconciliation"
+        " (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation)"
+        " values ('ERC20', 1, 1763712000000, 0, 0, 0, true, '{\"coin\": []}')"
+    )
+    shown = show(database_url, sandbox=True)
+    assert ("wallet_watcher_lag_blocks", ("ERC20",)) not in shown
+    assert ("wallet_accounts_left", ()) not in shown
+    assert shown["wallet_reconciliation_sound", ("ERC20",)] == 1
+
+
+def test_a_comparison_that_failed_keeps_the_numbers_of_the_one_before(
+    database_url: str, connection: psycopg.Connection
+) -> None:
+    connection.execute(
+        "insert into reconciliation"
+        " (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation)"
+        " values ('ERC20', 1, 5, 0, 3000000, 0, true, '{\"coin\": []}')"
+    )
+    connection.execute(
+        "insert into reconciliation (chain, at_ms, is_sound, explanation, cause)"
+        " values ('ERC20', %s, false, '{}', 'away')",
+        (NOW_MS - 4000,),
+    )
+    shown = show(database_url)
+    assert shown["wallet_reconciliation_sound", ("ERC20",)] == 0
+    assert shown["wallet_reconciliation_age_seconds", ("ERC20",)] == 4
+    assert shown["wallet_custody_coins", ("ERC20",)] == 3
+
+
+def test_a_database_that_is_away_leaves_what_the_process_knows(tmp_path: Path) -> None:
+    tally = Tally()
+    tally.count("/merchant/exchange", 200, 0.003)
+    shown = show(f"postgresql:///wallet?host={tmp_path}", tally=tally)
+    assert shown["wallet_database_up", ()] == 0
+    assert shown["wallet_requests_total", ("exchange", "200")] == 1
+    assert ("wallet_orders", ("queued",)) not in shown
+
+
+def test_scrapes_at_once_ask_the_database_once(database_url: str) -> None:
+    async def run() -> list[bytes]:
+        metrics = make_metrics(database_url)
+        try:
+            return await asyncio.gather(*(metrics.render() for _ in range(5)))
+        finally:
+            await metrics.close()
+
+    pages = asyncio.run(run())
+    assert len({id(page) for page in pages}) == 1
+
+
+async def _say() -> bytes:
+    return b"wallet_database_up 1\n"
+
+
+def fetch(
+    peer: str,
+    headers: dict[str, str] | None = None,
+    networks: tuple[Network, ...] = LOOPBACK,
+    trusted: tuple[Network, ...] = (),
+) -> int:
+    """The status that a reader gets."""
+
+    async def run() -> int:
+        application = Starlette(routes=[make_route(_say, networks, trusted)])
+        transport = httpx.ASGITransport(application, client=(peer, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://wallet") as client:
+            return (await client.get("/metrics", headers=headers)).status_code
+
+    return asyncio.run(run())
+
+
+def test_only_the_networks_of_the_setting_may_read() -> None:
+    inside = (ip_network("10.0.0.0/8"),)
+    assert fetch("127.0.0.1") == 200
+    assert fetch("192.0.2.7") == 404
+    assert fetch("10.1.2.3", networks=inside) == 200
+    assert fetch("127.0.0.1", networks=inside) == 404
+    assert fetch("127.0.0.1", networks=()) == 404
+
+
+def test_who_comes_through_a_proxy_that_is_not_named_is_anyone() -> None:
+    for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"):
+        assert fetch("127.0.0.1", {name: "127.0.0.1"}) == 404
+
+
+def test_a_named_proxy_tells_who_asks() -> None:
+    proxy = (ip_network("10.0.0.1/32"),)
+    assert fetch("10.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, trusted=proxy) == 200
+    assert fetch("10.0.0.1", {"X-Forwarded-For": "127.0.0.1, 192.0.2.7"}, trusted=proxy) == 404
+
+
+def test_the_worker_sides_page_is_served_on_its_own_port() -> None:
+    async def run() -> tuple[int, int, str]:
+        server = PageServer(make_route(_say, LOOPBACK, ()))
+        port = await server.start("127.0.0.1", 0)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            page, other = await client.get("/metrics"), await client.get("/merchant/exchange")
+        await server.stop()
+        with pytest.raises(OSError, match=r"refused|Connect"):
+            await asyncio.open_connection("127.0.0.1", port)
+        return page.status_code, other.status_code, page.headers["content-type"]
+
+    status, other, content_type = asyncio.run(run())
+    assert (status, other) == (200, 404)
+    assert content_type.startswith("text/plain; version=0.0.4")
+
+
+def test_the_table_names_each_metric_once_and_says_what_to_do() -> None:
+    assert len({line.name for line in METRICS}) == len(METRICS) == len(COUNTERS) + len(GAUGES) + 1
+    assert HISTOGRAM in METRICS
+    for line in METRICS:
+        assert re.fullmatch(r"wallet(_[a-z]+)+", line.name)
+        assert bool(line.wrong) == bool(line.remedy), line.name
+        assert line.text
+        assert not line.text.endswith(".")

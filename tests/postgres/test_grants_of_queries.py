@@ -1,0 +1,220 @@
+"""`grants.GRANTS` against the named queries of each side: nothing is missing, nothing is too much.
+
+PostgreSQL itself judges each query: EXPLAIN asks for the same privileges as running it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import psycopg
+import pytest
+from tests.postgres.test_grants import AS, SOURCE
+
+from merchant_wallet.base.db import Queries, Query, connect_sync
+from merchant_wallet.postgres.grants import GRANTS, Side
+
+WEB, WORKER = (Side.WEB,), (Side.WORKER,)
+BOTH: Final = (Side.WEB, Side.WORKER)
+
+RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
+    "approvals/changes.sql": WEB,
+    "approvals/proposals.sql": BOTH,
+    "approvals/proposers.sql": WEB,
+    "audit/audit.sql": BOTH,
+    "audit/failures.sql": BOTH,
+    "book/book.sql": BOTH,
+    "book/checkpoint_keys.sql": BOTH,
+    "book/early_approvals.sql": BOTH,
+    "book/checkpoints.sql": BOTH,
+    "book/proofs.sql": BOTH,
+    "book/reads.sql": WEB,
+    "book/verification/verify.sql": WEB,
+    "callbacks/outbox.sql": BOTH,
+    "audit/checkpointing/acceptance.sql": (),
+    "audit/checkpointing/keys.sql": WORKER,
+    "cli/doctor.sql": (),
+    "custody/records.sql": BOTH,
+    "custody/sandbox.sql": WORKER,
+    "deposits/deposits.sql": WORKER,
+    "deposits/listing.sql": WEB,
+    "deposits/sandbox_arrivals.sql": WORKER,
+    "exchange/rates.sql": WEB,
+    "merchants/addresses.sql": BOTH,
+    "merchants/merchants.sql": BOTH,
+    "merchants/pool.sql": BOTH,
+    "observability/metrics.sql": BOTH,
+    "operators/operators.sql": BOTH,
+    "reporting/callbacks.sql": WEB,
+    "reporting/deposits.sql": WEB,
+    "reporting/entries.sql": WEB,
+    "reporting/figures.sql": WEB,
+    "reporting/halts.sql": WEB,
+    "reporting/merchants.sql": WEB,
+    "reporting/orders.sql": WEB,
+    "reporting/rollup.sql": WORKER,
+    "reporting/search.sql": WEB,
+    "reporting/sub_users.sql": WEB,
+    "api/refused_requests/refusals.sql": WEB,
+    "audit/rollback/comparison.sql": BOTH,
+    "audit/rollback/signer_record.sql": WORKER,
+    "audit/rollback/signs.sql": BOTH,
+    "sub_users/activity.sql": WEB,
+    "sub_users/pins.sql": WEB,
+    "sub_users/profile.sql": WEB,
+    "sub_users/sessions.sql": BOTH,
+    "sub_users/subusers.sql": WEB,
+    "custody/sweeps/sweeps.sql": WORKER,
+    "book/nonce_partitions.sql": BOTH,
+    "withdrawals/gaps.sql": WORKER,
+    "withdrawals/hot_wallets.sql": BOTH,
+    "withdrawals/payouts.sql": BOTH,
+    "withdrawals/reservations.sql": WORKER,
+    "withdrawals/sandbox_ledger.sql": WORKER,
+}
+"""Which sides run queries of a file. A file that is new gets a line."""
+
+NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
+    # Paying, crediting, delivering and comparing are the worker side's.
+    Side.WEB: {
+        "audit/failures.sql": "note_logged drop_old",
+        "book/book.sql": "insert_credits update_deposits",
+        "callbacks/outbox.sql": "claim note_delivered note_failed",
+        "custody/records.sql": """
+            sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
+            list_open_movements insert_movements explain_movements insert_result record_treasury
+            list_treasury page_unsurveyed move_survey read_survey read_survey_place list_expected""",
+        "merchants/pool.sql": "insert_accounts",
+        "audit/rollback/signs.sql": "record_sign",
+        "book/nonce_partitions.sql": "drop_nonce_day",
+        "withdrawals/hot_wallets.sql": "open_wallet record_funds lose_places read_known_place",
+        "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",
+    },
+    # Merchants, sub-users and operators are opened and changed by the web side and by commands.
+    Side.WORKER: {
+        "audit/failures.sql": "count_failure",
+        "approvals/proposals.sql": "insert_proposal decide",
+        "book/book.sql": "insert_accounts insert_sub_users insert_wallet_addresses insert_withdrawals",
+        "callbacks/outbox.sql": "pause_merchant resume_merchant",
+        "custody/records.sql": "record_treasury",
+        "deposits/sandbox_arrivals.sql": "lock_arrivals insert_arrival",
+        "merchants/merchants.sql": """
+            insert_merchant write_account_xpubs insert_book insert_accounts write_settings
+            write_status insert_secret retire_secret take_address_index""",
+        "merchants/pool.sql": "take_account insert_accounts",
+        "operators/operators.sql": """
+            insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first
+            lock_owners read_password lock_password write_password replace_password write_role
+            write_status write_tastes forget_totp propose_totp lock_totp take_step forget_codes
+            insert_codes use_code count_codes insert_session read_session touch_session
+            list_sessions end_session end_sessions drop_expired count_attempt forget_failures_of
+            find_source remember_source drop_sources
+            begin_wait count_deciders mark_signed_in""",
+        "sub_users/sessions.sql": "lock_sub_user insert_session write_seen",
+    },
+}
+"""Queries in a side's files that this side never runs, and could not."""
+
+MODULES_ALONE: Final = {("schema_migration", "select")}
+"""What is asked for by a statement that stands in no query file."""
+
+
+def _queries(side: Side) -> Iterator[tuple[str, Query]]:
+    for file, sides in RUN_BY.items():
+        if side in sides:
+            yield from ((file, query) for query in Queries(SOURCE / file).values())
+
+
+def _is_left_out(side: Side, file: str, name: str) -> bool:
+    return name in NOT_RUN[side].get(file, "").split()
+
+
+def _numbered(text: str) -> str:
+    """The statement with PostgreSQL's own parameters, which a plan can be made for without values."""
+    numbers: dict[str, int] = {}
+    parameter = re.compile(r"%\((\w+)\)s")
+    return parameter.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", text)
+
+
+def _is_planned(text: str) -> bool:
+    return not text.lower().startswith(("lock ", "set "))
+
+
+def test_every_file_of_queries_has_its_line() -> None:
+    files = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.sql")}
+    assert set(RUN_BY) == {file for file in files if not file.startswith("postgres/migrations/")}
+
+
+@pytest.mark.parametrize("side", Side)
+def test_each_side_may_run_its_queries_and_none_of_the_others(database_url: str, side: Side) -> None:
+    with connect_sync(AS[side](database_url)) as connection:
+        for file, query in _queries(side):
+            asked = _numbered(query.text).replace("%%", "%")
+            statement = f"explain (generic_plan) {asked}" if _is_planned(asked) else asked
+            refused = False
+            try:
+                with connection.transaction(force_rollback=True):
+                    connection.execute(statement.encode())
+            except psycopg.errors.InsufficientPrivilege:
+                refused = True
+            assert refused == _is_left_out(side, file, query.name), f"{file}: {query.name}"
+
+
+def _read_plan(node: Any, needed: set[tuple[str, str]]) -> None:
+    """Note what a plan does with which table; the days of nonces are parts of one."""
+    if isinstance(node, list):
+        for part in node:
+            _read_plan(part, needed)
+    elif isinstance(node, dict):
+        table = re.sub(r"^nonce_\d+$", "nonce", str(node.get("Relation Name", "")))
+        if table and node.get("Schema") == "public":
+            changes = node["Node Type"] == "ModifyTable"
+            needed.add((table, node["Operation"].lower() if changes else "select"))
+            if node.get("Conflict Resolution"):
+                needed.add((table, "select"))
+            if node.get("Conflict Resolution") == "UPDATE":
+                needed.add((table, "update"))
+        for part in node.values():
+            _read_plan(part, needed)
+
+
+def _needs(connection: psycopg.Connection, side: Side) -> tuple[set[tuple[str, str]], list[str]]:
+    """What the side's queries do with which tables, and the texts of these queries."""
+    needed: set[tuple[str, str]] = set(MODULES_ALONE)
+    texts = []
+    for file, query in _queries(side):
+        if _is_left_out(side, file, query.name):
+            continue
+        texts.append(query.text)
+        if _is_planned(query.text):
+            asked = _numbered(query.text).replace("%%", "%")
+            plan = connection.execute(
+                f"explain (generic_plan, verbose, format json) {asked}".encode()
+            ).fetchone()
+            assert plan is not None
+            _read_plan(plan[0], needed)
+        for table in re.findall(r"insert into (\w+)", query.text):
+            if "returning" in query.text:
+                needed.add((table, "select"))
+        if re.search(r"for (no key )?update", query.text) or query.text.startswith("lock table"):
+            needed |= {(table, "update") for table in re.findall(r"(?:from|lock table) (\w+)", query.text)}
+    return needed, texts
+
+
+def _granted(side: Side) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Table, privilege, and the columns that it is limited to."""
+    for table, grant in GRANTS.items():
+        for privilege, columns in re.findall(r"(\w+)(?: \(([^)]*)\))?", grant.of(side)):
+            yield table, privilege, tuple(column.strip() for column in columns.split(",") if column)
+
+
+@pytest.mark.parametrize("side", Side)
+def test_each_privilege_is_needed_by_a_query(database_url: str, side: Side) -> None:
+    with connect_sync(database_url) as connection:
+        connection.execute("select add_nonce_days(20000, 20000)")
+        needed, texts = _needs(connection, side)
+    for table, privilege, columns in _granted(side):
+        assert (table, privilege) in needed, f"no query of the {side} side needs {privilege} on {table}"
+        for column in columns:
+            setting = re.compile(rf"\b{table}\b.*\b{column}\s*=", re.DOTALL)
+            assert any(setting.search(text) for text in texts), f"no query sets {table}.{column}"

@@ -1,0 +1,170 @@
+"""Migrations on databases of their own, from folders of their own; the shipped schema at the end."""
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.migrate import MigrationError, dump_schema, migrate, pending, read_migrations
+
+SCHEMA = Path(__file__).parents[2] / "schema.sql"
+
+
+def _write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name.removeprefix('m')}.sql").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def two_steps(tmp_path: Path) -> Path:
+    return _write(
+        tmp_path,
+        m0001_coins="CREATE TABLE coin (id int PRIMARY KEY);\nINSERT INTO coin VALUES (1);",
+        m0002_names="ALTER TABLE coin ADD COLUMN name text;",
+    )
+
+
+def _quiet(_: str) -> None:
+    return None
+
+
+def test_migrations_are_applied_in_order_and_once(empty_database_url: str, two_steps: Path) -> None:
+    said: list[str] = []
+
+    assert pending(empty_database_url, two_steps) == ["0001_coins", "0002_names"]
+    assert migrate(empty_database_url, said.append, two_steps) == ["0001_coins", "0002_names"]
+    assert said == ["migration 0001_coins", "migration 0002_names"]
+    assert pending(empty_database_url, two_steps) == []
+    assert migrate(empty_database_url, said.append, two_steps) == []
+    with connect_sync(empty_database_url) as connection:
+        assert connection.execute("SELECT id, name FROM coin").fetchall() == [(1, None)]
+
+
+def test_only_what_is_missing_is_applied(empty_database_url: str, two_steps: Path) -> None:
+    migrate(empty_database_url, _quiet, two_steps)
+    _write(two_steps, m0003_more="CREATE TABLE more (id int)")
+
+    assert pending(empty_database_url, two_steps) == ["0003_more"]
+    assert migrate(empty_database_url, _quiet, two_steps) == ["0003_more"]
+
+
+def test_asking_what_is_pending_changes_nothing(empty_database_url: str, two_steps: Path) -> None:
+    pending(empty_database_url, two_steps)
+
+    with connect_sync(empty_database_url) as connection:
+        assert connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchone() == (0,)
+
+
+def test_a_failing_migration_leaves_the_ones_before_it_and_nothing_of_its_own(
+    empty_database_url: str, two_steps: Path
+) -> None:
+    _write(two_steps, m0003_broken="CREATE TABLE half (id int); SELECT 1 / 0;")
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate(empty_database_url, _quiet, two_steps)
+
+    assert pending(empty_database_url, two_steps) == ["0003_broken"]
+    with connect_sync(empty_database_url) as connection:
+        assert connection.execute("SELECT to_regclass('half'), to_regclass('coin')").fetchone() == (
+            None,
+            "coin",
+        )
+
+
+def test_an_applied_migration_that_was_changed_is_refused(empty_database_url: str, two_steps: Path) -> None:
+    migrate(empty_database_url, _quiet, two_steps)
+    _write(two_steps, m0001_coins="CREATE TABLE coin (id bigint PRIMARY KEY);")
+
+    with pytest.raises(MigrationError, match="0001_coins was changed"):
+        migrate(empty_database_url, _quiet, two_steps)
+    with pytest.raises(MigrationError, match="0001_coins was changed"):
+        pending(empty_database_url, two_steps)
+
+
+def test_a_database_that_is_newer_than_the_code_is_refused(empty_database_url: str, two_steps: Path) -> None:
+    migrate(empty_database_url, _quiet, two_steps)
+    (two_steps / "0002_names.sql").unlink()
+
+    with pytest.raises(MigrationError, match="newer than this program, 2 against 1: upgrade"):
+        migrate(empty_database_url, _quiet, two_steps)
+
+
+def test_processes_that_migrate_at_once_apply_each_step_once(empty_database_url: str, tmp_path: Path) -> None:
+    for number in range(1, 9):
+        _write(tmp_path, **{f"m{number:04}_step": f"CREATE TABLE step_{number} (id int)"})
+    program = (
+        "import sys, pathlib; from merchant_wallet.postgres.migrate import migrate;"
+        "print(*migrate(sys.argv[1], lambda _: None, pathlib.Path(sys.argv[2])))"
+    )
+    command = [sys.executable, "-c", program, empty_database_url, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+
+    applied = [name for process in running for name in process.communicate()[0].split()]
+
+    assert [process.returncode for process in running] == [0, 0, 0, 0]
+    assert sorted(applied) == [f"{number:04}_step" for number in range(1, 9)]
+
+
+def test_first_starts_at_the_same_moment_make_the_table_of_migrations_once(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    _write(tmp_path, m0001_coins="CREATE TABLE coin (id int)")
+    for _ in range(25):
+        together = threading.Barrier(4)
+
+        def start(together: threading.Barrier = together) -> list[str]:
+            together.wait(timeout=30)
+            return migrate(empty_database_url, _quiet, tmp_path)
+
+        with ThreadPoolExecutor(4) as starts:
+            started = [starts.submit(start) for _ in range(4)]
+            assert [name for one in started for name in one.result()] == ["0001_coins"]
+        with connect_sync(empty_database_url) as connection:
+            connection.execute("DROP TABLE coin, schema_migration")
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["0002_late"], "number 0001 should"),
+        (["0001_a", "0003_c"], "number 0002 should"),
+        (["0001_a", "0001_b"], "number 0002 should"),
+        (["1_a"], "NNNN_name"),
+        (["0001-a"], "NNNN_name"),
+    ],
+)
+def test_a_folder_with_a_gap_a_double_or_a_wrong_name_is_refused(
+    tmp_path: Path, names: list[str], complaint: str
+) -> None:
+    for name in names:
+        (tmp_path / f"{name}.sql").write_text("SELECT 1")
+
+    with pytest.raises(MigrationError, match=complaint):
+        read_migrations(tmp_path)
+
+
+def test_the_same_schema_is_always_written_the_same_way(empty_database_url: str, two_steps: Path) -> None:
+    migrate(empty_database_url, _quiet, two_steps)
+
+    written = dump_schema(empty_database_url)
+
+    assert written == dump_schema(empty_database_url)
+    assert "CREATE TABLE public.coin (\n    id integer NOT NULL,\n    name text\n);" in written
+    assert "restrict" not in written
+    assert "Dumped" not in written
+
+
+def test_schema_sql_is_what_the_migrations_make(database_url: str) -> None:
+    assert SCHEMA.read_text() == dump_schema(database_url), "run `make schema`"
+
+
+def test_a_fresh_database_for_a_test_has_every_migration(database_url: str) -> None:
+    assert pending(database_url) == []

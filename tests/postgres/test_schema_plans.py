@@ -1,0 +1,227 @@
+"""Every named query is planned against the migrated schema, with tables in which one book is large.
+
+A query that no longer fits the schema fails here at once; one that has no index to go by, or in a batch reads
+all of a merchant's rows where a key would do, fails here before it is slow anywhere.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import merchant_wallet
+from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
+from merchant_wallet.book.link import SESSION
+from merchant_wallet.book.store import STATEMENTS
+
+SOURCE = Path(merchant_wallet.__file__).parent
+FILES = sorted(path for path in SOURCE.rglob("*.sql") if path.parent.name != "migrations")
+ALL = [(path, name) for path in FILES for name in Queries(path)]
+HOT = {name.decode(): text.decode() for name, text in STATEMENTS.items()}
+
+GROWING = (
+    "account",
+    "sub_user",
+    "wallet_address",
+    "wallet_session",
+    "daily_figure",
+    "given_address",
+    "entry",
+    "posting",
+    "nonce",
+    "withdrawal",
+    "withdrawal_step",
+    "deposit",
+    "deposit_credit",
+    "credited_transaction",
+    "callback",
+    "callback_attempt",
+    "payout",
+    "payout_signed",
+    "payout_reservation",
+    "payout_sequence",
+    "sweep",
+    "sweep_signed",
+    "custody_movement",
+    "audit_entry",
+)
+"""The tables that have a row per sub-user, transfer or order."""
+
+READS_ALL = {
+    "records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
+    "records.sql/list_expected": "holds what came to each address against what was swept, if a sum is wrong",
+    "reads.sql/list_fees": "sums what was ever taken out of each book's fees, for one operator's question",
+    "verify.sql/list_books": "skips along each index from one merchant to the next",
+    "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",
+    "verify.sql/find_stray_deposit": "holds all deposits of a book against their credits",
+    "sweeps.sql/list_unswept": "holds what ever came to each address against what was swept, for a plan",
+    "sweeps.sql/list_sweeps": "goes from the newest down until the page is full",
+    "sweeps.sql/sum_sweeps": "sums what was ever swept, for one comparison with the chain",
+}
+"""Queries that may read a growing table from end to end, and why."""
+
+PARTIAL_INDEXES = (
+    "withdrawal_open",
+    "withdrawal_unapproved",
+    "payout_frozen_open",
+    "payout_hindered",
+    "payout_reservation_open",
+    "callback_due",
+    "callback_resting",
+    "deposit_seen",
+    "deposit_pending",
+    "deposit_dust",
+    "deposit_held",
+    "sweep_open",
+    "sweep_under_way",
+    "custody_movement_open",
+)
+"""Indexes of the few rows that still move or wait."""
+
+PLANNABLE = ("select", "insert", "update", "delete", "with")
+
+FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
+
+
+@pytest.fixture(scope="module")
+def filled_url(postgres: Any) -> Iterator[str]:
+    """A migrated and filled database, which no test here changes."""
+    with postgres.database("wallet_template") as url:
+        with connect_sync(url) as connection:
+            connection.execute(FILL.encode())
+            # As autovacuum leaves it: otherwise it would come by in the middle, and plans would change.
+            connection.execute(b"vacuum analyze")
+        yield url
+
+
+def _numbered(text: str) -> str:
+    """The text with PostgreSQL's own parameters, `$1`, in place of psycopg's."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%")
+
+
+def _explain(connection: psycopg.Connection, text: str) -> dict[str, Any]:
+    row = connection.execute(f"explain (generic_plan, format json) {_numbered(text)}".encode()).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def _table(node: dict[str, Any]) -> str:
+    """The table that a node reads, a day's nonces counting as the nonce table."""
+    return re.sub(r"^nonce_\d+$", "nonce", str(node.get("Relation Name", "")))
+
+
+def _whole_reads(plan: dict[str, Any]) -> list[str]:
+    """The growing tables that are read from end to end, be it along an index of all their rows."""
+    return [
+        _table(node)
+        for node in _nodes(plan)
+        if _table(node) in GROWING
+        and (
+            "Seq Scan" in node["Node Type"]
+            or ("Index Cond" not in node and node.get("Index Name", "none") not in (*PARTIAL_INDEXES, "none"))
+        )
+    ]
+
+
+@pytest.mark.parametrize(("path", "name"), ALL, ids=[f"{path.name}/{name}" for path, name in ALL])
+def test_every_named_query_fits_the_schema_and_has_an_index_to_go_by(
+    filled_url: str, path: Path, name: str
+) -> None:
+    text = Queries(path)[name].text
+    with connect_sync(filled_url) as connection:
+        if not text.lower().startswith(PLANNABLE):
+            # Locks and settings have no plan; they can be done.
+            with connection.transaction(force_rollback=True):
+                connection.execute(text.encode())
+            return
+        # The question is whether there is another way than reading all; which is cheaper is the planner's.
+        connection.execute(b"set enable_seqscan = off")
+        plan = _explain(connection, text)
+    if f"{path.name}/{name}" not in READS_ALL:
+        assert _whole_reads(plan) == []
+
+
+def test_waits_are_joined_with_orders_by_their_person(filled_url: str) -> None:
+    text = EARLY_APPROVALS["find_early_approval"].text
+    with connect_sync(filled_url) as connection:
+        # Where every order is compared with every wait, there is no other way than this.
+        connection.execute(b"set enable_nestloop = off")
+        kinds = [node["Node Type"] for node in _nodes(_explain(connection, text))]
+    assert "Nested Loop" not in kinds
+
+
+def test_the_queries_that_read_all_are_still_there() -> None:
+    assert set(READS_ALL) <= {f"{path.name}/{name}" for path, name in ALL}
+
+
+def _insist_on_whole_keys(name: str, plan: dict[str, Any]) -> None:
+    for node in _nodes(plan):
+        assert "Seq Scan" not in node["Node Type"], f"{name} reads {_table(node)} whole"
+        if "Index" in node["Node Type"] and "Index Cond" in node:
+            condition = node["Index Cond"]
+            if "merchant_id" in condition and "(merchant_id = ANY" not in condition:
+                one_row_per_merchant = node["Index Name"] in ("book_pkey", "rate_pkey")
+                assert one_row_per_merchant or " AND " in condition, f"{name}: {condition}"
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_batchs_statement_goes_by_the_whole_key_in_a_large_book(filled_url: str, name: str) -> None:
+    with connect_sync(filled_url) as connection:
+        connection.execute(SESSION.encode())
+        _insist_on_whole_keys(name, _explain(connection, HOT[name]))
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_batchs_statement_reads_no_table_whole_even_while_the_tables_are_empty(
+    database_url: str, name: str
+) -> None:
+    with connect_sync(database_url) as connection:
+        connection.execute(b"create table nonce_0 partition of nonce for values in (0)")
+        connection.execute(SESSION.encode())
+        assert _whole_reads(_explain(connection, HOT[name])) == []
+
+
+def test_plans_made_while_the_tables_were_empty_are_made_anew_once_those_were_analyzed(
+    database_url: str,
+) -> None:
+    with connect_sync(database_url) as connection:
+        connection.execute(SESSION.encode())
+        for name, text in HOT.items():
+            connection.execute(f"prepare {name} as {text}".encode())
+            _explain_prepared(connection, name, text)
+        connection.execute(FILL.encode())
+        for name, text in HOT.items():
+            _insist_on_whole_keys(name, _explain_prepared(connection, name, text))
+
+
+def _explain_prepared(connection: psycopg.Connection, name: str, text: str) -> dict[str, Any]:
+    count = max(int(number) for number in re.findall(r"\$(\d+)", text))
+    nulls = ", ".join(["null"] * count)
+    row = connection.execute(f"explain (format json) execute {name} ({nulls})".encode()).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def test_a_filled_database_is_what_these_tests_take_it_for(filled_url: str) -> None:
+    with connect_sync(filled_url) as connection:
+        plan = _explain(connection, "select * from entry where facts = $1::text")
+    assert _whole_reads(plan) == ["entry"]

@@ -1,0 +1,97 @@
+"""No process that holds a key leaves a core dump or shows its memory to another process of its user."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.crash.service import (
+    PROGRAM,
+    Service,
+    make_folder,
+    prepared_folder,
+    service,
+    wait_until,
+)
+
+from merchant_wallet.postgres.privileges import Account, become, can_read
+
+__all__ = ["prepared_folder", "service"]
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = Account(65534, 65534)
+
+
+def _core_limits(pid: int) -> list[str]:
+    """The soft and the hard limit of a core dump's size."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return next(line for line in lines if line.startswith("Max core file size")).split()[4:6]
+
+
+def _uid(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Uid:"))
+
+
+def _is_dumpable(pid: int) -> bool:
+    """Whether the process's own user may read its memory: the file belongs to root otherwise (proc(5))."""
+    assert _uid(pid) != 0, "root's files look the same either way"
+    return Path(f"/proc/{pid}/mem").stat().st_uid == _uid(pid)
+
+
+def _ordinary() -> "tuple[Account | None, bool]":
+    """An account that is not root's, and whether it needs help to reach this Python."""
+    if not IS_ROOT:
+        return None, False
+    return NOBODY, not can_read(NOBODY, [Path(sys.executable), Path(sys.executable).resolve()])
+
+
+@pytest.fixture
+def ordinary() -> Iterator[Service]:
+    """A service that an ordinary user runs, on a new folder."""
+    parent = make_folder()
+    account, keep_search = _ordinary()
+    if account:
+        os.chown(parent, account.uid, account.gid)
+    made = Service(parent / "data", "mk_nobody", "no secret")
+    try:
+        yield made.start(before=become(account, keep_search=keep_search) if account else None)
+    finally:
+        made.end()
+        shutil.rmtree(parent)
+
+
+def test_up_and_both_sides_leave_no_core_dump_and_keep_their_memory_to_themselves(ordinary: Service) -> None:
+    for pid in (ordinary.pid, ordinary.side("serve"), ordinary.side("work")):
+        assert _core_limits(pid) == ["0", "0"]
+        assert not _is_dumpable(pid)
+    assert ordinary.stop() == 0
+
+
+def test_a_service_of_roots_leaves_no_core_dump(service: Service) -> None:
+    service.start()
+    for pid in (service.pid, service.side("serve"), service.side("work")):
+        assert _core_limits(pid) == ["0", "0"]
+    assert service.stop() == 0
+
+
+def test_a_command_leaves_no_core_dump_and_keeps_its_memory_to_itself() -> None:
+    account, keep_search = _ordinary()
+    # It holds the merchant's secret while it waits for the rest of the body.
+    waiting = subprocess.Popen(
+        [str(PROGRAM), "sign", "--path", "/merchant/getMerchantBalance"],
+        env={**os.environ, "MERCHANT_APP_SECRET": "x" * 32},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=become(account, keep_search=keep_search) if account else None,
+        cwd="/",
+    )
+    try:
+        wait_until(lambda: _core_limits(waiting.pid) == ["0", "0"], "core dumps are forbidden")
+        wait_until(lambda: not _is_dumpable(waiting.pid), "the memory is its own")
+    finally:
+        waiting.communicate(b"")

@@ -1,0 +1,161 @@
+"""The worker side's paying part: real chains are paid on once they fit, and with everything in its place."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devnet.chains import HOT_KEY, run_devnet
+from tests.roles import as_worker
+from tests.withdrawals.conftest import InShop, Shop
+from tests.withdrawals.conftest import in_shop as in_shop
+
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.workers import Line
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.keys.keystore import keep_key
+from merchant_wallet.processes.app import make_base, make_writer
+from merchant_wallet.processes.paying import Paying, enter_wallets, open_paying
+from merchant_wallet.processes.signers import keys_folder
+from merchant_wallet.withdrawals.gaps import GapFiller
+from merchant_wallet.withdrawals.hot_wallets import list_wallets
+from merchant_wallet.withdrawals.payer import Payer
+
+PASSPHRASE = "a passphrase of the tests"
+QUICK_COST = 1 << 12
+
+
+def test_nothing_is_paid_before_the_chains_fit_the_settings(in_shop: InShop) -> None:
+    async def scenario(shop: Shop) -> None:
+        order, chain, stop = await shop.order(), shop.told(), asyncio.Event()
+        asked: list[int] = []
+
+        async def check() -> list[str]:
+            asked.append(len(chain.built))
+            return ["the chain id is 5, the setting says 1"] if len(asked) < 3 else []
+
+        async def end(_: bytes) -> None:
+            stop.set()
+
+        chain.on_broadcast = end
+        payer, gaps = shop.payer(chain), shop.gaps({})
+        await Paying(payer, gaps, check).run(stop, check_interval_s=0)
+        assert asked == [0, 0, 0]
+        assert [payout.payout_id for payout in chain.built] == [order.order_id]
+
+    in_shop(scenario)
+
+
+def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_paying(in_shop: InShop) -> None:
+    async def scenario(shop: Shop) -> None:
+        await shop.order()
+        chain, stop = shop.told(), asyncio.Event()
+
+        async def check() -> list[str]:
+            stop.set()
+            return ["there is no contract at the token's address"]
+
+        payer: Payer = shop.payer(chain)
+        gaps: GapFiller = shop.gaps({})
+        await Paying(payer, gaps, check).run(stop)
+        assert chain.built == []
+
+    in_shop(scenario)
+
+
+@asynccontextmanager
+async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[Paying]:
+    """The paying part as the worker makes it from its environment."""
+    base = make_base(load_settings(environment), as_worker(url))
+    connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
+    await writer.open()
+    line = Line(connect)
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(writer.close)
+        closing.push_async_callback(line.close)
+        paying = await open_paying(base, connect, writer, line)
+        closing.push_async_callback(paying.close)
+        yield paying
+
+
+def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
+    in_shop: InShop, database_url: str, tmp_path: Path
+) -> None:
+    with run_devnet() as devnet:
+        environment = {
+            **devnet.settings,
+            "WALLET_DATA": str(tmp_path),
+            "WALLET_MASTER_KEY": "11" * 32,
+            "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
+        }
+        folder = keys_folder(load_settings(environment))
+        for chain in ("ERC20", "TRC20"):
+            keep_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+
+        async def scenario(shop: Shop) -> None:
+            shop.clock.now_ms = now_ms()
+            await ensure_nonce_partitions(shop.connection, now_ms() // DAY_MS)
+            erc20, trc20 = await shop.order(), await shop.order(address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
+            stop = asyncio.Event()
+            async with opened(shop.url, environment) as paying:
+                working = asyncio.create_task(paying.run(stop))
+                await _make_blocks_until_paid(shop, devnet, erc20, trc20)
+                stop.set()
+                await working
+            assert [wallet.chain for wallet in await list_wallets(shop.connection)] == ["ERC20", "TRC20"]
+            assert await shop.rows("select count(*) from payout_signed") == [(2,)]
+
+        in_shop(scenario)
+
+
+def test_the_wallets_that_pay_are_known_before_the_first_order(in_shop: InShop) -> None:
+    async def scenario(shop: Shop) -> None:
+        chain = shop.told()
+        await enter_wallets(shop.connection, {"ERC20": chain})
+        assert [(each.chain, each.address) for each in await list_wallets(shop.connection)] == [
+            ("ERC20", chain.wallet)
+        ]
+        # A worker with another key takes over only once nothing of the old one is under way.
+        await shop.order()
+        payer = shop.payer(chain)
+        await payer.start_due()
+        await payer.finish()
+        other = shop.told()
+        other.wallet = bytes(19) + b"\x07"
+        await enter_wallets(shop.connection, {"ERC20": other})
+        assert [each.address for each in await list_wallets(shop.connection)] == [chain.wallet]
+        await payer.close()
+
+    in_shop(scenario)
+
+
+async def _make_blocks_until_paid(shop: Shop, devnet: Any, *orders: Any) -> None:
+    async with asyncio.timeout(120):
+        while {await shop.status(order) for order in orders} != {2}:
+            await asyncio.to_thread(devnet.evm.mine)
+            await asyncio.to_thread(devnet.tron.mine)
+            await asyncio.sleep(0.5)
+
+
+def test_a_chain_without_a_key_is_refused(database_url: str, tmp_path: Path) -> None:
+    environment = {
+        "WALLET_SANDBOX": "false",
+        "WALLET_ERC20_RPC": "http://127.0.0.1:1",
+        "WALLET_DATA": str(tmp_path),
+        "WALLET_MASTER_KEY": "11" * 32,
+        "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
+    }
+    keep_key(keys_folder(load_settings(environment)), "TRC20", HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+
+    async def scenario() -> None:
+        async with opened(database_url, environment):
+            pass
+
+    with pytest.raises(ConfigError, match="no key for ERC20"):
+        asyncio.run(scenario())

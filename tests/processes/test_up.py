@@ -1,0 +1,338 @@
+"""`merchant-wallet up` from start to stop: what it says, what it leaves, who may run it, from where."""
+
+import asyncio
+import os
+import pty
+import queue
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.crash.client import CUT_SHORT, Client
+from tests.crash.service import (
+    Service,
+    alive,
+    copy_folder,
+    make_folder,
+    prepared_folder,
+    service,
+    wait_until,
+)
+from tests.crash.shop import run
+
+from merchant_wallet.base.db import connect
+from merchant_wallet.postgres.privileges import Account, become, can_read
+from merchant_wallet.processes.side_users import SideUser
+from merchant_wallet.processes.up import Child
+
+__all__ = ["prepared_folder", "service"]
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+ORDERS = 1500
+STOPPED_AFTER = 200
+
+
+def _balance(service: Service) -> dict[str, object]:
+    """The merchant's balance, asked over HTTP."""
+    client = Client(service.url, service.app_key, service.secret)
+    return run(client.ask_once("getMerchantBalance"))
+
+
+def _insist_nothing_left(service: Service) -> None:
+    wait_until(lambda: not service.leavings(), f"nothing is left running: {service.leavings()}")
+    assert not (service.data / "runtime.json").exists()
+    assert not (service.data / "postgres" / "postmaster.pid").exists()
+
+
+def test_it_says_where_it_answers_refuses_a_second_and_leaves_nothing(service: Service) -> None:
+    service.start()
+
+    assert [line for line in service.said if line.startswith("ready")] == [f"ready: {service.url}"]
+    assert service.url.startswith("http://127.0.0.1:")
+    assert _balance(service)["code"] == 200
+    assert len(service.look()) > 5
+
+    second = subprocess.run(
+        service.command(), env=service.environment(), capture_output=True, text=True, timeout=30
+    )
+    assert second.returncode != 0
+    assert f"in use by process {service.pid}" in second.stderr
+    assert "ready" not in second.stdout
+    assert _balance(service)["code"] == 200
+
+    assert service.stop() == 0
+    _insist_nothing_left(service)
+
+
+def test_a_second_start_finds_everything_in_a_path_with_a_space_too(service: Service) -> None:
+    spaced = service.data.parent / "my wallet's data"
+    service.data.rename(spaced)
+    service.data = spaced
+    client = Client("", service.app_key, service.secret)
+
+    async def credit(order: str) -> None:
+        client.host, client.port = "127.0.0.1", service.port
+        await client.learn_address()
+        await client.credit_all([order])
+
+    for _ in range(2):
+        service.start()
+        run(credit("kept"))
+        assert service.stop() == 0
+        _insist_nothing_left(service)
+    first, again = client.answers["kept"]
+    assert first == again
+
+
+def test_a_new_folder_becomes_a_service(service: Service) -> None:
+    shutil.rmtree(service.data)
+
+    service.start()
+
+    assert _balance(service)["code"] == 40100
+    assert stat.S_IMODE((service.data / "master.key").stat().st_mode) == 0o600
+    # The mode follows, sooner or later.
+    told = dict(line.split(": ", 1) for line in service.said[:4])
+    assert list(told) == ["operator", "password", "console", "ready"]
+    assert (told["operator"], told["console"]) == ("admin", f"{service.url}/console")
+    assert service.stop() == 0
+
+    # The second start finds the operator, and shows its password no more.
+    service.said.clear()
+    service.start()
+    assert service.said[0].startswith("ready: ")
+    assert service.stop() == 0
+    _insist_nothing_left(service)
+
+
+def _load_and_stop(service: Service) -> Client:
+    """Ask it to stop in the middle of load; what the merchant's program heard."""
+    client = Client(service.url, service.app_key, service.secret)
+
+    async def scenario() -> None:
+        await client.learn_address()
+        orders = [f"order-{n}" for n in range(ORDERS)]
+        load = asyncio.create_task(client.credit_all(orders, until_answered=False))
+        await client.until_answered(STOPPED_AFTER)
+        assert await asyncio.to_thread(service.stop) == 0
+        await load
+
+    run(scenario())
+    return client
+
+
+def test_asked_to_stop_under_load_it_finishes_what_it_took_and_refuses_the_rest(service: Service) -> None:
+    service.start()
+
+    client = _load_and_stop(service)
+
+    _insist_nothing_left(service)
+    # Each request is answered with its outcome, told 50300, or not taken at all; nothing else is ever said.
+    assert set(client.heard) <= {200, 50300, CUT_SHORT}
+    assert 50300 in client.heard
+    assert STOPPED_AFTER <= len(client.answers) < ORDERS
+    service.start()
+    assert run(_orders(service)) == set(client.answers)
+    assert service.stop() == 0
+
+
+async def _orders(service: Service) -> set[str]:
+    async with await connect(service.database_url()) as connection:
+        cursor = await connection.execute("select mc_order_id from entry where mc_order_id is not null")
+        return {row[0] for row in await cursor.fetchall()}
+
+
+def test_the_terminals_interrupt_stops_it_in_order(service: Service) -> None:
+    leader, follower = pty.openpty()
+    # `setsid --ctty`: a session with this terminal, so that its Ctrl-C goes to the foreground group.
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *service.command()],
+        env=service.environment(),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    said = _Screen(leader)
+    try:
+        wait_until(lambda: "ready: http" in said.text, "ready on the terminal")
+        service.process = process
+        service.look()
+        os.write(leader, b"\x03")
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        said.end()
+    wait_until(lambda: not service.leavings(), "nothing is left running")
+    assert "Traceback" not in said.text
+
+
+class _Screen:
+    """What a terminal shows."""
+
+    def __init__(self, leader: int) -> None:
+        self.text = ""
+        self._leader = leader
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                more = os.read(self._leader, 4096)
+            except OSError:
+                return  # Linux's way to say that nobody has the terminal open any more.
+            if not more:
+                return
+            self.text += more.decode(errors="replace")
+
+    def end(self) -> None:
+        self._reader.join(10)
+        os.close(self._leader)
+
+
+def test_a_killed_worker_side_is_started_again_while_requests_are_answered(service: Service) -> None:
+    service.start()
+    killed = service.side("work")
+
+    os.kill(killed, signal.SIGKILL)
+
+    assert _balance(service)["code"] == 200
+    wait_until(lambda: service.side("work") != killed, "the worker is back")
+    assert service.stop() == 0
+    _insist_nothing_left(service)
+
+
+def test_the_sides_end_by_themselves_when_up_is_killed_and_the_next_takes_the_database_over(
+    service: Service,
+) -> None:
+    service.start()
+    database, sides = service.postmaster(), {service.side("serve"), service.side("work")}
+
+    service.kill_up()
+
+    wait_until(lambda: not alive(sides), "the sides have seen their parent end")
+    assert alive({database})
+    service.start()
+    assert service.postmaster() == database
+    assert _balance(service)["code"] == 200
+    assert service.stop() == 0
+    _insist_nothing_left(service)
+
+
+def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[Path, str, str]) -> None:
+    parent = make_folder()
+    copy_folder(prepared_folder[0], parent / "data")
+    other = Service(parent / "data", service.app_key, service.secret)
+    service.start()
+    try:
+        # It waits for the port, as it would for its own predecessor, and has it once that is free.
+        starting = threading.Thread(target=other.start, args=(service.port,))
+        starting.start()
+        wait_until(lambda: (other.data / "runtime.json").exists(), "the second one's database runs")
+        assert service.stop() == 0
+        starting.join(40)
+        assert other.url == service.url
+        assert _balance(other)["code"] == 200
+        assert other.stop() == 0
+    finally:
+        other.end()
+        shutil.rmtree(parent)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="an ordinary user runs it in all the other tests")
+def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
+    account = Account(NOBODY, NOBODY)
+    # An interpreter under /root is out of an ordinary user's reach: this one may pass through, and no more.
+    reaches = can_read(account, [Path(sys.executable), Path(sys.executable).resolve()])
+    ordinary.start(before=become(account, keep_search=not reaches))
+
+    owners = {Path(f"/proc/{pid}").stat().st_uid for pid in ordinary.look()}
+    assert owners == {NOBODY}
+    assert _balance(ordinary)["code"] == 40100
+    assert ordinary.stop() == 0
+    _insist_nothing_left(ordinary)
+
+
+@pytest.fixture
+def ordinary() -> Iterator[Service]:
+    """A service on a folder that belongs to `nobody`."""
+    parent = make_folder()
+    os.chown(parent, NOBODY, NOBODY)
+    made = Service(parent / "data", "mk_nobody", "no secret")
+    try:
+        yield made
+    finally:
+        made.end()
+        shutil.rmtree(parent)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root has another user run its database")
+def test_root_runs_it_under_a_folder_closed_to_all_others(service: Service) -> None:
+    service.data.parent.chmod(0o700)
+
+    service.start()
+
+    assert _balance(service)["code"] == 200
+    assert Path(f"/proc/{service.postmaster()}").stat().st_uid != 0
+    assert stat.S_IMODE(service.data.parent.stat().st_mode) == 0o700
+    assert service.stop() == 0
+    _insist_nothing_left(service)
+
+
+def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    child = Child("serve", queue.Queue())
+    pauses = []
+    for _ in range(9):
+        monkeypatch.setattr(child, "_process", _Ended())
+        monkeypatch.setattr(child, "_started_s", now_s[0])
+        child.look({}, -1)
+        pauses.append(child._due_s - now_s[0])
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+
+    # One that ran well for a while begins anew.
+    monkeypatch.setattr(child, "_process", _Ended())
+    monkeypatch.setattr(child, "_started_s", now_s[0] - 31)
+    child.look({}, -1)
+    assert child._due_s - now_s[0] == 0.5
+
+
+@dataclass(frozen=True)
+class _Unreachable(SideUser):
+    """A user that no process can become."""
+
+    def drop(self) -> Callable[[], None]:
+        def fail() -> None:
+            raise PermissionError("not here")
+
+        return fail
+
+
+def test_a_side_that_can_not_become_its_user_is_tried_again() -> None:
+    child = Child("serve", queue.Queue())
+    child.user = _Unreachable(Account(0, 0))
+    child.look({}, 0)
+    assert child._process is None
+    assert child._due_s > 0
+    # The next attempt waits for its pause.
+    child.look({}, 0)
+    assert child._process is None
+
+
+class _Ended:
+    """A process that ended by itself."""
+
+    def poll(self) -> int:
+        return 1

@@ -1,0 +1,233 @@
+"""A vault: the town's books, chains that are told what happens on them, orders as the payer leaves them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.deposits.conftest import COIN, START_MS, Town, address, in_town
+from tests.deposits.conftest import InTown as InTown
+
+from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Submission, TakeUp
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
+from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
+from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.withdrawals.hot_wallets import open_wallet
+
+__all__ = ["COIN", "START_MS", "Town", "address", "in_town"]
+
+HOT = b"H" * 20
+STRANGER = b"X" * 20
+SHOP = 1001
+RECIPIENT = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
+PAID_TO = bytes.fromhex(RECIPIENT[2:])
+
+
+@dataclass
+class Ledger:
+    """A chain of final blocks with transfers, that answers as it is told to.
+
+    `lag`: so many of the next balances are those of the block before. `grows`: transfers that come in a
+    further block each, whenever the newest final block is asked for. Without a past a balance is the newest.
+    """
+
+    name: str = "ERC20"
+    blocks: list[list[Arrival]] = field(default_factory=lambda: [[]])
+    keeps_past: bool = True
+    is_away: bool = False
+    lag: int = 0
+    most_blocks: int | None = None
+    grows: list[tuple[bytes, bytes, int]] = field(default_factory=list)
+    asked: list[bytes] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+
+    def put(self, *sent: tuple[bytes, bytes, int], tx_hash: str | None = None) -> str:
+        """A final block with these transfers (sender, recipient, units); gives the first one's hash."""
+        number = len(self.blocks)
+        name = tx_hash or f"0xt{number}.{self.name}"
+        self.blocks.append(
+            [
+                Arrival(self.name, name, index, number, f"0xb{number}", *each)
+                for index, each in enumerate(sent)
+            ]
+        )
+        return name
+
+    async def head(self) -> Block:
+        return await self.final()
+
+    async def final(self) -> Block:
+        if self.is_away:
+            raise ChainAway("no node answers")
+        if self.grows:
+            self.put(self.grows.pop(0))
+        number = len(self.blocks) - 1
+        return Block(number, f"0xb{number}", f"0xb{number - 1}", START_MS)
+
+    async def block(self, number: int) -> Block | None:
+        return Block(number, f"0xb{number}", f"0xb{number - 1}", START_MS)
+
+    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+        if self.most_blocks is not None and last - first >= self.most_blocks:
+            raise ChainAway("too many blocks at once")
+        return [arrival for block in self.blocks[first : last + 1] for arrival in block]
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        self.asked.append(address)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        last = len(self.blocks) if block is None or not self.keeps_past else block.number + 1
+        if self.lag:
+            self.lag -= 1
+            last -= 1
+        moved = [arrival for each in self.blocks[:last] for arrival in each]
+        received = sum(arrival.amount_units for arrival in moved if arrival.recipient == address)
+        return received - sum(arrival.amount_units for arrival in moved if arrival.sender == address)
+
+    async def coin_balance(self, address: bytes) -> int:
+        return 7 * 10**18
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class Vault:
+    """One town with both its chains, and a reconciler over them."""
+
+    town: Town
+    chains: dict[str, Ledger]
+    orders: int = 0
+    survey_size: int = SURVEY_SIZE
+
+    @property
+    def chain(self) -> Ledger:
+        return self.chains["ERC20"]
+
+    def reconciler(self) -> Reconciler:
+        custodians = {
+            name: Custodian(chain, chain.keeps_past, survey_size=self.survey_size)
+            for name, chain in self.chains.items()
+        }
+        reconciler = Reconciler(self.town.connect, lambda _: custodians, clock=self.town.clock)
+        self.town.closing.push_async_callback(reconciler.close)
+        return reconciler
+
+    async def reconcile(self, only: str | None = None) -> dict[str, Any]:
+        return await self.reconciler().reconcile(only)
+
+    async def compare(self, name: str = "ERC20") -> dict[str, Any]:
+        """One chain's part of a whole reconciliation."""
+        document = await self.reconcile()
+        (found,) = [each for each in document["chains"] if each["chainType"] == name]
+        return dict(found)
+
+    async def lines(self, name: str = "ERC20") -> dict[str, str]:
+        """The effect of each kind of line; nothing else may be unexplained."""
+        compared = await self.compare(name)
+        assert compared["unexplained"] == "0"
+        return {line["kind"]: line["effect"] for line in compared["lines"]}
+
+    async def credit(self, units: int) -> None:
+        """Money by an operator's word."""
+        await self.town.book.submit(SHOP, Submission(Adjust("USDT", units, "opening", "op", None)))
+
+    async def record(self, direction: str, units: int, tx_hash: str, chain: str = "ERC20") -> None:
+        await record_treasury(
+            self.town.connection,
+            chain,
+            direction,
+            units,
+            tx_hash=tx_hash,
+            reason="float",
+            actor="op",
+            now_ms=self.town.clock(),
+        )
+
+    async def fund(self, units: int) -> str:
+        """An operator fills the hot wallet, records it, and the shop is credited as much."""
+        tx_hash = self.chain.put((STRANGER, HOT, units))
+        await self.record("IN", units, tx_hash)
+        await self.credit(units)
+        return tx_hash
+
+    async def sign(self, units: int) -> tuple[int, str]:
+        """An order as the payer leaves it once it is signed: its id and the transfer's hash."""
+        self.orders += 1
+        command = CreateWithdrawal(
+            mc_order_id=str(self.orders),
+            amount_units=units,
+            chain="ERC20",
+            address=RECIPIENT,
+            notify_url="https://example.com/n",
+            fee_rate_e8=0,
+            fee_minimum_units=0,
+            approval_limit_units=10**12,
+            daily_limit_units=None,
+            allowed=True,
+            deadline_after_ms=3_600_000,
+        )
+        made = await self.town.book.submit(SHOP, Submission(command))
+        assert isinstance(made, Withdrawal)
+        await self.town.book.submit(SHOP, Submission(TakeUp(made.order_id)))
+        key, tx_hash = (SHOP, made.order_id), f"0xp{made.order_id}"
+        await self.town.rows(
+            "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no)"
+            " values (%s, %s, 1, 'p', 0, 1)",
+            *key,
+        )
+        await self.town.rows(
+            "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
+            " values (%s, %s, 'ERC20', %s, %s, 0)",
+            *key,
+            HOT,
+            units,
+        )
+        await self.town.rows(
+            "insert into payout_signed"
+            " (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)"
+            " values (%s, %s, 1, 'raw', %s, %s, 0)",
+            *key,
+            tx_hash,
+            len(self.chain.blocks) - 1,
+        )
+        return made.order_id, tx_hash
+
+    async def settle(self, order_id: int, tx_hash: str) -> None:
+        outcome = await self.town.book.submit(SHOP, Submission(Settle(order_id, tx_hash)))
+        assert isinstance(outcome, Withdrawal)
+
+    async def watch(self) -> None:
+        """What the watcher and the creditor do until nothing is left to do."""
+        for chain in self.chains.values():
+            watcher = self.town.watcher(chain)  # type: ignore[arg-type] # Two chains that read alike.
+            await self.town.catch_up(watcher)
+        await self.town.creditor().credit_due()
+
+
+InVault = Callable[[Callable[[Vault], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def in_vault(in_town: InTown) -> InVault:
+    """Runs a scenario in a fresh vault whose hot wallets are known and whose chains were looked at once."""
+
+    def run(scenario: Callable[[Vault], Awaitable[None]]) -> None:
+        async def begin(town: Town) -> None:
+            chains = {name: Ledger(name) for name in ("ERC20", "TRC20")}
+            vault = Vault(town, chains)
+            for chain in chains:
+                await open_wallet(town.connection, chain, HOT)
+            await vault.watch()
+            assert (await vault.reconcile())["sound"]
+            await scenario(vault)
+
+        in_town(begin)
+
+    return run

@@ -1,0 +1,205 @@
+"""Reconciliation over real nodes: an EVM node, and the double of a TRON one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from devnet.evm_node import EvmDevnet
+from tests.chains.evm_liars import nodes
+from tests.chains.evm_scene import WALLET, EvmScene, open_scene
+from tests.chains.node_proxy import Forward
+from tests.chains.tron_scene import TronScene, open_tron
+from tests.deposits.conftest import InTown, Town, address
+from tests.reconciliation.conftest import COIN, STRANGER
+
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.transport import Endpoints
+from merchant_wallet.custody.holdings import Custodian, Restless, read_balances
+from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.withdrawals.hot_wallets import open_wallet
+
+FUNDED = 1000 * COIN
+
+
+@pytest.fixture
+def evm() -> Iterator[EvmScene]:
+    """A real node, whose token has a hot wallet with 1000 USDT."""
+    with EvmDevnet() as node:
+        yield open_scene(node)
+
+
+@pytest.fixture
+def tron() -> Iterator[TronScene]:
+    """The double, likewise."""
+    with open_tron(nodes=1) as scene:
+        yield scene
+
+
+def make_reconciler(town: Town, name: str, custodian: Custodian) -> Reconciler:
+    reconciler = Reconciler(town.connect, lambda _: {name: custodian}, clock=town.clock)
+    town.closing.push_async_callback(reconciler.close)
+    return reconciler
+
+
+async def follow_money(
+    town: Town,
+    name: str,
+    custodian: Custodian,
+    wallet: bytes,
+    give: Callable[[bytes, int, bytes | None], None],
+) -> None:
+    """What happens to a service's money; `give` moves units for good, from the issuer by default."""
+    reconciler = make_reconciler(town, name, custodian)
+
+    async def compare() -> tuple[bool, str, dict[str, str]]:
+        (found,) = (await reconciler.reconcile())["chains"]
+        lines = {line["kind"]: line["effect"] for line in found["lines"]}
+        return found["sound"], found["unexplained"], lines
+
+    await open_wallet(town.connection, name, wallet)
+    assert await compare() == (False, "1000", {})
+    await record_treasury(
+        town.connection,
+        name,
+        "IN",
+        FUNDED,
+        tx_hash="before",
+        reason="the first filling",
+        actor="op",
+        now_ms=1,
+    )
+    assert await compare() == (True, "0", {})
+    watcher = town.watcher(custodian.reader)  # type: ignore[arg-type] # A real chain reads as a told one does.
+    await town.catch_up(watcher)
+    deposit = address("ulla", name)
+    await asyncio.to_thread(give, deposit, 25 * COIN, None)
+    assert await compare() == (True, "0", {"deposit unread": "25"})
+    await town.catch_up(watcher)
+    await town.creditor().credit_due()
+    assert await compare() == (True, "0", {})
+    await asyncio.to_thread(give, wallet, 25 * COIN, deposit)
+    assert await compare() == (True, "0", {})
+    await asyncio.to_thread(give, STRANGER, 3 * COIN, wallet)
+    assert await compare() == (False, "0", {"unknown out": "-3"})
+    (found,) = (await reconciler.reconcile())["chains"]
+    assert (found["hotWallets"], found["unswept"]) == ("1022", "0")
+
+
+def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_town: InTown) -> None:
+    def give(recipient: bytes, units: int, sender: bytes | None) -> None:
+        evm.token.give(recipient, units, sender=sender or evm.token.issuer)
+        evm.settle()
+
+    async def scenario(town: Town) -> None:
+        reader = NamedChain(evm.rules, Endpoints([evm.node.url]))
+        await follow_money(town, "ERC20", Custodian(reader, keeps_past=True), WALLET, give)
+
+    in_town(scenario)
+
+
+class NamedChain(EvmChain):
+    """A chain that tells its name as a watcher of the tests wants it."""
+
+    name = "ERC20"
+
+
+def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_address(
+    evm: EvmScene, in_town: InTown
+) -> None:
+    """The node leaves the transfer out of logs, receipts and header alike."""
+
+    async def scenario(town: Town) -> None:
+        async with nodes(evm, 1) as (chain, (proxy,)):
+            custodian = Custodian(chain, keeps_past=True, read_many=chain.balances)
+            reconciler = make_reconciler(town, "ERC20", custodian)
+            await open_wallet(town.connection, "ERC20", WALLET)
+            await record_treasury(
+                town.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
+            )
+            watcher = Watcher(town.connect, "ERC20", chain, minimum_units=COIN, clock=town.clock)
+            await town.catch_up(watcher)
+            await asyncio.to_thread(evm.token.give, address("ulla"), 25 * COIN)
+            hidden = evm.node.height()
+            await asyncio.to_thread(evm.settle)
+
+            async def block(forward: Forward, params: list[Any]) -> Any:
+                found = await forward("eth_getBlockByNumber", *params)
+                is_hidden = found is not None and int(found["number"], 16) == hidden
+                return {**found, "logsBloom": "0x" + "0" * 512} if is_hidden else found
+
+            proxy.behaviours["eth_getBlockByNumber"] = block
+            await town.catch_up(watcher)
+            (found,) = (await reconciler.reconcile())["chains"]
+            assert (found["sound"], found["unexplained"]) == (False, "25")
+            (named,) = found["addresses"]
+            assert named == {
+                "address": format_address("ERC20", address("ulla")),
+                "holds": "25",
+                "should": "0",
+            }
+            # An honest node, and the blocks read again: the books have it.
+            proxy.mend()
+            before = await chain.block(hidden - 1)
+            assert before is not None
+            assert await sightings.rewind_cursor(town.connection, "ERC20", before, 1)
+            await town.catch_up(watcher)
+            assert await town.creditor().credit_due() == 1
+            (after,) = (await reconciler.reconcile())["chains"]
+            assert (after["sound"], after["unexplained"], after["addresses"]) == (True, "0", [])
+            await watcher.close()
+
+    in_town(scenario)
+
+
+def test_balances_are_of_the_block_that_is_asked_for(evm: EvmScene) -> None:
+    async def run() -> dict[bytes, int]:
+        async with evm.chain() as chain:
+            block = await chain.final()
+            await asyncio.to_thread(evm.token.give, STRANGER, 7, sender=WALLET)
+            await asyncio.to_thread(evm.settle)
+            return await read_balances(Custodian(chain, keeps_past=True), {WALLET, STRANGER}, block)
+
+    assert asyncio.run(run()) == {WALLET: FUNDED, STRANGER: 0}
+
+
+def test_a_tron_balance_is_taken_back_to_the_block(tron: TronScene) -> None:
+    async def run() -> dict[bytes, int]:
+        block = await tron.chain.final()
+        await asyncio.to_thread(tron.network.pay, tron.signer.key, STRANGER, 7)
+        await asyncio.to_thread(tron.network.settle)
+        return await read_balances(Custodian(tron.chain, keeps_past=False), {STRANGER, tron.wallet}, block)
+
+    assert tron.play(run()) == {STRANGER: 0, tron.wallet: FUNDED}
+
+
+def test_an_address_that_never_rests_is_left_for_another_time(evm: EvmScene) -> None:
+    class Restive:
+        """A chain on which a block becomes final with every question."""
+
+        def __init__(self, chain: EvmChain) -> None:
+            self._chain = chain
+            self._block: Block | None = None
+
+        async def final(self) -> Block:
+            await asyncio.to_thread(evm.token.give, STRANGER, 1)
+            await asyncio.to_thread(evm.settle)
+            return await self._chain.final()
+
+        def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+            found: Callable[..., Awaitable[object]] = getattr(self._chain, name)
+            return found
+
+    async def run() -> None:
+        async with evm.chain() as chain:
+            block = await chain.final()
+            restive = Custodian(Restive(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
+            with pytest.raises(Restless):
+                await read_balances(restive, {STRANGER}, block)
+
+    asyncio.run(run())

@@ -1,0 +1,93 @@
+"""No list, search or figure reads a growing table whole in a large book, forwards or backwards.
+
+The plans are those the planner likes best, with nothing switched off.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import merchant_wallet.reporting
+from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.reporting.paging import turn
+
+FOLDER = Path(merchant_wallet.reporting.__file__).parent
+TEXTS = {
+    f"{path.stem}/{name}{way}": text
+    for path in sorted(FOLDER.glob("*.sql"))
+    for name, query in Queries(path).items()
+    for way, text in (("", query.text), (" backwards", turn(query.text)))
+    if not way or "key_0" in query.text
+}
+GROWING = (
+    "account",
+    "sub_user",
+    "wallet_address",
+    "given_address",
+    "entry",
+    "posting",
+    "withdrawal",
+    "deposit",
+    "deposit_credit",
+    "callback",
+    "callback_attempt",
+    "payout",
+    "payout_signed",
+    "sweep",
+    "sweep_signed",
+    "daily_figure",
+)
+FEW = ("payout_frozen_open", "payout_hindered", "callback_due", "callback_resting", "withdrawal_unapproved")
+"""Indexes of the few rows that wait, which may be read from end to end."""
+FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: Any) -> Iterator[psycopg.Connection]:
+    """A large book among small ones."""
+    with postgres.database("wallet_template") as url, connect_sync(url) as connection:
+        connection.execute(FILL.encode())
+        yield connection
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes(below)
+
+
+def read_whole(connection: psycopg.Connection, text: str) -> list[str]:
+    """The growing tables that a plan reads from end to end, be it along an index."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    numbered = re.sub(r"%\((\w+)\)s", number, text)
+    row = connection.execute(f"explain (generic_plan, format json) {numbered}".encode()).fetchone()
+    assert row is not None
+    return [
+        f"{node['Relation Name']} by {node.get('Index Name', 'nothing')}"
+        for node in nodes(row[0][0]["Plan"])
+        if node.get("Relation Name") in GROWING
+        and (
+            "Seq Scan" in node["Node Type"]
+            or ("Index Cond" not in node and node.get("Index Name", FEW[0]) not in FEW)
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_query_of_the_desk_goes_by_an_index_in_a_large_book(filled: psycopg.Connection, name: str) -> None:
+    assert read_whole(filled, TEXTS[name]) == []
+
+
+def test_this_would_find_a_table_that_is_read_whole(filled: psycopg.Connection) -> None:
+    assert read_whole(filled, "select * from entry where facts = %(facts)s::text") == ["entry by nothing"]
+    assert read_whole(filled, "select count(*) from (select merchant_id from entry order by merchant_id) e")

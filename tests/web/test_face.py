@@ -1,0 +1,334 @@
+"""A face answers every request with an id, in the visitor's language, and tells nothing of what is inside."""
+
+import io
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+from jinja2 import DictLoader
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from structlog.testing import capture_logs
+from tests.crash.shop import run
+
+from merchant_wallet.book.writer import Unavailable
+from merchant_wallet.observability.logs import AccessLog, RequestIds
+from merchant_wallet.web import visitor
+from merchant_wallet.web.answers import Answers
+from merchant_wallet.web.connections import Away
+from merchant_wallet.web.csrf import Forged
+from merchant_wallet.web.face import ERROR_TEMPLATE, Face
+from merchant_wallet.web.forms import BadForm
+from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.live import TooMany
+from merchant_wallet.web.templates import Templates
+from merchant_wallet.web.turnstile import BURST, KNOWN, Turnstile
+
+Handler = Callable[[Request], Awaitable[Response]]
+SECRET = "the hash is $argon2id$v=19"
+COOKIE = "session"
+WRONG_TOKENS = 3
+"""So many in a minute are free."""
+
+
+def lay_ground(pages_per_s: int = 0) -> Ground:
+    """As much ground as a face without a database stands on; its access log can be read, its time stands."""
+    templates = Templates()
+    templates.environment.loader = DictLoader({ERROR_TEMPLATE: "{{ lang }} {{ status }} {{ _(title) }}"})
+    log = AccessLog(io.StringIO(), enabled=True)
+
+    def see(request: Request, kept: str | None = None) -> visitor.Visitor:
+        return visitor.read_visitor(request, (), kept)
+
+    answers = Answers(templates, secure=False)
+    turnstile = Turnstile(pages_per_s, WRONG_TOKENS, lambda: 0.0)
+    ground = SimpleNamespace(
+        answers=answers, request_ids=RequestIds(), access_log=log, visitor=see, turnstile=turnstile
+    )
+    return cast(Ground, ground)
+
+
+def raising(error: Exception) -> Handler:
+    """A page that fails so."""
+
+    async def fail(request: Request) -> Response:
+        raise error
+
+    return fail
+
+
+def ask(face: Face, path: str, method: str = "GET", **how: Any) -> httpx.Response:
+    """Ask the face for something."""
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(face)
+        async with httpx.AsyncClient(transport=transport, base_url="http://wallet.example") as client:
+            return await client.request(method, path, **how)
+
+    return run(send())
+
+
+def make_face(handler: Handler, path: str = "/wallet/page") -> Face:
+    """A face with one page."""
+    return Face(lay_ground(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BadForm(SECRET), 400),
+        (Forged(SECRET), 403),
+        (Away(SECRET), 503),
+        (Unavailable(SECRET), 503),
+        (TooMany(SECRET), 503),
+        (RuntimeError(SECRET), 500),
+    ],
+)
+def test_what_goes_wrong_is_told_without_what_is_inside(error: Exception, status: int) -> None:
+    with capture_logs():
+        answer = ask(make_face(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
+    assert answer.status_code == status
+    assert answer.text.startswith(f"zh-CN {status} ")
+    assert "argon2id" not in answer.text
+    assert answer.headers["x-request-id"]
+    assert "content-security-policy" in answer.headers
+    assert ("retry-after" in answer.headers) is (status == 503)
+
+
+def test_a_fault_is_in_the_log_under_the_id_that_the_visitor_was_given() -> None:
+    with capture_logs() as lines:
+        answer = ask(make_face(raising(RuntimeError("broken"))), "/wallet/page")
+    assert [line["request_id"] for line in lines] == [answer.headers["x-request-id"]]
+
+
+def test_the_token_of_a_link_is_in_no_log() -> None:
+    face = make_face(raising(RuntimeError("broken")), "/w/{token}")
+    with capture_logs() as lines:
+        ask(face, "/w/this-opens-a-wallet")
+    assert lines
+    assert "this-opens-a-wallet" not in repr(lines)
+    assert "this-opens-a-wallet" not in repr(face._ground.access_log._lines)
+
+
+def statuses(face: Face, times: int, path: str = "/wallet/page", token: str = "") -> list[int]:
+    """How somebody's requests are answered, one after the other."""
+    headers = {"cookie": f"{COOKIE}={token}"} if token else {}
+    return [ask(face, path, headers=headers).status_code for _ in range(times)]
+
+
+async def greet(request: Request) -> Response:
+    """A page for whoever has the right token; others are told to sign in."""
+    if request.cookies.get(COOKIE) != "right":
+        return PlainTextResponse("sign in")
+    request.scope[KNOWN] = True
+    return PlainTextResponse("here")
+
+
+def guard(pages_per_s: int) -> Face:
+    """A face with that page, and as many requests for strangers."""
+    routes = [Route("/wallet/page", greet, methods=["GET"])]
+    return Face(lay_ground(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+
+
+@pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here", "/wallet/p%61ge"])
+def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> None:
+    face = guard(pages_per_s=2)
+    assert 429 not in statuses(face, 2 * BURST, path)
+    refused = ask(face, path, headers={"accept-language": "zh-CN"})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert refused.text.startswith("zh-CN 429 ")
+    assert refused.headers["x-request-id"]
+
+
+def test_a_path_in_another_spelling_is_no_page_and_no_way_round_the_limit() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, BURST + 1, "/wallet/p%61ge", token="wrong") == [404] * BURST + [429]
+
+
+def test_who_has_a_session_never_waits_for_strangers_at_the_same_address() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, BURST + 1)[-1] == 429
+    assert set(statuses(face, 3 * BURST, token="right")) == {200}
+
+
+def test_tokens_that_open_nothing_count_as_none_once_there_were_too_many() -> None:
+    face = guard(pages_per_s=1)
+    assert statuses(face, WRONG_TOKENS + BURST + 1, token="wrong") == [200] * (WRONG_TOKENS + BURST) + [429]
+    assert ask(face, "/wallet/page", headers={"cookie": f"{COOKIE}=other"}).status_code == 429
+
+
+def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> None:
+    async def look_up(request: Request) -> Response:
+        if is_away:
+            raise Away("the database is restarting")
+        return await greet(request)
+
+    is_away = True
+    routes = [Route("/wallet/page", look_up, methods=["GET"])]
+    face = Face(lay_ground(pages_per_s=1), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+    with capture_logs():
+        assert set(statuses(face, 3 * WRONG_TOKENS, token="right")) == {503}
+    is_away = False
+    assert set(statuses(face, 2 * BURST, token="right")) == {200}
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    assert set(statuses(guard(pages_per_s=0), 20 * BURST)) == {200}
+
+
+def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("here")
+
+    face = make_face(page)
+    assert ask(face, "/wallet/page").text == "here"
+    assert ask(face, "/wallet/other").status_code == 404
+    assert ask(face, "/wallet/page/").status_code == 404
+    refused = ask(face, "/wallet/page", "POST")
+    assert refused.status_code == 405
+    assert "GET" in refused.headers["allow"]
+
+
+def test_a_forms_own_address_leads_to_the_page_that_it_stands_on() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("here")
+
+    routes = [
+        Route("/wallet", page, methods=["GET"]),
+        Route("/wallet/security", page, methods=["GET"]),
+        Route("/wallet/security/pin/change", page, methods=["POST"]),
+        Route("/wallet/leave", page, methods=["POST"]),
+        Route("/look", page, methods=["POST"]),
+    ]
+    face = Face(lay_ground(), ("/wallet", "/look"), "/wallet", routes)
+    pages = {"security/pin/change": "/wallet/security", "leave": "/wallet"}
+    for form, above in pages.items():
+        answer = ask(face, f"/wallet/{form}")
+        assert (answer.status_code, answer.headers["location"]) == (303, above)
+        assert ask(face, f"/wallet/{form}", "POST").text == "here"
+    assert ask(face, "/look").headers["location"] == "/wallet"
+    assert ask(face, "/wallet/leave", "PUT").status_code == 405
+    without_pages = Face(lay_ground(), ("/look",), "", [Route("/look", page, methods=["POST"])])
+    assert ask(without_pages, "/look").status_code == 405
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])
+def test_a_number_in_a_path_that_is_no_id_is_a_page_that_is_not_there(number: str) -> None:
+    asked: list[int] = []
+
+    async def show(request: Request) -> Response:
+        asked.append(request.path_params["no"])
+        return PlainTextResponse("")
+
+    face = make_face(show, "/wallet/page/{no:int}")
+    assert ask(face, f"/wallet/page/{number}").status_code == 404
+    assert ask(face, "/wallet/page/" + "9" * 18).status_code == 200
+    assert asked == [int("9" * 18)]
+
+
+def test_a_face_has_its_paths_and_what_is_below_them_only() -> None:
+    face = make_face(raising(RuntimeError()))
+    owned = [path for path in ("/w", "/w/x", "/wallet", "/wallet/x", "/walletx", "/") if face.owns(path)]
+    assert owned == ["/w", "/w/x", "/wallet", "/wallet/x"]
+
+
+def test_a_long_page_goes_out_compressed_and_a_short_one_as_it_is() -> None:
+    async def page(request: Request) -> Response:
+        return PlainTextResponse("x" * int(request.query_params["length"]))
+
+    face = make_face(page)
+    long, short = ask(face, "/wallet/page?length=5000"), ask(face, "/wallet/page?length=500")
+    assert long.headers["content-encoding"] == "gzip"
+    assert int(long.headers["content-length"]) < 100
+    assert (long.text, short.text) == ("x" * 5000, "x" * 500)
+    assert "content-encoding" not in short.headers
+
+
+def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
+    async def page(request: Request) -> Response:
+        await request.body()
+        return PlainTextResponse("read")
+
+    face = Face(lay_ground(), ("/wallet",), "/wallet", [Route("/wallet", page, methods=["POST"])])
+    sent: list[Any] = []
+
+    async def leave() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await face(
+            {"type": "http", "method": "POST", "path": "/wallet", "raw_path": b"/wallet", "headers": []},
+            receive,
+            send,
+        )
+
+    with capture_logs() as lines:
+        run(leave())
+    assert lines == []
+    assert sent[0]["status"] == 400
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "cookie"),
+    [
+        ("language", "zh-CN", "lang=zh-CN"),
+        ("language", "xx", None),
+        ("theme", "dark", "theme=dark"),
+        ("theme", "<script>", None),
+    ],
+)
+def test_a_choice_of_language_or_theme_is_kept_when_it_is_one(
+    field: str, value: str, cookie: str | None
+) -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    answer = ask(face, "/look", "POST", data={field: value, "back": "/wallet/profile"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/wallet/profile")
+    kept = answer.headers.get("set-cookie")
+    assert kept is None if cookie is None else kept is not None and kept.startswith(cookie)
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/a\r\nset-cookie: x",
+        "//[",
+        "/中文",
+        "",
+    ],
+)
+def test_nobody_is_sent_elsewhere_after_a_choice(back: str) -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    assert ask(face, "/look", "POST", data={"theme": "dark", "back": back}).headers["location"] == "/"
+
+
+def test_over_https_a_choice_holds_inside_a_frame_of_another_site_too() -> None:
+    ground = lay_ground()
+    answers = Answers(Templates(), secure=True)
+    face = Face(ground, ("/look",), "/", [visitor.make_route(answers)])
+    cookies = ask(face, "/look", "POST", data={"theme": "dark", "language": "en"}).headers.get_list(
+        "set-cookie"
+    )
+    assert len(cookies) == 2
+    for cookie in cookies:
+        assert cookie.endswith("; SameSite=none; Secure; Partitioned")
+        assert "HttpOnly" in cookie
+
+
+def test_another_site_chooses_nothing() -> None:
+    ground = lay_ground()
+    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
+    answer = ask(face, "/look", "POST", data={"theme": "dark"}, headers={"origin": "https://evil.example"})
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers

@@ -1,0 +1,56 @@
+"""What the interface refuses is read in Chinese on the pages, whichever field or number it names."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import merchant_wallet
+from merchant_wallet.web.languages import Language
+from merchant_wallet.web.refusals import tell_refusal
+
+SOURCE = Path(merchant_wallet.__file__).parent
+WITHOUT_MERCHANT = ("connection.py", "routes.py", "codes.py")
+"""What is refused there is nobody's request, and on no page."""
+
+
+def list_refusals() -> Iterator[str]:
+    """Every sentence that a refusal is made of, an example in place of what it names."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or path.name in WITHOUT_MERCHANT:
+                continue
+            if getattr(node.func, "id", "") in ("refuse", "Refusal") and len(node.args) > 1:
+                yield from _read(node.args[1])
+
+
+def _read(sentence: ast.expr) -> Iterator[str]:
+    if isinstance(sentence, ast.Constant):
+        yield str(sentence.value)
+    elif isinstance(sentence, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X7" for part in sentence.values)
+
+
+REFUSALS = sorted(set(list_refusals()))
+
+
+def test_the_refusals_are_found() -> None:
+    assert len(REFUSALS) > 70
+    assert "amount: more than the available balance" in REFUSALS
+    assert "X7 must have at most X7 decimals" in REFUSALS
+
+
+@pytest.mark.parametrize("msg", REFUSALS)
+def test_every_refusal_has_its_chinese(msg: str) -> None:
+    told = tell_refusal(Language.ZH, msg)
+    assert any("\u4e00" <= letter <= "\u9fff" for letter in told)
+    assert told.count("X7") == msg.count("X7")
+    assert tell_refusal(Language.EN, msg) == msg
+
+
+def test_what_the_request_said_is_not_translated() -> None:
+    msg = "amount must have at most 2 decimals"
+    assert tell_refusal(Language.ZH, msg) == "amount 最多 2 位小数"
+    assert tell_refusal(Language.ZH, "{field} is {odd") == "{field} is {odd"
+    assert tell_refusal(Language.ZH, "of an older version") == "of an older version"

@@ -1,0 +1,104 @@
+"""Every text of the pages has its Chinese, with the same placeholders, and no Chinese is left over.
+
+Texts are what templates translate with `_`, what Python marks with `N_`, and the sentences of slices that
+pages show: the constants in capitals of the modules named below.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment
+from jinja2.ext import extract_from_ast
+
+import merchant_wallet
+from merchant_wallet.web.languages import read_words
+
+SOURCE = Path(merchant_wallet.__file__).parent
+FACES = ("web", "wallet_site", "console")
+TOLD = ("pins", "pin_rules", "profile", "controls")
+"""The modules of `subusers` whose sentences the wallet page translates."""
+
+find_placeholders = re.compile(r"\{(\w*)\}").findall
+
+
+def texts_of_template(path: Path) -> Iterator[str]:
+    """What a template translates."""
+    tree = Environment().parse(path.read_text(encoding="utf-8"))
+    for _, _, texts in extract_from_ast(tree, ["_"], babel_style=False):
+        assert isinstance(texts, tuple)
+        yield str(texts[0])
+
+
+def nodes_of(path: Path) -> Iterator[ast.AST]:
+    """Everything in a module."""
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def texts_of_module(path: Path) -> Iterator[str]:
+    """What a module marks."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("N_", "_"):
+            yield ast.literal_eval(node.args[0])
+
+
+def sentences_of_module(path: Path) -> Iterator[str]:
+    """The constants of a module that are sentences."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str) and text.endswith("."):
+                yield text
+
+
+def list_texts() -> dict[str, str]:
+    """Each text that pages show, with the file it stands in."""
+    found: dict[str, str] = {}
+    for face in FACES:
+        for path in sorted((SOURCE / face / "templates").rglob("*.html")):
+            found.update(dict.fromkeys(texts_of_template(path), f"{face}/{path.name}"))
+        for path in sorted((SOURCE / face).glob("*.py")):
+            found.update(dict.fromkeys(texts_of_module(path), f"{face}/{path.name}"))
+    for name in TOLD:
+        sentences = sentences_of_module(SOURCE / "sub_users" / f"{name}.py")
+        found.update(dict.fromkeys(sentences, f"sub_users/{name}.py"))
+    return found
+
+
+TEXTS = list_texts()
+
+
+@pytest.mark.parametrize("place", sorted(set(TEXTS.values())))
+def test_every_text_has_its_chinese(place: str) -> None:
+    lacking = [text for text, where in TEXTS.items() if where == place and text not in read_words()]
+    assert not lacking, "\n".join(lacking)
+
+
+def test_no_chinese_is_left_over() -> None:
+    said = {
+        node.value
+        for path in SOURCE.rglob("*.py")
+        for node in nodes_of(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    left = [text for text in read_words() if text not in TEXTS and text not in said]
+    assert not left, "\n".join(left)
+
+
+@pytest.mark.parametrize("english", sorted(read_words()))
+def test_both_languages_have_the_same_placeholders(english: str) -> None:
+    chinese = read_words()[english]
+    assert sorted(find_placeholders(chinese)) == sorted(find_placeholders(english))
+    assert chinese.strip() == chinese != ""
+
+
+def test_a_text_without_chinese_would_be_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('{{ _("Nobody translated {this}", this=1) }}{% if _("Nor that") %}{% endif %}', "utf-8")
+    module = tmp_path / "page.py"
+    module.write_text('SAID = {1: N_("Nor "\n "this")}\nRULE: Final = "Nor this one."\n', "utf-8")
+    assert list(texts_of_template(page)) == ["Nobody translated {this}", "Nor that"]
+    assert list(texts_of_module(module)) == ["Nor this"]
+    assert list(sentences_of_module(module)) == ["Nor this one."]
