@@ -46,6 +46,21 @@ def test_queries_are_found_by_name_with_text_and_reason(tmp_path: Path) -> None:
     assert queries["count_books"].text == "SELECT count(*) FROM book"
 
 
+def test_a_fragment_stands_wherever_a_query_or_another_fragment_names_it(tmp_path: Path) -> None:
+    queries = _queries(
+        tmp_path,
+        "-- fragment: columns\n-- What is shown.\na, '{}'::text[] as b;\n\n"
+        "-- fragment: shown\n-- All of it.\nselect {columns} from t;\n"
+        "-- name: list\n-- Some.\n{shown} where a = %(a)s;\n"
+        "-- name: find\n-- One.\nselect {columns} from t limit 1",
+    )
+
+    assert {name: query.text for name, query in queries.items()} == {
+        "list": "select a, '{}'::text[] as b from t where a = %(a)s",
+        "find": "select a, '{}'::text[] as b from t limit 1",
+    }
+
+
 def test_an_unknown_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         _queries(tmp_path, "-- name: a\n-- Why.\nSELECT 1")["b"]
@@ -62,6 +77,12 @@ def test_an_unknown_name_is_an_error(tmp_path: Path) -> None:
         ("-- name: a\n-- Why.\nSELECT 1;\n-- name: a\n-- Why.\nSELECT 2", "a stands twice"),
         ("-- name: Read heads\n-- Why.\nSELECT 1", "is no name"),
         ("-- name:\n-- Why.\nSELECT 1", "is no name"),
+        ("-- name: a\n-- Why.\nSELECT {b}", "a uses {b}"),
+        ("-- fragment: b\n-- Why.\n{b}\n-- name: a\n-- Why.\nSELECT {b}", "b uses {b}"),
+        ("-- name: a\n-- Why.\nSELECT {b}\n-- fragment: b\n-- Why.\n1", "a uses {b}"),
+        ("-- fragment: b\n-- Why.\n1\n-- name: a\n-- Why.\nSELECT 1", "b is never used"),
+        ("-- fragment: b\n-- Why.\n1\n-- name: b\n-- Why.\nSELECT {b}", "b stands twice"),
+        ("-- fragment: b\nSELECT 1", "b has no reason"),
         ("SELECT 1;\n-- name: a\n-- Why.\nSELECT 1", "before the first name"),
     ],
 )

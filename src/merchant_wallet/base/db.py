@@ -10,7 +10,7 @@ whichever its caller uses.
 import re
 import select
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,8 @@ USUAL: Final[dict[str, Any]] = {
 SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
 """A commit is on the disk whatever the database's default, and nobody holds a lock in his sleep."""
 
-_NAME_LINE = re.compile(r"--\s*name:\s*(.*)")
+_BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
+_FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 class DatabaseReadOnly(psycopg.OperationalError):
@@ -175,17 +176,23 @@ class Query:
 class Queries(Mapping[str, Query]):
     """The named queries of one `.sql` file.
 
-    A line `-- name: read_heads` begins a query, the comment lines right after it are its reason, the rest is
-    its text. Raises `QueryFileError` for a query without a reason or text, a name twice, or SQL before the
-    first name.
+    A line `-- name: read_heads` begins a query. The comment lines right after it are its reason, the rest is
+    its text. A line `-- fragment: columns` begins a part that several queries share. A text below it, of a
+    query or of another fragment, says `{columns}` where that part belongs. Raises `QueryFileError` for a part
+    without a reason or text, a name twice, a fragment that is unknown or never used, or SQL before the first
+    name.
     """
 
     def __init__(self, path: Path) -> None:
         self._queries: dict[str, Query] = {}
-        for query in _read_queries(path):
-            if query.name in self._queries:
-                raise QueryFileError(f"{path.name}: the name {query.name} stands twice")
-            self._queries[query.name] = query
+        fragments: dict[str, Query] = {}
+        used: set[str] = set()
+        for kind, part in _read_parts(path):
+            if part.name in self._queries or part.name in fragments:
+                raise QueryFileError(f"{path.name}: the name {part.name} stands twice")
+            (self._queries if kind == "name" else fragments)[part.name] = _fill(path, part, fragments, used)
+        if unused := fragments.keys() - used:
+            raise QueryFileError(f"{path.name}: the fragment {min(unused)} is never used")
 
     def __getitem__(self, name: str) -> Query:
         return self._queries[name]
@@ -197,20 +204,35 @@ class Queries(Mapping[str, Query]):
         return len(self._queries)
 
 
-def _read_queries(path: Path) -> Iterator[Query]:
-    name: str | None = None
+def _read_parts(path: Path) -> Iterator[tuple[str, Query]]:
+    """The queries and fragments as they are written, each with the word that begins it."""
+    begun: tuple[str, str] | None = None
     lines: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        if begins := _NAME_LINE.fullmatch(line.rstrip()):
-            if name is not None:
-                yield _make_query(path, name, lines)
-            name, lines = begins[1], []
-        elif name is not None:
+        if begins := _BEGIN_LINE.fullmatch(line.rstrip()):
+            if begun is not None:
+                yield begun[0], _make_query(path, begun[1], lines)
+            begun, lines = (begins[1], begins[2]), []
+        elif begun is not None:
             lines.append(line)
         elif line.strip() and not line.startswith("--"):
             raise QueryFileError(f"{path.name}: SQL stands before the first name: {line.strip()!r}")
-    if name is not None:
-        yield _make_query(path, name, lines)
+    if begun is not None:
+        yield begun[0], _make_query(path, begun[1], lines)
+
+
+def _fill(path: Path, part: Query, fragments: Mapping[str, Query], used: set[str]) -> Query:
+    """The part with the text of each fragment in its place."""
+
+    def text_of(found: re.Match[str]) -> str:
+        if found[1] not in fragments:
+            raise QueryFileError(
+                f"{path.name}: {part.name} uses {found[0]}, and no fragment above it is called so"
+            )
+        used.add(found[1])
+        return fragments[found[1]].text
+
+    return replace(part, text=_FRAGMENT.sub(text_of, part.text))
 
 
 def _make_query(path: Path, name: str, lines: list[str]) -> Query:

@@ -1,16 +1,26 @@
 -- Callbacks as operators look for them. The index is chosen by state; what else is asked for is looked for among the
 -- next `stride` rows of it.
 
--- name: page_by_moment
--- All merchants' callbacks, the newest first.
-with strip as materialized (
-    select c.* from unnest(%(states)s::text[]) k (state) cross join unnest(%(event_types)s::text[]) v (event_type)
-     cross join lateral (
-           select * from callback c
-            where c.state = k.state and c.event_type = v.event_type
-              and (c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
-            order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int) c
-     order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
+-- fragment: columns
+-- What a list shows of a callback: `c` is the callback, `m` its merchant, `w` its order, `t` the last attempt.
+c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
+       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
+       t.http_status, t.error;
+
+-- fragment: joins
+-- Where the columns come from.
+join merchant m on m.merchant_id = c.merchant_id
+  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
+  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
+        and t.attempt_no = c.attempt_no;
+
+-- fragment: next_callbacks
+-- The next callbacks of an index.
+(c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
+            order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int;
+
+-- fragment: filter_by_answer
+-- Keeps the callbacks whose last attempt got the answer asked for.
 found as (
     select s.* from strip s
      where (%(http_status)s::int is null or %(http_status)s::int = (
@@ -22,15 +32,21 @@ edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
      order by s.created_ms asc, s.order_id asc, s.status asc limit 1)
-select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
-       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
-       t.http_status, t.error, c.is_edge
+select {columns}, c.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) c
-  join merchant m on m.merchant_id = c.merchant_id
-  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
-  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
-        and t.attempt_no = c.attempt_no
+  {joins}
  order by c.is_edge, c.created_ms desc, c.order_id desc, c.status desc;
+
+-- name: page_by_moment
+-- All merchants' callbacks, the newest first.
+with strip as materialized (
+    select c.* from unnest(%(states)s::text[]) k (state) cross join unnest(%(event_types)s::text[]) v (event_type)
+     cross join lateral (
+           select * from callback c
+            where c.state = k.state and c.event_type = v.event_type
+              and {next_callbacks}) c
+     order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
+{filter_by_answer};
 
 -- name: page_of_merchant_by_moment
 -- One merchant's callbacks, the newest first.
@@ -39,42 +55,17 @@ with strip as materialized (
      cross join lateral (
            select * from callback c
             where c.merchant_id = %(merchant_id)s::bigint and c.state = k.state and c.event_type = v.event_type
-              and (c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
-            order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int) c
+              and {next_callbacks}) c
      order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where (%(http_status)s::int is null or %(http_status)s::int = (
-            select t.http_status from callback_attempt t
-             where t.merchant_id = s.merchant_id and t.order_id = s.order_id and t.status = s.status
-               and t.attempt_no = s.attempt_no))
-     order by s.created_ms desc, s.order_id desc, s.status desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.created_ms asc, s.order_id asc, s.status asc limit 1)
-select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
-       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
-       t.http_status, t.error, c.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) c
-  join merchant m on m.merchant_id = c.merchant_id
-  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
-  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
-        and t.attempt_no = c.attempt_no
- order by c.is_edge, c.created_ms desc, c.order_id desc, c.status desc;
+{filter_by_answer};
 
 -- name: find_by_event
 -- The callback of one event, one probe for each merchant.
-select c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
-       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
-       t.http_status, t.error
+select {columns}
   from merchant o
  cross join lateral (select * from callback c
                       where c.merchant_id = o.merchant_id and c.event_id = %(event_id)s::text limit 1) c
-  join merchant m on m.merchant_id = c.merchant_id
-  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
-  left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
-        and t.attempt_no = c.attempt_no
+  {joins}
  where (%(merchant_id)s::bigint is null or o.merchant_id = %(merchant_id)s::bigint);
 
 -- name: list_attempts

@@ -1,13 +1,23 @@
 -- A book's entries as people look for them, the newest first. The index is chosen by account or by kind; what else is
 -- asked for is looked for among the next `stride` rows of it.
 
--- name: page_of_book
--- A book's entries, of all kinds or some.
-with strip as materialized (
-    select * from entry e
-     where e.merchant_id = %(merchant_id)s::bigint and (e.entry_id) < (%(key_0)s::bigint)
+-- fragment: columns
+-- What a list shows of an entry: `e` is the entry, `p` its first posting.
+e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
+       p.target_id, p.currency, p.amount::bigint as amount_units;
+
+-- fragment: first_posting
+-- The money of an entry that a list shows.
+left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1;
+
+-- fragment: next_entries
+-- The next entries of an index.
+(e.entry_id) < (%(key_0)s::bigint)
        and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
-     order by e.entry_id desc limit %(stride)s::int),
+     order by e.entry_id desc limit %(stride)s::int;
+
+-- fragment: filter_by_kind
+-- Keeps the entries of the kinds asked for.
 found as (
     select s.* from strip s
      where s.kind = any(%(kinds)s::text[])
@@ -16,11 +26,17 @@ edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
      order by s.entry_id asc limit 1)
-select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
-       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
+select {columns}, e.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
-  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+  {first_posting}
  order by e.is_edge, e.entry_id desc;
+
+-- name: page_of_book
+-- A book's entries, of all kinds or some.
+with strip as materialized (
+    select * from entry e
+     where e.merchant_id = %(merchant_id)s::bigint and {next_entries}),
+{filter_by_kind};
 
 -- name: page_rare
 -- Entries of kinds that are neither transfers nor exchanges, along their own index.
@@ -28,24 +44,11 @@ with strip as materialized (
     select e.* from unnest(%(kinds)s::text[]) k (kind)
      cross join lateral (
            select * from entry e
-            where e.merchant_id = %(merchant_id)s::bigint and e.kind = k.kind and (e.entry_id) < (%(key_0)s::bigint)
+            where e.merchant_id = %(merchant_id)s::bigint and e.kind = k.kind
               and e.kind not in ('user_to_merchant', 'merchant_to_user', 'exchange')
-              and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
-            order by e.entry_id desc limit %(stride)s::int) e
+              and {next_entries}) e
      order by e.entry_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.kind = any(%(kinds)s::text[])
-     order by s.entry_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.entry_id asc limit 1)
-select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
-       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
-  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
- order by e.is_edge, e.entry_id desc;
+{filter_by_kind};
 
 -- name: page_of_account
 -- Entries that touch one account, of all kinds or some, each along the index of its side.
@@ -53,40 +56,23 @@ with strip as materialized (
     select e.* from (
             (select distinct e.entry_id from posting e
              where e.merchant_id = %(merchant_id)s::bigint and e.source_id = %(account_id)s::bigint
-               and (e.entry_id) < (%(key_0)s::bigint)
-               and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
-             order by e.entry_id desc limit %(stride)s::int)
+               and {next_entries})
             union
             (select distinct e.entry_id from posting e
              where e.merchant_id = %(merchant_id)s::bigint and e.target_id = %(account_id)s::bigint
-               and (e.entry_id) < (%(key_0)s::bigint)
-               and e.entry_id >= %(from_id)s::bigint and e.entry_id < %(until_id)s::bigint
-             order by e.entry_id desc limit %(stride)s::int)
+               and {next_entries})
             order by entry_id desc limit %(stride)s::int) k
       join entry e on e.merchant_id = %(merchant_id)s::bigint and e.entry_id = k.entry_id
      order by e.entry_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.kind = any(%(kinds)s::text[])
-     order by s.entry_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.entry_id asc limit 1)
-select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
-       p.target_id, p.currency, p.amount::bigint as amount_units, e.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) e
-  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
- order by e.is_edge, e.entry_id desc;
+{filter_by_kind};
 
 -- name: find_by_mc_order_id
 -- The entries under an order id, one probe for each merchant; a withdrawal's and an exchange's may share one.
-select e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
-       p.target_id, p.currency, p.amount::bigint as amount_units
+select {columns}
   from merchant m
  cross join lateral (select * from entry e
                       where e.merchant_id = m.merchant_id and e.mc_order_id = %(mc_order_id)s::text limit 20) e
-  left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1
+  {first_posting}
  where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
  order by e.merchant_id, e.entry_id limit %(limit)s::int;
 

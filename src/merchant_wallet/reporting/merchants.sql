@@ -1,11 +1,7 @@
 -- Merchants as operators list them: what each holds and how large its book is. Few rows of each: the fixed accounts.
 
--- name: page_by_id
--- Merchants in the order they came.
-with found as (
-    select * from merchant m
-     where (m.merchant_id) > (%(key_0)s::bigint) and m.status = any(%(statuses)s::text[])
-     order by m.merchant_id asc limit %(page)s::int)
+-- fragment: page_rows
+-- What a list shows of the merchants that were found.
 select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms, b.entry_count, b.last_ms,
        coalesce(c.sub_users, 0) as sub_users, a.*
   from found m
@@ -17,7 +13,15 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms
               coalesce(sum(a.balance) filter (where a.kind = 'hold'), 0)::bigint as hold_units,
               -coalesce(sum(a.balance) filter (where a.currency = 'USDT'), 0)::bigint as sub_user_usdt_units,
               -coalesce(sum(a.balance) filter (where a.currency = 'KFB'), 0)::bigint as sub_user_kfb_units
-         from account a where a.merchant_id = m.merchant_id and a.account_id <= %(last_fixed)s::bigint) a
+         from account a where a.merchant_id = m.merchant_id and a.account_id <= %(last_fixed)s::bigint) a;
+
+-- name: page_by_id
+-- Merchants in the order they came.
+with found as (
+    select * from merchant m
+     where (m.merchant_id) > (%(key_0)s::bigint) and m.status = any(%(statuses)s::text[])
+     order by m.merchant_id asc limit %(page)s::int)
+{page_rows}
  order by m.merchant_id asc;
 
 -- name: read_names
@@ -30,18 +34,7 @@ with found as (
     select * from merchant m
      where (m.name collate "C", m.merchant_id) > (%(key_0)s::text, %(key_1)s::bigint) and m.status = any(%(statuses)s::text[])
      order by m.name collate "C" asc, m.merchant_id asc limit %(page)s::int)
-select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms, b.entry_count, b.last_ms,
-       coalesce(c.sub_users, 0) as sub_users, a.*
-  from found m
-  left join book b on b.merchant_id = m.merchant_id
-  left join figure_cursor c on c.merchant_id = m.merchant_id
- cross join lateral (
-       select coalesce(sum(a.balance) filter (where a.kind = 'merchant' and a.currency = 'USDT'), 0)::bigint as usdt_units,
-              coalesce(sum(a.balance) filter (where a.kind = 'merchant' and a.currency = 'KFB'), 0)::bigint as kfb_units,
-              coalesce(sum(a.balance) filter (where a.kind = 'hold'), 0)::bigint as hold_units,
-              -coalesce(sum(a.balance) filter (where a.currency = 'USDT'), 0)::bigint as sub_user_usdt_units,
-              -coalesce(sum(a.balance) filter (where a.currency = 'KFB'), 0)::bigint as sub_user_kfb_units
-         from account a where a.merchant_id = m.merchant_id and a.account_id <= %(last_fixed)s::bigint) a
+{page_rows}
  order by m.name collate "C" asc, m.merchant_id asc;
 
 -- name: find_merchants

@@ -1,73 +1,51 @@
 -- Orders as operators look for them. The index is chosen by status and chain; what else is asked for is looked for among the
 -- next `stride` rows of it.
 
--- name: page_by_moment
--- All merchants' orders, the newest first.
-with strip as materialized (
-    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
-     cross join lateral (
-           select * from withdrawal w
-            where w.status = k.status and w.chain = c.chain
-              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
-              and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
-            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
-     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.amount >= %(least_units)s::bigint
-     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.created_ms asc, s.order_id asc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
+-- fragment: columns
+-- What a list shows of an order: `w` is the order, `m` its merchant, `p` its payout.
+w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
        w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- order by w.is_edge, w.created_ms desc, w.order_id desc;
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no;
 
--- name: page_of_merchant_by_moment
--- One merchant's orders, the newest first.
-with strip as materialized (
-    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
-     cross join lateral (
-           select * from withdrawal w
-            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
-              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+-- fragment: next_by_moment
+-- The next orders of an index by moment.
+(w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
               and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
-            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
-     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.amount >= %(least_units)s::bigint
-     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.created_ms asc, s.order_id asc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- order by w.is_edge, w.created_ms desc, w.order_id desc;
+            order by w.created_ms desc, w.order_id desc limit %(stride)s::int;
 
--- name: page_by_amount
--- All merchants' orders, the largest first.
-with strip as materialized (
-    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
-     cross join lateral (
-           select * from withdrawal w
-            where w.status = k.status and w.chain = c.chain
-              and (w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
+-- fragment: next_by_amount
+-- The next orders of an index by amount.
+(w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
               and w.amount >= %(least_units)s::bigint
-            order by w.amount desc, w.order_id desc limit %(stride)s::int) w
-     order by w.amount desc, w.order_id desc limit %(stride)s::int),
+            order by w.amount desc, w.order_id desc limit %(stride)s::int;
+
+-- fragment: page_rows
+-- The rows of a page: those that were found, and the edge where looking stopped.
+select {columns}, w.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
+  join merchant m on m.merchant_id = w.merchant_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id;
+
+-- fragment: end_by_moment
+-- The edge of a page that goes newest first, and its rows.
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.created_ms asc, s.order_id asc limit 1)
+{page_rows}
+ order by w.is_edge, w.created_ms desc, w.order_id desc;
+
+-- fragment: filter_by_amount
+-- Keeps the orders that are large enough, newest first.
+found as (
+    select s.* from strip s
+     where s.amount >= %(least_units)s::bigint
+     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
+{end_by_moment};
+
+-- fragment: filter_by_moment
+-- Keeps the orders of the time asked for, largest first.
 found as (
     select s.* from strip s
      where s.created_ms >= %(from_ms)s::bigint and s.created_ms < %(to_ms)s::bigint
@@ -76,79 +54,11 @@ edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
      order by s.amount asc, s.order_id asc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+{page_rows}
  order by w.is_edge, w.amount desc, w.order_id desc;
 
--- name: page_of_merchant_by_amount
--- One merchant's orders, the largest first.
-with strip as materialized (
-    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
-     cross join lateral (
-           select * from withdrawal w
-            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
-              and (w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
-              and w.amount >= %(least_units)s::bigint
-            order by w.amount desc, w.order_id desc limit %(stride)s::int) w
-     order by w.amount desc, w.order_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.created_ms >= %(from_ms)s::bigint and s.created_ms < %(to_ms)s::bigint
-     order by s.amount desc, s.order_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.amount asc, s.order_id asc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- order by w.is_edge, w.amount desc, w.order_id desc;
-
--- name: page_by_address
--- Orders to one address, the newest first, of one merchant or all: one probe for each merchant.
-with strip as materialized (
-    select w.* from merchant m
-     cross join lateral (
-           select * from withdrawal w
-            where w.merchant_id = m.merchant_id and lower(w.address) = %(address)s::text
-              and (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
-              and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
-            order by w.created_ms desc, w.order_id desc limit %(stride)s::int) w
-     where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
-     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.status = any(%(statuses)s::smallint[]) and s.amount >= %(least_units)s::bigint
-       and s.chain = any(%(chains)s::text[])
-     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.created_ms asc, s.order_id asc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- order by w.is_edge, w.created_ms desc, w.order_id desc;
-
--- name: page_unapproved
--- Orders that wait for a word, the oldest first, of all merchants.
-with strip as materialized (
-    select * from withdrawal w
-     where w.status = 0 and w.approved_ms is null and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
-     order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
+-- fragment: filter_unapproved
+-- Keeps the orders that are not approved, oldest first.
 found as (
     select s.* from strip s
      where s.approved_ms is null
@@ -157,14 +67,77 @@ edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
      order by s.created_ms desc, s.order_id desc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+{page_rows}
  order by w.is_edge, w.created_ms asc, w.order_id asc;
+
+-- name: page_by_moment
+-- All merchants' orders, the newest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.status = k.status and w.chain = c.chain
+              and {next_by_moment}) w
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+{filter_by_amount};
+
+-- name: page_of_merchant_by_moment
+-- One merchant's orders, the newest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+              and {next_by_moment}) w
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+{filter_by_amount};
+
+-- name: page_by_amount
+-- All merchants' orders, the largest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.status = k.status and w.chain = c.chain
+              and {next_by_amount}) w
+     order by w.amount desc, w.order_id desc limit %(stride)s::int),
+{filter_by_moment};
+
+-- name: page_of_merchant_by_amount
+-- One merchant's orders, the largest first.
+with strip as materialized (
+    select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+              and {next_by_amount}) w
+     order by w.amount desc, w.order_id desc limit %(stride)s::int),
+{filter_by_moment};
+
+-- name: page_by_address
+-- Orders to one address, the newest first, of one merchant or all: one probe for each merchant.
+with strip as materialized (
+    select w.* from merchant m
+     cross join lateral (
+           select * from withdrawal w
+            where w.merchant_id = m.merchant_id and lower(w.address) = %(address)s::text
+              and {next_by_moment}) w
+     where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+     order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
+found as (
+    select s.* from strip s
+     where s.status = any(%(statuses)s::smallint[]) and s.amount >= %(least_units)s::bigint
+       and s.chain = any(%(chains)s::text[])
+     order by s.created_ms desc, s.order_id desc limit %(page)s::int),
+{end_by_moment};
+
+-- name: page_unapproved
+-- Orders that wait for a word, the oldest first, of all merchants.
+with strip as materialized (
+    select * from withdrawal w
+     where w.status = 0 and w.approved_ms is null and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+     order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
+{filter_unapproved};
 
 -- name: page_unapproved_of_merchant
 -- Orders that wait for a word, the oldest first, of one merchant.
@@ -176,29 +149,11 @@ with strip as materialized (
               and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
             order by w.created_ms asc, w.order_id asc limit %(stride)s::int) w
      order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.approved_ms is null
-     order by s.created_ms asc, s.order_id asc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.created_ms desc, s.order_id desc limit 1)
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no, w.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- order by w.is_edge, w.created_ms asc, w.order_id asc;
+{filter_unapproved};
 
 -- name: find_by_order_id
 -- One order, by an id that names its book.
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no
+select {columns}
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
@@ -206,10 +161,7 @@ select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.c
 
 -- name: find_by_mc_order_id
 -- The orders that merchants gave this id, one probe for each merchant.
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no
+select {columns}
   from merchant m
  cross join lateral (select * from withdrawal w
                       where w.merchant_id = m.merchant_id and w.mc_order_id = %(mc_order_id)s::text limit 1) w
@@ -255,10 +207,7 @@ select f.kind::text as kind, sum(f.entries)::bigint as orders, sum(f.amount) + s
 
 -- name: list_held
 -- Open orders that are frozen or wait for an obstacle to pass, the longest held first.
-select w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
-       w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, true as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, p.signed_no
+select {columns}
   from ((select *, frozen_ms as since_ms from payout where frozen_ms is not null order by frozen_ms limit %(limit)s::int)
         union all
         (select *, obstacle_ms from payout where obstacle_ms is not null and frozen_ms is null

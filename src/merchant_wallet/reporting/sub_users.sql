@@ -1,9 +1,18 @@
 -- Sub-users of all merchants or one. All merchants' are found merchant by merchant, by one probe of an index each.
 
+-- fragment: columns
+-- What a list shows of a sub-user: `u` is the sub-user, `m` its merchant, `a` its account.
+u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
+       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms;
+
+-- fragment: account_of_merchant
+-- The account of each sub-user found, of one merchant's or all.
+join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
+ where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint);
+
 -- name: page_by_id
 -- Sub-users in the order they came, merchant after merchant.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
-       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+select {columns}
   from (select * from sub_user u
          where u.merchant_id >= %(least_merchant)s::bigint and u.merchant_id <= %(last_merchant)s::bigint
            and (u.merchant_id, u.user_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
@@ -14,8 +23,7 @@ select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.usern
 
 -- name: page_by_ext
 -- Those whose extUserId begins so, in byte order.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
-       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+select {columns}
   from merchant m
  cross join lateral (
        select * from sub_user u
@@ -24,14 +32,12 @@ select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.usern
           and (u.ext_user_id collate "C") >= (%(key_0)s::text)
           and (u.ext_user_id collate "C", u.merchant_id) > (%(key_0)s::text, %(key_1)s::bigint)
         order by u.ext_user_id collate "C" asc limit %(page)s::int) u
-  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+  {account_of_merchant}
  order by u.ext_user_id collate "C" asc, u.merchant_id asc limit %(page)s::int;
 
 -- name: page_by_name
 -- Those whose username begins so, whatever its capitals.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
-       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms,
+select {columns},
        lower(u.username) as low_name
   from merchant m
  cross join lateral (
@@ -41,14 +47,12 @@ select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.usern
           and (lower(u.username) collate "C") >= (%(key_0)s::text)
           and (lower(u.username) collate "C", u.merchant_id, u.user_id) > (%(key_0)s::text, %(key_1)s::bigint, %(key_2)s::bigint)
         order by lower(u.username) collate "C" asc, u.user_id asc limit %(page)s::int) u
-  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+  {account_of_merchant}
  order by lower(u.username) collate "C" asc, u.merchant_id asc, u.user_id asc limit %(page)s::int;
 
 -- name: find_sub_users
 -- The sub-users with this very extUserId or this address in either network's form, one probe for each merchant.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
-       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+select {columns}
   from merchant m
  cross join lateral (
        select * from sub_user u where u.merchant_id = m.merchant_id and u.ext_user_id = %(ext_user_id)s::text
@@ -56,14 +60,12 @@ select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.usern
        select u.* from wallet_address w
          join sub_user u on u.merchant_id = w.merchant_id and u.user_id = w.user_id
         where w.merchant_id = m.merchant_id and w.address = %(address)s::bytea) u
-  join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+  {account_of_merchant}
  order by u.merchant_id, u.user_id limit %(limit)s::int;
 
 -- name: show_sub_user
 -- One sub-user, by an id that names its book.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
-       a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms
+select {columns}
   from sub_user u
   join merchant m on m.merchant_id = u.merchant_id
   join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id

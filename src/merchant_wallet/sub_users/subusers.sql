@@ -12,42 +12,34 @@ update sub_user
        limit_day_units = case when %(sets_day)s::boolean then %(limit_day_units)s::bigint else limit_day_units end
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
 
--- name: read_sub_user
--- One sub-user by the merchant's own id, with what the wallet holds.
+-- fragment: sub_users
+-- Sub-users with what their wallets hold.
 select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
        s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
        s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
   from sub_user s
-  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id;
+
+-- name: read_sub_user
+-- One sub-user by the merchant's own id, with what the wallet holds.
+{sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.ext_user_id = %(ext_user_id)s::text;
 
 -- name: read_user
 -- The same by the platform's id.
-select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
-       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
-       s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
-  from sub_user s
-  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+{sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id = %(user_id)s::bigint;
 
 -- name: list_sub_users
 -- A page of a merchant's sub-users in the order they came.
-select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
-       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
-       s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
-  from sub_user s
-  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+{sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
  order by s.user_id
  limit %(limit)s::int;
 
 -- name: search_sub_users
 -- A page of those whose own id begins so, or whose platform id or wallet address it is.
-select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
-       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
-       s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
-  from sub_user s
-  join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id
+{sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
    and s.user_id in (
        select p.user_id from sub_user p
