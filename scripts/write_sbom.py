@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 RUNTIME_LOCK = ROOT / "requirements" / "runtime.txt"
-VENDORED = ROOT / "src" / "merchant_wallet" / "pages" / "static" / "vendor" / "README.md"
+VENDORED = ROOT / "src" / "merchant_wallet" / "web" / "static" / "vendor" / "README.md"
 TARGET = ROOT / "build" / "sbom.json"
 NAME = "merchant-wallet"
 _LICENSES = LicenseFactory()

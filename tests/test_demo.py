@@ -25,7 +25,7 @@ from merchant_wallet.cli.demo.evidence import read_digits
 from merchant_wallet.cli.demo.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[1]
-DEMO = ROOT / "src" / "merchant_wallet" / "demo"
+DEMO = ROOT / "src" / "merchant_wallet" / "cli" / "demo"
 OPERATIONS = (
     "getMerchantBalance",
     "exchange",
