@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.reporting.lines import ORDER as LINE
 
 import merchant_wallet
 from merchant_wallet.console import waiting
@@ -18,35 +19,7 @@ NOW_MS = 1_000_000
 STOP = Halt("stop", "TRC20", "cli:ann", "the node lies", 5, 0)
 WALLET = Halt("wallet", "TRC20", "", "a stranger's transaction", 6, 0)
 FUNDS = Halt("funds", "TRC20", "", "holds 1 of 2", 7, 3)
-ORDER = OrderLine(
-    merchant_id=1,
-    merchant_name="Shop",
-    order_id=9,
-    mc_order_id="w9",
-    amount_units=60_000_000,
-    fee_units=0,
-    rate_e8=0,
-    chain="TRC20",
-    address="T",
-    status=0,
-    approved_ms=NOW_MS,
-    approved_by="operator:ben",
-    deadline_ms=NOW_MS,
-    created_ms=0,
-    finished_ms=None,
-    notified_ms=None,
-    tx_hash=None,
-    first_approved_by=None,
-    second_limit_units=None,
-    is_merchant_active=True,
-    is_taken_up=True,
-    obstacle_kind=None,
-    obstacle_cause=None,
-    obstacle_ms=None,
-    frozen_cause=None,
-    frozen_ms=None,
-    signed_no=0,
-)
+ORDER = msgspec.structs.replace(LINE, approved_ms=NOW_MS, deadline_ms=NOW_MS)
 
 
 def text_of(order: OrderLine, *halts: Halt, if_approved: bool = False) -> str | None:

@@ -121,7 +121,7 @@ async def test_the_queue_for_approval_is_oldest_first_and_leaves_out_what_has_it
         [third.order_id],
     )
     own = await orders.list_unapproved(bazaar.conn, shop)
-    assert [(line.approvals, line.approvals_needed) for line in own.rows] == [(0, 1), (1, 2)]
+    assert [(line.approvals_given, line.approvals_needed) for line in own.rows] == [(0, 1), (1, 2)]
     assert [line.order_id for line in own.rows] == [first.order_id, third.order_id]
 
 

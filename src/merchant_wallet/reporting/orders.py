@@ -13,6 +13,7 @@ import msgspec
 
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.rules import approvals
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.paging import (
     HIGHEST,
@@ -77,14 +78,13 @@ class OrderLine(msgspec.Struct, frozen=True):
 
     @property
     def approvals_needed(self) -> int:
-        """How many people must say yes."""
-        is_large = self.second_limit_units is not None and self.amount_units > self.second_limit_units
-        return 2 if is_large else 1
+        """How many people must approve the order."""
+        return approvals.approvals_needed(self)
 
     @property
-    def approvals(self) -> int:
-        """How many have."""
-        return len([name for name in (self.first_approved_by, self.approved_by) if name is not None])
+    def approvals_given(self) -> int:
+        """How many people have approved it."""
+        return approvals.approvals_given(self)
 
 
 class OrderFilter(msgspec.Struct, frozen=True):

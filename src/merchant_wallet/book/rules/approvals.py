@@ -6,7 +6,7 @@ approvals changes nothing but the order's `first_approved_by`: only the second l
 both must come before the deadline. A person whose word does not count yet approves nothing.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -29,20 +29,40 @@ NOT_YET: Final = Refusal(
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")
 
 
-def approvals_needed(order: Withdrawal) -> int:
+class Approvable(Protocol):
+    """What counting approvals needs of an order, as the book holds it or as a list shows it."""
+
+    @property
+    def amount_units(self) -> int:
+        """The order's amount."""
+
+    @property
+    def second_limit_units(self) -> int | None:
+        """Two people approve an order above this amount."""
+
+    @property
+    def first_approved_by(self) -> str | None:
+        """Who gave the first of two approvals."""
+
+    @property
+    def approved_by(self) -> str | None:
+        """Who gave the last approval, or BY_LIMIT."""
+
+
+def approvals_needed(order: Approvable) -> int:
     """How many people must approve an order: 0 where a limit lets it go by itself, 1, or 2."""
     if needs_two(order):
         return 2
     return 0 if order.approved_by == BY_LIMIT else 1
 
 
-def approvals_given(order: Withdrawal) -> int:
+def approvals_given(order: Approvable) -> int:
     """How many people have approved an order so far."""
     last = order.approved_by is not None and order.approved_by != BY_LIMIT
     return (order.first_approved_by is not None) + last
 
 
-def needs_two(order: Withdrawal) -> bool:
+def needs_two(order: Approvable) -> bool:
     """Whether an order is above the second limit that held when it was created."""
     return order.second_limit_units is not None and order.amount_units > order.second_limit_units
 
