@@ -20,6 +20,8 @@ UNITS_PER_COIN: Final = 10**UNITS_DECIMALS
 RATE_DECIMALS: Final = 8
 RATE_SCALE: Final = 10**RATE_DECIMALS
 MAX_RATE_E8: Final = 1_000_000 * RATE_SCALE
+MAX_RATE_AGE_S: Final = 3_153_600_000
+"""The longest time, a hundred years, for which a rate can be told to hold."""
 # Leaves room to add two balances in a signed 64-bit column without leaving its range.
 MAX_BALANCE_UNITS: Final = 2**62
 

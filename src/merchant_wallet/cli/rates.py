@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from merchant_wallet.base.money import format_rate, parse_rate
+from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate, parse_rate
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Set, pause and list exchange rates.", no_args_is_help=True)
 
 LIST_COLUMNS = ("merchantId", "direction", "rate", "paused", "setMs", "maxAgeMs")
-MAX_AGE_S = 3_153_600_000
 
 DirectionArgument = Annotated[
     Literal["USDT:KFB", "KFB:USDT"],
@@ -36,7 +35,7 @@ def set_(
     max_age: Annotated[
         int | None,
         typer.Option(
-            metavar="SECONDS", min=1, max=MAX_AGE_S, help="Refuse exchanges when the rate is older."
+            metavar="SECONDS", min=1, max=MAX_RATE_AGE_S, help="Refuse exchanges when the rate is older."
         ),
     ] = None,
     reason: ProposalReasonOption = None,

@@ -33,7 +33,15 @@ from merchant_wallet.console.previews import (
     read_share,
 )
 from merchant_wallet.console.proposing import Unproposed
-from merchant_wallet.console.rates import Wanted, format_band, list_proposed, name_field, refill_unproposed
+from merchant_wallet.console.rates import (
+    NO_RATE,
+    Wanted,
+    format_band,
+    list_proposed,
+    name_field,
+    read_typed,
+    refill_unproposed,
+)
 from merchant_wallet.console.rates import change as change_line
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
@@ -43,12 +51,9 @@ from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 
-_NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
-_NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
 _PUMPS: Final = N_("With the rate back, a loop of exchanges would make money. It can be at most {largest}.")
 FEES_REASON: Final = "fees-reason"
 FEES: Final = ("transfer-fee-rate", "withdraw-fee-rate", "withdraw-fee-min")
-_MAX_AGE_S: Final = 3_153_600_000
 
 
 class RateForm(msgspec.Struct, frozen=True):
@@ -70,8 +75,8 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     merchant = await load(request, seat, conn)
     direction, do = seat.form.text("direction"), seat.form.text("do")
     if direction not in DIRECTIONS or do not in ("set", "remove", "pause", "resume"):
-        return await _show(seat, conn, merchant, Filled(problem=seat.say(_NO_RATE)))
-    rate_e8, max_age_ms, errors = _read(seat, direction) if do == "set" else (1, None, {})
+        return await _show(seat, conn, merchant, Filled(problem=seat.say(NO_RATE)))
+    rate_e8, max_age_ms, errors = read_typed(seat, direction) if do == "set" else (1, None, {})
     if rate_e8 is None or errors:
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
     number = merchant.merchant_id
@@ -117,12 +122,6 @@ async def show_preview(request: Request, seat: Seat, conn: Connection) -> Respon
     return seat.part("console/preview.html", preview=shown)
 
 
-def in_force(rate: EffectiveRate, at_ms: int) -> int | None:
-    """The rate that an exchange would get at a moment; None when it would be refused."""
-    is_old = rate.max_age_ms is not None and rate.set_ms is not None and at_ms - rate.set_ms > rate.max_age_ms
-    return None if rate.paused or is_old else rate.rate_e8
-
-
 async def _show(
     seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY, marks: str = ""
 ) -> Response:
@@ -161,7 +160,7 @@ def _read_conditions(
 
     def read(direction: str) -> int | None:
         text = typed.get(name_field(direction), "").strip()
-        return read_rate(text) if text else in_force(force[direction], at_ms)
+        return read_rate(text) if text else force[direction].usable_at(at_ms)
 
     return Conditions(
         transfer_rate_e8=read_share(typed.get("transfer-fee-rate", "")),
@@ -172,26 +171,10 @@ def _read_conditions(
     )
 
 
-def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
-    """The rate and maximum age that were typed, and what is wrong with them."""
-    name, errors = name_field(direction), {}
-    rate_e8 = read_rate(seat.form.text(name))
-    if rate_e8 is None:
-        errors[name] = seat.say(_NO_RATE)
-    age, max_age_ms = seat.form.text(f"{name}-age"), None
-    if age:
-        is_number = age.isascii() and age.isdecimal() and len(age) <= len(str(_MAX_AGE_S))
-        if is_number and 0 < int(age) <= _MAX_AGE_S:
-            max_age_ms = int(age) * 1000
-        else:
-            errors[f"{name}-age"] = seat.say(_NO_AGE)
-    return rate_e8, max_age_ms, errors
-
-
 async def _tell_pump(seat: Seat, conn: Connection, merchant_id: int, direction: str) -> str:
     opposite = next(other for other in DIRECTIONS if other != direction)
     back = (await rates.read_effective(conn, merchant_id))[opposite].rate_e8
-    return seat.say(_PUMPS, largest=format_rate(LOOP_LIMIT // back)) if back else seat.say(_NO_RATE)
+    return seat.say(_PUMPS, largest=format_rate(LOOP_LIMIT // back)) if back else seat.say(NO_RATE)
 
 
 ROUTES: Final = (

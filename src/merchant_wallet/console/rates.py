@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
-from merchant_wallet.base.money import format_rate
+from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate
 from merchant_wallet.console import proposing
 from merchant_wallet.console.filled import EMPTY, Filled
 from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
@@ -39,7 +39,6 @@ PAGE_ROWS: Final = 30
 SET: Final = "set"
 REMOVE: Final = "remove"
 DOES: Final = (SET, REMOVE, "pause", "resume")
-MAX_AGE_S: Final = 3_153_600_000
 NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
 NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
 PUMPS: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
@@ -91,7 +90,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     direction, do = seat.form.text("direction"), seat.form.text("do")
     if direction not in DIRECTIONS or do not in DOES:
         raise HTTPException(400)
-    rate_e8, max_age_ms, errors = _read(seat, direction) if do == "set" else (0, None, {})
+    rate_e8, max_age_ms, errors = read_typed(seat, direction) if do == "set" else (0, None, {})
     if rate_e8 is None or errors:
         return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
     wanted = Wanted(do, direction, rate_e8, PLATFORM, max_age_ms)
@@ -221,13 +220,10 @@ async def _name(conn: Connection, merchant_id: int) -> str:
 
 
 def _form(seat: Seat, line: RateLine) -> RateForm:
-    is_old = (
-        line.max_age_ms is not None and line.set_ms is not None and seat.at_ms - line.set_ms > line.max_age_ms
-    )
-    return RateForm(line.direction, name_field(line.direction), line, is_old)
+    return RateForm(line.direction, name_field(line.direction), line, line.is_too_old(seat.at_ms))
 
 
-def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
+def read_typed(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
     """The rate and the maximum age that were typed, and what is wrong with them."""
     name, errors, max_age_ms = name_field(direction), {}, None
     rate_e8 = read_rate(seat.form.text(name))
@@ -235,7 +231,7 @@ def _read(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str,
         errors[name] = seat.say(NO_RATE)
     if age := seat.form.text(f"{name}-age"):
         age_s = read_number(age)
-        if age_s is None or not 0 < age_s <= MAX_AGE_S:
+        if age_s is None or not 0 < age_s <= MAX_RATE_AGE_S:
             errors[f"{name}-age"] = seat.say(NO_AGE)
         else:
             max_age_ms = age_s * 1000

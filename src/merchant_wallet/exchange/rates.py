@@ -18,6 +18,7 @@ from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import MAX_RATE_E8, RATE_SCALE, format_rate
+from merchant_wallet.book.rules.exchange import is_too_old
 
 Connection = AsyncConnection[Any]
 
@@ -47,6 +48,10 @@ class RateLine(msgspec.Struct, frozen=True):
     set_ms: int | None = None
     max_age_ms: int | None = None
 
+    def is_too_old(self, at_ms: int) -> bool:
+        """Whether exchanges at this rate are refused because of its age."""
+        return is_too_old(self.set_ms, self.max_age_ms, at_ms)
+
 
 class RateChange(msgspec.Struct, frozen=True):
     """One change, by its number: what a direction of a scope was from `set_ms` on."""
@@ -69,6 +74,11 @@ class EffectiveRate(NamedTuple):
     set_ms: int | None
     max_age_ms: int | None
     own: bool
+
+    def usable_at(self, at_ms: int) -> int | None:
+        """The rate that an exchange would get at a moment. None: it would be refused."""
+        is_refused = self.paused or is_too_old(self.set_ms, self.max_age_ms, at_ms)
+        return None if is_refused else self.rate_e8
 
 
 class Pump(NamedTuple):

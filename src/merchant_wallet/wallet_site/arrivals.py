@@ -56,8 +56,7 @@ async def read_crediting(conn: Connection, merchant_id: int, currency: str, at_m
     if currency == USDT:
         return Crediting(currency, False, None)
     rate = (await rates.read_effective(conn, merchant_id))[rates.USDT_TO_KFB]
-    is_old = rate.max_age_ms is not None and rate.set_ms is not None and at_ms - rate.set_ms > rate.max_age_ms
-    return Crediting(currency, True, None if rate.paused or is_old else rate.rate_e8)
+    return Crediting(currency, True, rate.usable_at(at_ms))
 
 
 def _open(found: Mapping[Wallet, list[DepositShown]], wallet: Wallet, at_ms: int) -> list[DepositShown]:

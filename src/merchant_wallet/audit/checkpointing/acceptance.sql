@@ -9,27 +9,31 @@ values (%(accepted_ms)s::bigint, %(actor)s::text, %(reason)s::text, %(signed_upt
 -- Payouts go on.
 delete from rollback_sign;
 
--- name: freeze_signed
--- Stops the open orders for which the signer signed more than is stored here; the fence shuts out whoever holds a claim.
+-- fragment: freeze
+-- The payout that freezes an order. Its fence shuts out whoever holds a claim.
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
-select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint
-  from unnest(%(order_ids)s::bigint[], %(counts)s::bigint[]) o (order_id, signed_count)
-  join id_range r on r.range_no = (o.order_id >> %(counter_bits)s::int)::int
-  join withdrawal w on w.merchant_id = r.merchant_id and w.order_id = o.order_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- where w.status in (0, 1, 3) and coalesce(p.signed_no, 0) < o.signed_count and p.frozen_ms is null
+select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint;
+
+-- fragment: over_claims
+-- An order that was taken up has its payout already.
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
  where payout.frozen_ms is null
 returning order_id;
 
+-- name: freeze_signed
+-- Freezes the open orders for which the signer signed more than is stored here.
+{freeze}
+  from unnest(%(order_ids)s::bigint[], %(counts)s::bigint[]) o (order_id, signed_count)
+  join id_range r on r.range_no = (o.order_id >> %(counter_bits)s::int)::int
+  join withdrawal w on w.merchant_id = r.merchant_id and w.order_id = o.order_id
+  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
+ where w.status in (0, 1, 3) and coalesce(p.signed_no, 0) < o.signed_count and p.frozen_ms is null
+{over_claims};
+
 -- name: freeze_open
--- Stops every open order, also those that wait for approval: they may have been approved and paid in what was lost.
-insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
-select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint
+-- Freezes every open order, also those that wait for approval: they may have been approved and paid in what was lost.
+{freeze}
   from withdrawal w
  where w.status in (0, 1, 3)
-on conflict (merchant_id, order_id) do update
-   set fence = payout.fence + 1, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
- where payout.frozen_ms is null
-returning order_id;
+{over_claims};

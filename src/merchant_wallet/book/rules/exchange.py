@@ -53,6 +53,11 @@ def _same(known: Exchanged, command: Exchange) -> bool:
     )
 
 
+def is_too_old(set_ms: int | None, max_age_ms: int | None, at_ms: int) -> bool:
+    """Whether a rate is refused because of its age. Without a maximum age it holds for good."""
+    return max_age_ms is not None and set_ms is not None and at_ms - set_ms > max_age_ms
+
+
 def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
     """The rate of a direction at this moment. Refuses 42203: none, paused, too old, or one that pumps."""
     rate = draft.rates.get((send_currency, receive_currency))
@@ -60,7 +65,7 @@ def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> in
         return NO_RATE
     if rate.paused:
         return RATE_PAUSED
-    if rate.max_age_ms is not None and draft.now_ms - rate.set_ms > rate.max_age_ms:
+    if is_too_old(rate.set_ms, rate.max_age_ms, draft.now_ms):
         return RATE_TOO_OLD
     back = draft.rates.get((receive_currency, send_currency))
     if back is not None and back.rate_e8 is not None and rate.rate_e8 * back.rate_e8 > RATE_SCALE**2:
