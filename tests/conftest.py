@@ -1,10 +1,14 @@
 """Databases for tests: one PostgreSQL for the whole run (all xdist workers), a fresh database for each test.
 
-A worker holds a shared lock while it may still need the server; `postgres_keeper.py` waits for the last one.
+Rules:
+- The server's files lie in memory (`/dev/shm`) if there is enough of it, otherwise in the temporary folder.
+- A test's database is a copy of the template's files, which costs about 30 ms in memory.
+- A worker holds a shared lock while it needs the server; `postgres_keeper.py` waits for the last one.
 """
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,7 +38,10 @@ hypothesis.settings.load_profile("untimed")
 
 START_TIMEOUT_S = 60.0
 KEEPER_TIMEOUT_S = 30.0
-DROP_TIMEOUT_S = 30.0
+# Files there never reach a disk. Containers often get 64 MB of it, which is too little.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 3 * 2**30
+RUN_FOLDER = pytest.StashKey[Path]()
 KEEPER = Path(__file__).with_name("postgres_keeper.py")
 TEMPLATE = "wallet_template"
 LONGEST = (
@@ -71,6 +78,7 @@ class SharedPostgres:
     root: Path
     url: str
     worker: str
+    admin: psycopg.Connection[Any]
     made: int = 0
 
     def url_of(self, name: str) -> str:
@@ -79,32 +87,22 @@ class SharedPostgres:
 
     def execute(self, statement: str) -> None:
         """Run one statement on the server's own database."""
-        with connect_sync(self.url) as connection:
-            connection.execute(statement.encode())
+        self.admin.execute(statement.encode())
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
         """A database of this worker's own, made as a copy and dropped at the end."""
         self.made += 1
         name = f"test_{self.worker}_{self.made}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY = FILE_COPY")
         try:
             yield self.url_of(name)
         finally:
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Drop a database, sessions and all. An autovacuum of it is not this role's to end: it is waited
-        for."""
-        deadline = time.monotonic() + DROP_TIMEOUT_S
-        while True:
-            try:
-                self.execute(f"DROP DATABASE {name} WITH (FORCE)")
-                return
-            except psycopg.errors.InsufficientPrivilege:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+        """Drop a database and end its sessions."""
+        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def prepare_template(self) -> None:
         """Migrate the database that tests get copies of, once per run."""
@@ -118,9 +116,15 @@ class SharedPostgres:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the run, so that its workers find the same server and two runs at once do not."""
-    if not hasattr(config, "workerinput"):
-        config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
+    """Choose the run's folder once: all its workers find the same server, and two runs at once do not."""
+    told = getattr(config, "workerinput", {}).get("run_folder")
+    config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker which folder is the run's."""
+    node.workerinput["run_folder"] = str(node.config.stash[RUN_FOLDER])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -133,7 +137,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Wait until the server is gone, so that a finished run has left nothing running."""
     if hasattr(config, "workerinput"):
         return
-    root = _run_root(config)
+    root = config.stash[RUN_FOLDER]
     if (root / "failed").exists():
         shutil.rmtree(root)
     deadline = time.monotonic() + KEEPER_TIMEOUT_S
@@ -141,11 +145,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         time.sleep(0.02)
 
 
-def _run_root(config: pytest.Config) -> Path:
-    worker_input = getattr(config, "workerinput", None)
-    run = worker_input["testrunuid"] if worker_input else config.option.testrunuid
+def _choose_folder() -> Path:
     # Not pytest's own folder: that one is closed to `nobody`, as which root starts PostgreSQL.
-    return Path(tempfile.gettempdir()) / f"merchant-wallet-tests-{run}"
+    base = MEMORY if _has_room(MEMORY) else Path(tempfile.gettempdir())
+    return base / f"merchant-wallet-tests-{uuid.uuid4().hex}"
+
+
+def _has_room(memory: Path) -> bool:
+    """Whether this user can write there, and the machine has room for the server's files."""
+    if not os.access(memory, os.W_OK | os.X_OK) or shutil.disk_usage(memory).free < MEMORY_BYTES:
+        return False
+    available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return available is not None and int(available[1]) * 1024 >= 2 * MEMORY_BYTES
 
 
 @contextmanager
@@ -205,15 +216,17 @@ def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iter
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
     """The run's PostgreSQL, started by the first that asks."""
-    root = _run_root(request.config)
+    root = request.config.stash[RUN_FOLDER]
     root.mkdir(mode=0o711, exist_ok=True)
     with (root / "users.lock").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        shared = SharedPostgres(root, _find_or_start(root), worker)
+        url = _find_or_start(root)
         roles.learn(root / "data")
-        shared.prepare_template()
-        yield shared
+        with connect_sync(url) as admin:
+            shared = SharedPostgres(root, url, worker, admin)
+            shared.prepare_template()
+            yield shared
 
 
 @pytest.fixture

@@ -12,9 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from merchant_wallet import postgres
 
-# A test database need not outlive the machine's power.
+# A test database need not outlive the machine's power. Statistics are gathered by the tests that need them.
 OVERRIDES = {
     "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "1GB",
     "max_connections": "200",
     "shared_buffers": "128MB",
     # From root, the sides of an `up` connect as users of their own.
