@@ -45,7 +45,7 @@ from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.logs import AccessLog
-from merchant_wallet.processes import parent
+from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, Web, make_terms
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.processes.web import choose_port, serve_web
@@ -188,7 +188,7 @@ def make_joints(players: list[Player], access_log: AccessLog, url: str) -> Joint
 
 async def serve(players: list[Player]) -> None:
     """Serve with the service's own server settings until SIGTERM or SIGINT."""
-    stop = parent.stop_event()
+    stop = stop_signals.stop_event()
     port = await choose_port(HOST, 0)
     address = f"http://{HOST}:{port}"
     access_log = AccessLog(sys.stderr, enabled=True)

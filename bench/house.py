@@ -51,7 +51,7 @@ def open_service(program: Path, data: Path, log: Path) -> Iterator[House]:
         url = postgres.locate(data)
         pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
         yield House(
-            address, find_process(process.pid, ("merchant_wallet.processes.child", "serve")), pid, url
+            address, find_process(process.pid, ("merchant_wallet.processes.side_process", "serve")), pid, url
         )
 
 

@@ -31,7 +31,7 @@ from merchant_wallet.book.commands import CreateWithdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import keep_key
 from merchant_wallet.processes.nodes import check_chains, open_chains
-from merchant_wallet.processes.paying import NODE_CLAIM_MS
+from merchant_wallet.processes.payout_workers import NODE_CLAIM_MS
 from merchant_wallet.processes.signers import keys_folder, open_signer
 from merchant_wallet.withdrawals.payer import Payer
 

@@ -22,7 +22,7 @@ from merchant_wallet.base.signing import (
 from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.callbacks.content import Letter
 from merchant_wallet.cli.program import app as command_line
-from merchant_wallet.console.frame import Page
+from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
 from merchant_wallet.observability.metric_table import COUNTERS, METRICS

@@ -17,8 +17,8 @@ from playwright.sync_api import Page, Route
 from tests.browser.conftest import DESKTOP, Screen, Visits
 
 from merchant_wallet.web import static
-from merchant_wallet.web.answers import Answers
 from merchant_wallet.web.languages import Language, translate
+from merchant_wallet.web.responses import Answers
 from merchant_wallet.web.templates import Templates
 
 # A browser takes localhost for safe, so the clipboard works as it does over https.

@@ -15,7 +15,7 @@ from tests.browser.conftest import (
 from tests.browser.test_console import people, take_seat
 from tests.browser.test_wallet import PAGES, Customer
 from tests.console.conftest import People
-from tests.console.test_band import CAUSE, PAYOUTS, all_goes_on, hold, stop
+from tests.console.test_banner import CAUSE, PAYOUTS, all_goes_on, hold, stop
 from tests.console.test_withdrawals import QUEUE, Till
 from tests.journeys.conftest import Platform
 

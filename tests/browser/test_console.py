@@ -17,7 +17,7 @@ from tests.browser.conftest import (
 from tests.console.conftest import PASSWORD, People, Visitor
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 
-from merchant_wallet.console.frame import COOKIE
+from merchant_wallet.console.request import COOKIE
 from merchant_wallet.operators import totp
 
 WORKING = True

@@ -13,7 +13,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.processes import worker
 from merchant_wallet.processes.app import make_base
-from merchant_wallet.processes.paying import open_paying
+from merchant_wallet.processes.payout_workers import open_paying
 from merchant_wallet.processes.worker import make_watchers
 
 HASH = "0x" + "ab" * 32

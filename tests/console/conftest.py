@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.journeys.conftest import Platform, clock, platform, shop
 
-from merchant_wallet.console.frame import COOKIE, CSRF_KEY
+from merchant_wallet.console.request import COOKIE, CSRF_KEY
 from merchant_wallet.operators import records, sessions, totp
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.web import csrf

@@ -16,10 +16,10 @@ from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.book.reads import COLUMNS
 from merchant_wallet.book.state import Posting
-from merchant_wallet.console import book_export, verifying
+from merchant_wallet.console import book_export, verifier
 from merchant_wallet.console.books import tell_lines
-from merchant_wallet.console.frame import COOKIE
-from merchant_wallet.console.verifying import Verification
+from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.verifier import Verification
 from merchant_wallet.reporting.entries import EntryLine
 from merchant_wallet.web import connection as page_connection
 
@@ -243,7 +243,7 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
     shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_on, begun = threading.Event(), threading.Event()
-    note = verifying._note
+    note = verifier._note
 
     def hold(made: Verification):  # type: ignore[no-untyped-def]
         told = note(made)
@@ -255,7 +255,7 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
 
         return wait
 
-    monkeypatch.setattr(verifying, "_note", hold)
+    monkeypatch.setattr(verifier, "_note", hold)
     operator = people.seat("operator")
     other = shop.platform.open_merchant()
     operator.post(f"{url_of(shop)}/verify")

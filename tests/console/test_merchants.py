@@ -8,7 +8,7 @@ from tests.console.conftest import People, Visitor, tell
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base.money import parse_units
-from merchant_wallet.console.previews import Conditions, preview
+from merchant_wallet.console.fee_preview import Conditions, preview
 
 HOSTILE = '<b>Shop</b> & "Sons" \''
 MERCHANTS = "/console/merchants"

@@ -12,7 +12,7 @@ from tests.console.conftest import People, Visitor
 from tests.console.test_rights import PAGES, Scene, name, scene
 from tests.journeys.conftest import Platform
 
-from merchant_wallet.console.frame import COOKIE
+from merchant_wallet.console.request import COOKIE
 
 __all__ = ["scene"]
 

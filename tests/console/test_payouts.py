@@ -3,7 +3,7 @@
 import re
 
 from tests.console.conftest import People, tell
-from tests.console.test_band import CAUSE, PAYOUTS, all_goes_on, band, stop
+from tests.console.test_banner import CAUSE, PAYOUTS, all_goes_on, band, stop
 from tests.console.test_withdrawals import QUEUE, Till, audit, till
 
 __all__ = ["all_goes_on", "till"]

@@ -10,7 +10,7 @@ from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import overview
-from merchant_wallet.console.frame import COOKIE
+from merchant_wallet.console.request import COOKIE
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

@@ -11,7 +11,7 @@ from tests.console import money_scene
 from tests.console.conftest import SIGN_IN, People, Visitor
 from tests.journeys.conftest import Platform, Shop
 
-from merchant_wallet.console.frame import OpenPage, Page
+from merchant_wallet.console.request import OpenPage, Page
 from merchant_wallet.console.routes import list_pages
 
 ALL = "owner operator auditor merchant"

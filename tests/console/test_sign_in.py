@@ -16,9 +16,9 @@ from tests.console.conftest import (
 from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.base import db
-from merchant_wallet.console.back import HOME, read_back
-from merchant_wallet.console.frame import COOKIE
 from merchant_wallet.console.passwords import SENTENCES
+from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.return_path import HOME, read_back
 from merchant_wallet.operators import passwords, sessions, totp
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import read_words

@@ -170,7 +170,7 @@ class Service:
                 except OSError:
                     continue
                 if (
-                    b"merchant_wallet.processes.child" in words
+                    b"merchant_wallet.processes.side_process" in words
                     and side.encode() in words
                     and pid in parents()
                 ):

@@ -6,7 +6,7 @@ from scripts.documents.pages import PAGES, list_blocks, renew
 
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.base.config import describe_settings
-from merchant_wallet.console.frame import Page
+from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS
 

@@ -11,7 +11,7 @@ from tests.journeys.client import Client, write_json
 from tests.journeys.conftest import Platform, RunPlatform, Shop
 
 from merchant_wallet.web import static
-from merchant_wallet.web.turnstile import BURST
+from merchant_wallet.web.rate_limiter import BURST
 
 SETTINGS = {
     "trusted_proxies": (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8")),

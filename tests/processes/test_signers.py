@@ -98,7 +98,7 @@ def test_a_serving_web_side_has_loaded_no_code_that_opens_keys(database_url: str
     told = tmp_path / "modules"
     reading, writing = os.pipe()
     running = subprocess.Popen(
-        [sys.executable, "-m", "merchant_wallet.processes.child", "serve", str(reading)],
+        [sys.executable, "-m", "merchant_wallet.processes.side_process", "serve", str(reading)],
         env={
             **{name: text for name, text in os.environ.items() if not name.startswith("WALLET_")},
             "PYTHONPATH": str(tmp_path / "site"),

@@ -21,7 +21,7 @@ from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.processes import parent
+from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes.app import Base, make_base
 
@@ -186,7 +186,7 @@ def test_any_free_port_is_found_for_none() -> None:
 def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:
     async def scenario() -> None:
         ours, parents = os.pipe()
-        stop = parent.stop_event(ours)
+        stop = stop_signals.stop_event(ours)
         await asyncio.sleep(0)
         assert not stop.is_set()
         os.close(parents)
@@ -199,8 +199,8 @@ def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:
 
 def test_a_signal_tells_it_to_stop() -> None:
     async def scenario() -> None:
-        for number in parent.STOP_SIGNALS:
-            stop = parent.stop_event()
+        for number in stop_signals.STOP_SIGNALS:
+            stop = stop_signals.stop_event()
             os.kill(os.getpid(), number)
             async with asyncio.timeout(PATIENCE_S):
                 await stop.wait()

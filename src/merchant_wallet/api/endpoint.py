@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from merchant_wallet.api.gate import Caller, Gate, refuse_callback, require_app_key, unknown_app_key
 from merchant_wallet.api.operation import Operation, Terms
-from merchant_wallet.api.refused_requests.notebook import Notebook
+from merchant_wallet.api.refused_requests.buffer import Notebook
 from merchant_wallet.api.scheduler import Pace
 from merchant_wallet.api.wire import (
     MAX_BODY_BYTES,

@@ -80,7 +80,7 @@ def reconcile(
 
         from merchant_wallet.base import db
         from merchant_wallet.observability import logs
-        from merchant_wallet.processes.custodians import Custodians
+        from merchant_wallet.processes.custody_readers import Custodians
         from merchant_wallet.processes.reconciliation import Reconciler
 
         # What it logs on the way must not mix with the answer.

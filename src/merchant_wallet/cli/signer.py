@@ -51,7 +51,7 @@ def signer(
 
 async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
     from merchant_wallet.chains.keys.signer_socket import SignerServer, SocketTaken
-    from merchant_wallet.processes.parent import stop_event
+    from merchant_wallet.processes.stop_signals import stop_event
 
     stop = stop_event()
     server = SignerServer(holder, path, client_uid)

@@ -173,7 +173,7 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.signers import open_signer
-    from merchant_wallet.processes.sweeping import open_runner
+    from merchant_wallet.processes.sweeps import open_runner
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
@@ -210,7 +210,7 @@ async def _open(
     session: Session, runner: "SweepRunner", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
     from merchant_wallet.custody.sweeps.plan import SWEEP
-    from merchant_wallet.processes.sweeping import make_terms
+    from merchant_wallet.processes.sweeps import make_terms
 
     terms = make_terms(session.settings, chain, sweeper)
     if terms.coin_price_units is None:
@@ -258,7 +258,7 @@ async def _make_plan(
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.plan import make_plan
     from merchant_wallet.custody.sweeps.survey import survey
-    from merchant_wallet.processes.sweeping import make_terms
+    from merchant_wallet.processes.sweeps import make_terms
 
     terms: Terms = make_terms(session.settings, chain, sweeper)
     progress = terminal.Progress()
@@ -330,6 +330,6 @@ def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
 def _coin_of(chain: str) -> Any:
     """How amounts of a chain's own coin are written."""
     from merchant_wallet.base.setting_types import show_coins
-    from merchant_wallet.processes.sweeping import COIN_DECIMALS
+    from merchant_wallet.processes.sweeps import COIN_DECIMALS
 
     return show_coins(COIN_DECIMALS[chain])

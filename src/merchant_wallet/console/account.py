@@ -10,14 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.filled import EMPTY, Filled
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console.form_state import EMPTY, Filled
 from merchant_wallet.console.passwords import explain
+from merchant_wallet.console.request import POST, Connection, Page, Seat, act
 from merchant_wallet.operators import attempts, records, sessions, signing_in
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import OperatorRefused
+from merchant_wallet.web.client import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.visitor import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
 
 ACCOUNT: Final = "/console/account"
 _WRONG: Final = N_("This is not your present password.")

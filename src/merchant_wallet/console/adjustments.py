@@ -20,8 +20,10 @@ from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Fault, Unavailable
 from merchant_wallet.console import flash
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.filter_values import find_scope
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.proposal_forms import REFUSALS, find_reason_error, tell_refusal
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,
@@ -29,8 +31,6 @@ from merchant_wallet.console.frame import (
     act,
     read_id,
 )
-from merchant_wallet.console.proposing import REFUSALS, find_reason_error, tell_refusal
-from merchant_wallet.console.reading import find_scope
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown

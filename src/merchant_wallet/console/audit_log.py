@@ -16,8 +16,8 @@ from merchant_wallet.audit import records
 from merchant_wallet.audit.records import AuditEntry
 from merchant_wallet.audit.verify import AuditReport, verify
 from merchant_wallet.base import db
-from merchant_wallet.console.frame import Connection, Page, Seat, read_id
-from merchant_wallet.console.reading import find_scope, read_day, read_end
+from merchant_wallet.console.filter_values import find_scope, read_day, read_end
+from merchant_wallet.console.request import Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 

@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 from merchant_wallet.base import db
 from merchant_wallet.book import reads
 from merchant_wallet.console.books import ONE, load_book
-from merchant_wallet.console.frame import Connection, Page, Seat
-from merchant_wallet.console.reading import read_day, read_end
+from merchant_wallet.console.filter_values import read_day, read_end
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import export
 

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.console import flash
 from merchant_wallet.console.books import ONE, load_book, url_of
-from merchant_wallet.console.frame import POST, Connection, Page, Seat
-from merchant_wallet.console.verifying import RUNNING, verifier_of
+from merchant_wallet.console.request import POST, Connection, Page, Seat
+from merchant_wallet.console.verifier import RUNNING, verifier_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 

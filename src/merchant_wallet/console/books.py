@@ -16,9 +16,9 @@ from merchant_wallet.book import reads
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.reads import AccountShown, BookShown
 from merchant_wallet.book.state import Posting
-from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.filter_values import open_page, read_day, read_end
 from merchant_wallet.console.journal_lines import KINDS, tell_postings
-from merchant_wallet.console.reading import open_page, read_day, read_end
+from merchant_wallet.console.request import Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, figures, merchants, sub_users

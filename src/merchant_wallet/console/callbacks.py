@@ -15,7 +15,8 @@ from starlette.responses import Response
 
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.console import flash
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.filter_values import find_scope, open_page
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,
@@ -23,7 +24,6 @@ from merchant_wallet.console.frame import (
     act,
     read_id,
 )
-from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right

@@ -20,9 +20,9 @@ from merchant_wallet.api.debugger import (
 )
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, MD5, Method
-from merchant_wallet.console.filled import Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat
-from merchant_wallet.console.reading import NOBODY, find_scope
+from merchant_wallet.console.filter_values import NOBODY, find_scope
+from merchant_wallet.console.form_state import Filled, refill
+from merchant_wallet.console.request import POST, Connection, Page, Seat
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operators.roles import Right

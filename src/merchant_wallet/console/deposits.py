@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.console.frame import Connection, Page, Seat, read_id
-from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end
+from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end
+from merchant_wallet.console.request import Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.deposits import listing
 from merchant_wallet.operators.roles import Right

@@ -5,9 +5,9 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.console.filter_values import open_page
 from merchant_wallet.console.merchants import MERCHANTS
-from merchant_wallet.console.reading import open_page
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants as oversight

@@ -12,9 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.money import format_rate
-from merchant_wallet.console import proposing
-from merchant_wallet.console.filled import EMPTY, Filled
-from merchant_wallet.console.frame import POST, Connection, Page, Seat
+from merchant_wallet.console import proposal_forms
+from merchant_wallet.console.fee_preview import (
+    SAMPLE,
+    Conditions,
+    preview,
+    read_amount,
+    read_rate,
+    read_share,
+)
+from merchant_wallet.console.form_state import EMPTY, Filled
 from merchant_wallet.console.merchant_settings import (
     Overtaken,
     change,
@@ -24,15 +31,7 @@ from merchant_wallet.console.merchant_settings import (
     tell,
 )
 from merchant_wallet.console.merchants import ONE, load, url_of
-from merchant_wallet.console.previews import (
-    SAMPLE,
-    Conditions,
-    preview,
-    read_amount,
-    read_rate,
-    read_share,
-)
-from merchant_wallet.console.proposing import Unproposed
+from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.rates import (
     NO_RATE,
     Wanted,
@@ -43,6 +42,7 @@ from merchant_wallet.console.rates import (
     refill_unproposed,
 )
 from merchant_wallet.console.rates import change as change_line
+from merchant_wallet.console.request import POST, Connection, Page, Seat
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
@@ -89,7 +89,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
         errors = {name_field(direction): await _tell_pump(seat, conn, number, direction)}
         return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
     if proposed is not None:
-        return proposing.go_to(seat, proposed)
+        return proposal_forms.go_to(seat, proposed)
     return seat.go(f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on."))
 
 
@@ -106,8 +106,8 @@ async def change_fees(request: Request, seat: Seat, conn: Connection) -> Respons
         refused = Filled(typed, explain(seat, overtaken))
         return await _show(seat, conn, merchant, refused, overtaken.marks)
     except Unproposed as unproposed:
-        kept = {**typed, FEES_REASON: seat.form.text(proposing.REASON)}
-        errors = {FEES_REASON: text} if (text := unproposed.errors.get(proposing.REASON)) else {}
+        kept = {**typed, FEES_REASON: seat.form.text(proposal_forms.REASON)}
+        errors = {FEES_REASON: text} if (text := unproposed.errors.get(proposal_forms.REASON)) else {}
         refused = Filled(kept, errors, unproposed.problem)
         return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
     return tell(seat, f"{url_of(merchant.merchant_id)}/rates", changed)
@@ -147,7 +147,7 @@ async def _show(
         preview=preview(SAMPLE, conditions),
         proposed=[
             *await list_proposed(seat, conn, merchant.merchant_id),
-            *await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
+            *await proposal_forms.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
         ],
         rate_band=format_band(seat),
     )

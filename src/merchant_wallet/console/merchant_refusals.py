@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, Method
-from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.merchants import ONE, load
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.operators.roles import Right
 
 PAGE_ROWS: Final = 25

@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
-from merchant_wallet.console import proposing, setting_fields
-from merchant_wallet.console.filled import Filled
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console import proposal_forms, setting_fields
+from merchant_wallet.console.form_state import Filled
 from merchant_wallet.console.merchants import ONE, load, url_of
-from merchant_wallet.console.proposing import Unproposed
+from merchant_wallet.console.proposal_forms import Unproposed
+from merchant_wallet.console.request import POST, Connection, Page, Seat, act
 from merchant_wallet.merchants import guards, store
 from merchant_wallet.merchants.facts import tell_changes
 from merchant_wallet.merchants.records import Merchant, SettingRefused
@@ -77,7 +77,7 @@ async def change_settings(request: Request, seat: Seat, conn: Connection) -> Res
     if errors := find_errors(seat, texts):
         problem = seat.say(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
         return await _show(seat, conn, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
-    typed |= {proposing.REASON: seat.form.text(proposing.REASON)}
+    typed |= {proposal_forms.REASON: seat.form.text(proposal_forms.REASON)}
     try:
         changed = await change(seat, conn, merchant.merchant_id, texts)
     except Overtaken as overtaken:
@@ -95,8 +95,8 @@ async def change_settings(request: Request, seat: Seat, conn: Connection) -> Res
 def tell(seat: Seat, url: str, changed: Changed) -> Response:
     """Go on at a page, which tells what was saved and what was proposed."""
     if changed.proposed is not None:
-        told = _SAVED_AND_PROPOSED if changed.after else proposing.PROPOSED
-        return seat.go(proposing.url_of(changed.proposed), told)
+        told = _SAVED_AND_PROPOSED if changed.after else proposal_forms.PROPOSED
+        return seat.go(proposal_forms.url_of(changed.proposed), told)
     return seat.go(url, _SAVED if changed.after else _SAME)
 
 
@@ -121,7 +121,7 @@ async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[
         before, after = tell_changes(changed.before, changed.after)
         if after:
             subject = guards.name_subject(merchant_id)
-            told = {**after, **proposing.read_reason(seat)}
+            told = {**after, **proposal_forms.read_reason(seat)}
             await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=told)
     return Changed(after, proposed)
 
@@ -140,7 +140,7 @@ async def _propose_loosened(
         return None
     was, becomes = guards.describe(before, loosened), guards.describe(wanted, loosened)
     subject = guards.name_subject(before.merchant_id)
-    return await proposing.propose(seat, conn, guards.SET, subject, was, becomes, before.merchant_id)
+    return await proposal_forms.propose(seat, conn, guards.SET, subject, was, becomes, before.merchant_id)
 
 
 def explain(seat: Seat, overtaken: Overtaken) -> dict[str, str]:
@@ -198,7 +198,7 @@ async def _show(
         filled=filled,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
-        proposed=await proposing.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
+        proposed=await proposal_forms.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
     )
 
 

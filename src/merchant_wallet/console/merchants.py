@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55, to_tron
 from merchant_wallet.book import reads
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,

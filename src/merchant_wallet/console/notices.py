@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
-from merchant_wallet.console.waiting import for_merchant, tell_halt
+from merchant_wallet.console.wait_reasons import for_merchant, tell_halt
 from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
 from merchant_wallet.reporting.halts import ROLLBACK, Halt, list_halts
 from merchant_wallet.web.languages import N_

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
-from merchant_wallet.console import flash, proposing
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import (
+from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.proposal_forms import Unproposed
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,
@@ -23,7 +24,6 @@ from merchant_wallet.console.frame import (
     act,
     read_id,
 )
-from merchant_wallet.console.proposing import Unproposed
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
@@ -82,7 +82,7 @@ async def create(request: Request, seat: Seat, conn: Connection) -> Response:
         facts = access.describe_creation(role, merchant_id)
         try:
             proposed = await _propose(seat, conn, access.CREATE, name, facts, merchant_id)
-            return proposing.go_to(seat, proposed)
+            return proposal_forms.go_to(seat, proposed)
         except Unproposed as unproposed:
             refused = refill(seat.form, _FIELDS, unproposed.errors, unproposed.problem)
             return _show_form(seat, refused)
@@ -121,7 +121,7 @@ async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
         refused = refill(seat.form, _ROLE_FIELDS, {"role": seat.say(_LAST_OWNER)})
         return await _show(seat, conn, found, refused)
     if proposed is not None:
-        return proposing.go_to(seat, proposed)
+        return proposal_forms.go_to(seat, proposed)
     return seat.go(_url(found), N_("{name} has another role from the next request on."), name=found.name)
 
 
@@ -155,7 +155,7 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
     except OperatorRefused:
         return await _show(seat, conn, found, Filled(problem=seat.say(_LAST_OWNER)))
     if proposed is not None:
-        return proposing.go_to(seat, proposed)
+        return proposal_forms.go_to(seat, proposed)
     told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
     return seat.go(_url(found), told, name=found.name)
 
@@ -188,7 +188,7 @@ async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
             if _needs_two(seat):
                 facts = access.describe_reset(before)
                 proposed = await _propose(seat, conn, access.RESET, before.name, facts, before.merchant_id)
-                return proposing.go_to(seat, proposed)
+                return proposal_forms.go_to(seat, proposed)
             made = await access.reset(conn, before.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
             await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
     except Unproposed as unproposed:
@@ -230,7 +230,7 @@ async def _propose(
     merchant_id: int | None,
 ) -> ProposedChange:
     """Propose a change of an operator instead of making it. Raises Unproposed."""
-    return await proposing.propose(seat, conn, kind, access.name_subject(name), *facts, merchant_id)
+    return await proposal_forms.propose(seat, conn, kind, access.name_subject(name), *facts, merchant_id)
 
 
 async def _show_unproposed(seat: Seat, conn: Connection, found: Operator, unproposed: Unproposed) -> Response:
@@ -270,7 +270,7 @@ async def _show(seat: Seat, conn: Connection, found: Operator, filled: Filled = 
         found=found,
         filled=filled,
         sessions=await sessions.list_sessions(conn, found.operator_id, seat.at_ms),
-        proposed=await proposing.list_about(seat, conn, access.name_subject(found.name)),
+        proposed=await proposal_forms.list_about(seat, conn, access.name_subject(found.name)),
     )
 
 

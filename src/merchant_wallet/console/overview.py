@@ -15,7 +15,7 @@ from starlette.responses import Response
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.base.money import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.frame import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.statement import read_coin
 from merchant_wallet.operators.roles import Right

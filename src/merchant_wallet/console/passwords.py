@@ -5,7 +5,7 @@ Rules: the rules themselves are `operators.passwords`'; its sentences are transl
 
 from typing import Final
 
-from merchant_wallet.console.frame import Seat
+from merchant_wallet.console.request import Seat
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import N_
 

@@ -16,12 +16,12 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
-from merchant_wallet.console import flash, proposing
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
+from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
 from merchant_wallet.console.notices import PAYOUTS
-from merchant_wallet.console.proposing import Unproposed
-from merchant_wallet.console.waiting import find_reasons
+from merchant_wallet.console.proposal_forms import Unproposed
+from merchant_wallet.console.request import POST, Connection, Page, Seat, act
+from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
@@ -81,8 +81,8 @@ async def stop(request: Request, seat: Seat, conn: Connection) -> Response:
 async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
     """Let a chain's payouts go on, or propose that where two people are asked for."""
     chain = _read_chain(request)
-    if errors := proposing.find_reason_error(seat):
-        return await _show_refused(seat, conn, chain, errors[proposing.REASON])
+    if errors := proposal_forms.find_reason_error(seat):
+        return await _show_refused(seat, conn, chain, errors[proposal_forms.REASON])
     try:
         async with conn.transaction():
             before = await guards.read_stopped(conn, chain)
@@ -92,22 +92,24 @@ async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
     except Unproposed as unproposed:
         return await _show_refused(seat, conn, chain, unproposed.problem)
     except ChangeRefused:
-        return seat.go(PAYOUTS, proposing.OVER, tone=flash.WARN)
+        return seat.go(PAYOUTS, proposal_forms.OVER, tone=flash.WARN)
 
 
 async def _resume(seat: Seat, conn: Connection, chain: str, before: Facts) -> Response:
     after, subject = guards.describe_resumed(), guards.name_subject(chain)
     if seat.ground.settings.needs_two_people:
-        return proposing.go_to(seat, await proposing.propose(seat, conn, guards.THAW, subject, before, after))
+        return proposal_forms.go_to(
+            seat, await proposal_forms.propose(seat, conn, guards.THAW, subject, before, after)
+        )
     await guards.resume(conn, chain, before)
-    told = {**after, "reason": seat.form.text(proposing.REASON)}
+    told = {**after, "reason": seat.form.text(proposal_forms.REASON)}
     await act(seat, conn, guards.THAW, subject, before=before, after=told)
     return seat.go(PAYOUTS, RESUMED, chain=chain)
 
 
 async def _show_refused(seat: Seat, conn: Connection, chain: str, error: str) -> Response:
     """The page with the dialog that proposes to resume a chain, as it was filled in."""
-    filled = Filled({"resume": seat.form.raw(proposing.REASON)}, {"resume": error})
+    filled = Filled({"resume": seat.form.raw(proposal_forms.REASON)}, {"resume": error})
     return await _show(seat, conn, chain, filled)
 
 
@@ -140,7 +142,7 @@ async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> l
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([halt for halt in halts if halt.chain == chain]),
             queued[chain],
-            tuple(await proposing.list_about(seat, conn, guards.name_subject(chain))),
+            tuple(await proposal_forms.list_about(seat, conn, guards.name_subject(chain))),
         )
         for chain in CHAINS
         if chain in known

@@ -17,10 +17,9 @@ from merchant_wallet.approvals import proposals as adjustments
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.console import flash
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, read_id
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
 from merchant_wallet.console.operators import show_password
-from merchant_wallet.console.proposing import (
+from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
     REASON,
     find_reason_error,
@@ -28,6 +27,7 @@ from merchant_wallet.console.proposing import (
     tell_refusal,
     url_of,
 )
+from merchant_wallet.console.request import POST, Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator

@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate
-from merchant_wallet.console import proposing
-from merchant_wallet.console.filled import EMPTY, Filled
-from merchant_wallet.console.frame import POST, Connection, Page, Seat, act
-from merchant_wallet.console.previews import read_rate
-from merchant_wallet.console.proposing import Unproposed
-from merchant_wallet.console.reading import find_scope
+from merchant_wallet.console import proposal_forms
+from merchant_wallet.console.fee_preview import read_rate
+from merchant_wallet.console.filter_values import find_scope
+from merchant_wallet.console.form_state import EMPTY, Filled
+from merchant_wallet.console.proposal_forms import Unproposed
+from merchant_wallet.console.request import POST, Connection, Page, Seat, act
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.exchange import guards, rates
 from merchant_wallet.exchange.rates import (
@@ -102,7 +102,7 @@ async def change_rate(request: Request, seat: Seat, conn: Connection) -> Respons
     except Unproposed as unproposed:
         return await _show(request, seat, conn, refill_unproposed(seat, direction, unproposed))
     if proposed is not None:
-        return proposing.go_to(seat, proposed)
+        return proposal_forms.go_to(seat, proposed)
     return seat.go(RATES, N_("Saved. It holds from the next exchange on."))
 
 
@@ -118,7 +118,7 @@ async def change(seat: Seat, conn: Connection, wanted: Wanted) -> ProposedChange
         if await _needs_two(seat, conn, wanted):
             await _try_out(seat, conn, wanted)
             facts = await _describe_proposed(conn, line, wanted)
-            return await proposing.propose(seat, conn, guards.SET, subject, *facts, scope or None)
+            return await proposal_forms.propose(seat, conn, guards.SET, subject, *facts, scope or None)
         before, done = guards.describe(line), guards.describe(await _apply(seat, conn, wanted))
         await act(seat, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done)
     return None
@@ -189,7 +189,9 @@ async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled =
 
 async def list_proposed(seat: Seat, conn: Connection, scope: int) -> list[ProposedChange]:
     """The open proposals about a scope's rates."""
-    found = [one for each in DIRECTIONS for one in await proposing.list_about(seat, conn, _subject(each))]
+    found = [
+        one for each in DIRECTIONS for one in await proposal_forms.list_about(seat, conn, _subject(each))
+    ]
     return [one for one in found if (one.merchant_id or PLATFORM) == scope]
 
 

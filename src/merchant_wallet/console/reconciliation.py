@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.money import parse_units
-from merchant_wallet.console.frame import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, Page, Seat, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.custody import comparison, records
 from merchant_wallet.custody.records import ResultShown

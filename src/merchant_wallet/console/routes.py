@@ -9,7 +9,7 @@ from merchant_wallet.console import (
     account,
     adjustments,
     audit_log,
-    band,
+    banner,
     book_export,
     book_verification,
     books,
@@ -34,15 +34,15 @@ from merchant_wallet.console import (
     withdrawal_order,
     withdrawals,
 )
-from merchant_wallet.console.frame import COOKIE, OpenPage, Page, make_route
-from merchant_wallet.console.verifying import close_verifier
+from merchant_wallet.console.request import COOKIE, OpenPage, Page, make_route
+from merchant_wallet.console.verifier import close_verifier
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.face import Face
-from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.context import Ground
+from merchant_wallet.web.site import Face
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     sign_in,
-    band,
+    banner,
     overview,
     merchant_list,
     merchants,

@@ -13,7 +13,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.money import USDT
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.frame import Connection, Seat
+from merchant_wallet.console.request import Connection, Seat
 from merchant_wallet.reporting import deposits, figures, orders, sub_users
 from merchant_wallet.reporting.orders import AddressHistory, OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import fetch

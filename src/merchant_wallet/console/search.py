@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
 from merchant_wallet.console.deposits import DEPOSITS
-from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.journal_lines import KINDS
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import search as oversight
 from merchant_wallet.reporting.search import Hit

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from merchant_wallet.console.filled import Filled
+from merchant_wallet.console.form_state import Filled
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, Setting, show_settings
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_

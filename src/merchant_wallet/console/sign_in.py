@@ -17,8 +17,7 @@ from starlette.responses import Response
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.failures import Failures
 from merchant_wallet.console import flash
-from merchant_wallet.console.back import HOME, SIGN_IN, read_back
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.request import (
     COOKIE,
     CSRF_KEY,
     POST,
@@ -30,13 +29,14 @@ from merchant_wallet.console.frame import (
     drop_session,
     keep_session,
 )
+from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
 from merchant_wallet.operators import sessions, signing_in
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.operators.signing_in import MustEnrol, Passed, Wait
 from merchant_wallet.web import csrf
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.forms import Form, read_form
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.qr import draw_qr
 

@@ -17,8 +17,11 @@ from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console import merchants
-from merchant_wallet.console.filled import EMPTY, Filled, refill
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.filter_values import find_scope, open_page
+from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.journal_lines import KINDS
+from merchant_wallet.console.merchants import ONE, load
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,
@@ -26,9 +29,6 @@ from merchant_wallet.console.frame import (
     act,
     read_id,
 )
-from merchant_wallet.console.journal_lines import KINDS
-from merchant_wallet.console.merchants import ONE, load
-from merchant_wallet.console.reading import find_scope, open_page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import sub_users as oversight

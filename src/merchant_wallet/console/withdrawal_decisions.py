@@ -22,8 +22,8 @@ from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.book.writer import Fault, Unavailable, Unknown
 from merchant_wallet.console import flash
-from merchant_wallet.console.asking import ask_book
-from merchant_wallet.console.frame import (
+from merchant_wallet.console.book_commands import ask_book
+from merchant_wallet.console.request import (
     POST,
     Connection,
     Page,

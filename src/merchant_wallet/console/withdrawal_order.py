@@ -30,11 +30,11 @@ from merchant_wallet.book.state import Entry
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.outbox import CallbackShown
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
-from merchant_wallet.console.frame import Connection, Page, Seat, read_id
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
-from merchant_wallet.console.order_life import Life, tell_life
+from merchant_wallet.console.order_timeline import Life, tell_life
+from merchant_wallet.console.request import Connection, Page, Seat, read_id
 from merchant_wallet.console.screening import Screened, screen
-from merchant_wallet.console.waiting import Reason, find_reasons
+from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries

@@ -11,11 +11,11 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.frame import Connection, Page, Seat
-from merchant_wallet.console.reading import find_scope, open_page, read_day, read_end, read_units
+from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
-from merchant_wallet.console.waiting import Reason, find_reasons
+from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.halts import list_halts

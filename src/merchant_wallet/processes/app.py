@@ -18,7 +18,7 @@ from merchant_wallet import console, wallet_site
 from merchant_wallet.api.endpoint import Endpoint, Joints
 from merchant_wallet.api.gate import Gate
 from merchant_wallet.api.operation import Terms
-from merchant_wallet.api.refused_requests.notebook import Notebook
+from merchant_wallet.api.refused_requests.buffer import Notebook
 from merchant_wallet.audit.rollback.watch import RollbackWatch
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
@@ -37,13 +37,13 @@ from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
-from merchant_wallet.web import static, visitor
-from merchant_wallet.web.answers import Answers
+from merchant_wallet.web import client, static
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.face import Face
-from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.context import Ground
+from merchant_wallet.web.rate_limiter import Turnstile
+from merchant_wallet.web.responses import Answers
+from merchant_wallet.web.site import Face
 from merchant_wallet.web.templates import Templates
-from merchant_wallet.web.turnstile import Turnstile
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 
 
@@ -231,7 +231,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(joints)
         ground = _lay_ground(base, public_url, joints, clock, stack)
-        look = Face(ground, (visitor.PATH,), "", [visitor.make_route(ground.answers)])
+        look = Face(ground, (client.PATH,), "", [client.make_route(ground.answers)])
         # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
         consoles = replace(ground, connections=_lend_connections(base, stack))
         faces = [wallet_site.build_face(ground), console.build_face(consoles), look]

@@ -17,7 +17,7 @@ from merchant_wallet.api.operations.transfers import TRANSFER_FROM_USER, TRANSFE
 from merchant_wallet.api.operations.withdrawals import CREATE, QUERY, QUOTE
 from merchant_wallet.base.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.paths import is_plain
-from merchant_wallet.web.face import Face
+from merchant_wallet.web.site import Face
 
 OPERATIONS: tuple[Operation, ...] = (
     TRANSFER_FROM_USER,

@@ -90,7 +90,7 @@ class Child:
     def start(self, environment: Mapping[str, str], pipe: int) -> None:
         """Start the process, as the side's own user where it has one."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "merchant_wallet.processes.child", self.side, str(pipe)],
+            [sys.executable, "-m", "merchant_wallet.processes.side_process", self.side, str(pipe)],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -21,7 +21,7 @@ from merchant_wallet.base.workers import log_failure
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
-from merchant_wallet.processes import parent
+from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, Web, open_web
 from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
@@ -57,7 +57,7 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
 
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
-    stop = parent.stop_event(parent_fd)
+    stop = stop_signals.stop_event(parent_fd)
     base = await prepare(settings, url, stop)
     if base is not None:
         await serve(base, on_ready, stop)

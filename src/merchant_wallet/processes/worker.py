@@ -45,12 +45,12 @@ from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.operators.attempts import drop_forgotten
-from merchant_wallet.processes import parent
+from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, make_writer
-from merchant_wallet.processes.custodians import Custodians
+from merchant_wallet.processes.custody_readers import Custodians
 from merchant_wallet.processes.maintenance import Duty, Maintenance, range_duty
 from merchant_wallet.processes.nodes import open_chain_readers
-from merchant_wallet.processes.paying import open_paying
+from merchant_wallet.processes.payout_workers import open_paying
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.signers import keys_folder
 from merchant_wallet.processes.start_checks import prepare
@@ -79,7 +79,7 @@ def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | 
 
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None) -> None:
-    stop = parent.stop_event(parent_fd)
+    stop = stop_signals.stop_event(parent_fd)
     base = await prepare(settings, url, stop)
     if base is not None:
         await work(base, on_ready, stop)

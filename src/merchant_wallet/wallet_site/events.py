@@ -18,10 +18,10 @@ from starlette.routing import Route
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
 from merchant_wallet.sub_users.sessions import SessionKey
-from merchant_wallet.wallet_site.arrivals import Wallet, read_versions
-from merchant_wallet.wallet_site.frame import find_holder
+from merchant_wallet.wallet_site.pending_deposits import Wallet, read_versions
+from merchant_wallet.wallet_site.request import find_holder
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.forms import Form
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.live import EventStream, Hub, Over, write_event
 from merchant_wallet.web.templates import show_money
 

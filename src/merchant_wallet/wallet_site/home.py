@@ -13,9 +13,9 @@ from starlette.responses import Response
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, Direction
-from merchant_wallet.wallet_site.arrivals import list_arrivals, version_of
-from merchant_wallet.wallet_site.frame import NEWEST, Connection, Holder
-from merchant_wallet.web.answers import is_part
+from merchant_wallet.wallet_site.pending_deposits import list_arrivals, version_of
+from merchant_wallet.wallet_site.request import NEWEST, Connection, Holder
+from merchant_wallet.web.responses import is_part
 
 PAGE_LINES: Final = 20
 _DAY_MS: Final = 86_400_000

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from merchant_wallet.sub_users import profile
 from merchant_wallet.sub_users.profile import NameRefused
-from merchant_wallet.wallet_site.frame import Connection, Holder
+from merchant_wallet.wallet_site.request import Connection, Holder
+from merchant_wallet.web.client import LANGUAGE_COOKIE, keep_choice
 from merchant_wallet.web.languages import find_language
-from merchant_wallet.web.visitor import LANGUAGE_COOKIE, keep_choice
 
 PATH: Final = "/wallet/profile"
 

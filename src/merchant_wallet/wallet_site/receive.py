@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
-from merchant_wallet.wallet_site.arrivals import list_arrivals, read_crediting, version_of
-from merchant_wallet.wallet_site.frame import Connection, Holder
+from merchant_wallet.wallet_site.pending_deposits import list_arrivals, read_crediting, version_of
+from merchant_wallet.wallet_site.request import Connection, Holder
 from merchant_wallet.web.qr import draw_address
 
 NETWORKS = {TRC20: "TRON", ERC20: "Ethereum"}

@@ -1,14 +1,14 @@
 """Every URL of the wallet page, one line each."""
 
 from merchant_wallet.wallet_site import (
-    door,
     events,
     home,
+    login,
     profile,
     receive,
     security,
 )
-from merchant_wallet.wallet_site.frame import (
+from merchant_wallet.wallet_site.request import (
     ANYONE,
     COOKIE,
     HOME,
@@ -16,8 +16,8 @@ from merchant_wallet.wallet_site.frame import (
     Page,
     make_route,
 )
-from merchant_wallet.web.face import Face
-from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.context import Ground
+from merchant_wallet.web.site import Face
 
 PAGES = (
     Page("/wallet", home.show_home),
@@ -32,7 +32,7 @@ PAGES = (
     Page("/wallet/profile", profile.show_profile),
     Page("/wallet/profile/name", profile.set_name, POST),
     Page("/wallet/profile/language", profile.set_language, POST),
-    Page("/wallet/leave", door.leave, POST),
+    Page("/wallet/leave", login.leave, POST),
 )
 
 
@@ -41,8 +41,8 @@ def build_face(ground: Ground) -> Face:
     ground.answers.prepare("web/", "wallet/")
     hub = events.make_hub(ground)
     routes = [
-        door.make_link_route(ground),
-        door.make_left_route(ground),
+        login.make_link_route(ground),
+        login.make_left_route(ground),
         events.make_events_route(ground, hub),
         *(make_route(ground, page) for page in PAGES),
     ]

@@ -18,7 +18,7 @@ from merchant_wallet.sub_users import controls, pins
 from merchant_wallet.sub_users.activity import read_wallet
 from merchant_wallet.sub_users.controls import UNCHANGED, PinMissing, Unchanged
 from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong
-from merchant_wallet.wallet_site.frame import Connection, Holder
+from merchant_wallet.wallet_site.request import Connection, Holder
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_
 

@@ -20,8 +20,8 @@ from merchant_wallet.api.debugger.bodies import (
     read_body,
 )
 from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, name_character
-from merchant_wallet.api.debugger.signs import try_secrets
-from merchant_wallet.api.debugger.strings import Difference, compare, explain
+from merchant_wallet.api.debugger.signature_mistakes import try_secrets
+from merchant_wallet.api.debugger.string_to_sign import Difference, compare, explain
 from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
 
 __all__ = [

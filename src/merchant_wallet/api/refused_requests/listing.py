@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.api.refused_requests.notebook import KEPT, QUERIES
+from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES
 from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
 
 HIGHEST_NO: Final = 2**63 - 1

@@ -9,8 +9,8 @@ import pytest
 from tests.reporting.lines import ORDER as LINE
 
 import merchant_wallet
-from merchant_wallet.console import waiting
-from merchant_wallet.console.waiting import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
+from merchant_wallet.console import wait_reasons
+from merchant_wallet.console.wait_reasons import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
 from merchant_wallet.reporting.halts import Halt
 from merchant_wallet.reporting.orders import OrderLine
 
@@ -52,10 +52,10 @@ def test_every_obstacle_has_words_on_the_pages_and_a_line_in_the_documents() -> 
     kinds = kinds_of_obstacles()
     assert {"funds", "token_fee", "stale", "clock", "stopped"} <= kinds
     # A stop is told as that, with who did it and why.
-    assert kinds - {"stopped"} <= set(waiting.OBSTACLES)
+    assert kinds - {"stopped"} <= set(wait_reasons.OBSTACLES)
     chains = (SOURCES.parents[1] / "docs" / "chains.md").read_text(encoding="utf-8")
     table = chains.split("## What keeps an order waiting")[1].split("## ")[0]
-    assert {kind for kind in kinds | set(waiting.OBSTACLES) if f"`{kind}`" not in table} == set()
+    assert {kind for kind in kinds | set(wait_reasons.OBSTACLES) if f"`{kind}`" not in table} == set()
 
 
 def test_an_order_that_nothing_keeps_has_no_reason() -> None:
@@ -69,24 +69,24 @@ def test_a_stop_names_who_why_and_since_when() -> None:
     found = find_reason(ORDER, [STOP], NOW_MS)
     assert found is not None
     assert (found.text, found.who, found.why, found.since_ms) == (
-        waiting.STOPPED,
+        wait_reasons.STOPPED,
         "cli:ann",
         "the node lies",
         5,
     )
-    assert text_of(ORDER, WALLET) == waiting.WALLET_FROZEN
+    assert text_of(ORDER, WALLET) == wait_reasons.WALLET_FROZEN
 
 
 def test_a_stop_keeps_a_taken_up_order_until_something_is_signed_for_it() -> None:
-    assert text_of(an_order(status=1), STOP) == waiting.STOPPED
+    assert text_of(an_order(status=1), STOP) == wait_reasons.STOPPED
     assert text_of(an_order(status=1, signed_no=1), STOP) is None
 
 
 def test_an_unapproved_order_waits_for_approval_alone_but_the_dialog_may_ask_what_comes_after() -> None:
     unapproved = an_order(approved_ms=None, approved_by=None)
     assert text_of(unapproved, STOP) is None
-    assert text_of(unapproved, STOP, if_approved=True) == waiting.STOPPED
-    assert text_of(unapproved, FUNDS, if_approved=True) == waiting.OBSTACLES["funds"]
+    assert text_of(unapproved, STOP, if_approved=True) == wait_reasons.STOPPED
+    assert text_of(unapproved, FUNDS, if_approved=True) == wait_reasons.OBSTACLES["funds"]
     assert text_of(unapproved, if_approved=True) is None
     stuck = msgspec.structs.replace(FUNDS, kind="stuck")
     assert text_of(unapproved, stuck, if_approved=True) is None, "another order's own trouble"
@@ -96,7 +96,7 @@ def test_an_unapproved_order_waits_for_approval_alone_but_the_dialog_may_ask_wha
 def test_after_a_rollback_every_order_waits_whatever_was_signed_for_it() -> None:
     rollback = Halt("rollback", "TRC20", "", "the book of merchant 1 is behind", 8, 0)
     for order in (ORDER, an_order(status=1, signed_no=1), an_order(status=3)):
-        assert text_of(order, STOP, rollback) == waiting.ROLLED_BACK
+        assert text_of(order, STOP, rollback) == wait_reasons.ROLLED_BACK
 
 
 def test_the_first_reason_that_applies_is_told() -> None:
@@ -109,12 +109,12 @@ def test_the_first_reason_that_applies_is_told() -> None:
         "obstacle_ms": 3,
     }
     order = an_order(**everything)
-    assert text_of(order, STOP) == waiting.FROZEN
+    assert text_of(order, STOP) == wait_reasons.FROZEN
     order = msgspec.structs.replace(order, frozen_cause=None, frozen_ms=None)
-    assert text_of(order, STOP) == waiting.SUSPENDED
+    assert text_of(order, STOP) == wait_reasons.SUSPENDED
     order = msgspec.structs.replace(order, is_merchant_active=True)
-    assert text_of(order, STOP) == waiting.STOPPED
-    assert text_of(order) == waiting.OBSTACLES["funds"]
+    assert text_of(order, STOP) == wait_reasons.STOPPED
+    assert text_of(order) == wait_reasons.OBSTACLES["funds"]
 
 
 def test_a_suspended_merchants_order_that_was_begun_goes_on() -> None:
@@ -130,10 +130,12 @@ def test_an_obstacle_without_words_of_its_own_is_told_with_its_cause() -> None:
     order = an_order(obstacle_kind="of tomorrow", obstacle_cause="5 transfers in a row", obstacle_ms=3)
     found = find_reason(order, [], NOW_MS)
     assert found is not None
-    assert (found.text, found.why, found.since_ms) == (waiting.OTHER_OBSTACLE, "5 transfers in a row", 3)
+    assert (found.text, found.why, found.since_ms) == (wait_reasons.OTHER_OBSTACLE, "5 transfers in a row", 3)
 
 
-@pytest.mark.parametrize(("age_ms", "told"), [(UNCLAIMED_MS, None), (UNCLAIMED_MS + 1, waiting.UNCLAIMED)])
+@pytest.mark.parametrize(
+    ("age_ms", "told"), [(UNCLAIMED_MS, None), (UNCLAIMED_MS + 1, wait_reasons.UNCLAIMED)]
+)
 def test_an_approved_order_that_no_worker_takes_up_says_so_after_a_minute(
     age_ms: int, told: str | None
 ) -> None:
@@ -150,9 +152,9 @@ def test_a_merchants_user_reads_no_name_and_no_cause() -> None:
     ]
     found = find_reasons(1, orders, [STOP], NOW_MS)
     assert {number: one.text for number, one in found.items()} == {
-        9: waiting.THEIR_STOP,
-        10: waiting.THEIR_FROZEN,
-        11: waiting.THEIR_OBSTACLE,
+        9: wait_reasons.THEIR_STOP,
+        10: wait_reasons.THEIR_FROZEN,
+        11: wait_reasons.THEIR_OBSTACLE,
     }
     assert {(one.who, one.why) for one in found.values()} == {("", "")}
-    assert for_merchant(waiting.Reason("warn", waiting.UNCLAIMED, {})) is None
+    assert for_merchant(wait_reasons.Reason("warn", wait_reasons.UNCLAIMED, {})) is None

@@ -1,6 +1,6 @@
 """What one address may ask for without being signed in."""
 
-from merchant_wallet.web.turnstile import BURST, FILES, Turnstile
+from merchant_wallet.web.rate_limiter import BURST, FILES, Turnstile
 
 HOME, NEIGHBOUR, AWAY = "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"
 

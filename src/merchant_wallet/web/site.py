@@ -24,12 +24,12 @@ from merchant_wallet.base.paths import is_plain
 from merchant_wallet.book.writer import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.connections import Away
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.live import TooMany
-from merchant_wallet.web.turnstile import KNOWN
+from merchant_wallet.web.rate_limiter import KNOWN
 
 log = structlog.get_logger("pages")
 

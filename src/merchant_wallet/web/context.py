@@ -16,10 +16,10 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability.logs import AccessLog, RequestIds
-from merchant_wallet.web.answers import Answers
+from merchant_wallet.web.client import Visitor, read_visitor
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.turnstile import Turnstile
-from merchant_wallet.web.visitor import Visitor, read_visitor
+from merchant_wallet.web.rate_limiter import Turnstile
+from merchant_wallet.web.responses import Answers
 
 
 @dataclass(frozen=True, slots=True)

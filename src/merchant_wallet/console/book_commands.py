@@ -11,7 +11,7 @@ import msgspec
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.console.frame import Connection, Seat, act
+from merchant_wallet.console.request import Connection, Seat, act
 
 _TOLD: Final = {
     "entry_id": "entryId",

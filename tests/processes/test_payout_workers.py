@@ -21,7 +21,7 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import keep_key
 from merchant_wallet.processes.app import make_base, make_writer
-from merchant_wallet.processes.paying import Paying, enter_wallets, open_paying
+from merchant_wallet.processes.payout_workers import Paying, enter_wallets, open_paying
 from merchant_wallet.processes.signers import keys_folder
 from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.hot_wallets import list_wallets

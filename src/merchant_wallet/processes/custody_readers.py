@@ -16,7 +16,7 @@ from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
 from merchant_wallet.custody.sandbox import SandboxCustody
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import open_chain_readers
-from merchant_wallet.processes.paying import open_sandbox
+from merchant_wallet.processes.payout_workers import open_sandbox
 
 KEEP_PAST: Final = frozenset({ERC20})
 """Chains whose nodes tell balances at a block that is not the newest."""

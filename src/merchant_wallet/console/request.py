@@ -21,19 +21,19 @@ from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import records
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
-from merchant_wallet.console.back import HOME, SIGN_IN, read_back
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Band, read_band
+from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
 from merchant_wallet.web import csrf
-from merchant_wallet.web.answers import is_part
+from merchant_wallet.web.client import THEME_COOKIE, Visitor
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.forms import Form, read_form
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.languages import translate
-from merchant_wallet.web.turnstile import KNOWN
-from merchant_wallet.web.visitor import THEME_COOKIE, Visitor
+from merchant_wallet.web.rate_limiter import KNOWN
+from merchant_wallet.web.responses import is_part
 
 Connection = AsyncConnection[Any]
 

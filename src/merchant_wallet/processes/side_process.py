@@ -1,4 +1,4 @@
-"""The entry point of a child of `up`: `python -m merchant_wallet.processes.child serve|work PIPE`.
+"""The entry point of a child of `up`: `python -m merchant_wallet.processes.side_process serve|work PIPE`.
 
 It takes its settings from the environment that `up` made, and says on standard output when it is ready.
 """

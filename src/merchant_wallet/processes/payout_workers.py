@@ -18,10 +18,10 @@ from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.sweeps.runner import SweepRunner
 from merchant_wallet.processes.app import Base
-from merchant_wallet.processes.counted_signer import CountedSigner
 from merchant_wallet.processes.nodes import check_chains, open_chains
+from merchant_wallet.processes.signer_metrics import CountedSigner
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.processes.sweeping import open_runner
+from merchant_wallet.processes.sweeps import open_runner
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet

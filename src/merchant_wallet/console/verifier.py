@@ -15,7 +15,7 @@ import structlog
 from merchant_wallet.base import db
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
-from merchant_wallet.web.ground import Ground
+from merchant_wallet.web.context import Ground
 
 log = structlog.get_logger("console")
 

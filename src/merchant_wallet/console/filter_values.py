@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.frame import Connection, Seat
+from merchant_wallet.console.request import Connection, Seat
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
 

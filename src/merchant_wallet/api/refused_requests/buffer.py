@@ -16,7 +16,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.api.refused_requests.notes import MAX_CONTENT_TYPE, Note, read_fields
+from merchant_wallet.api.refused_requests.redaction import MAX_CONTENT_TYPE, Note, read_fields
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import Queries

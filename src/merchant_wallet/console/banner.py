@@ -5,8 +5,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.frame import Connection, Page, Seat
 from merchant_wallet.console.notices import read_band
+from merchant_wallet.console.request import Connection, Page, Seat
 from merchant_wallet.operators.roles import Right
 
 BAND: Final = "/console/band"

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
-from merchant_wallet.console.frame import Connection, Seat
+from merchant_wallet.console.request import Connection, Seat
 from merchant_wallet.web.languages import N_
 
 PROPOSALS: Final = "/console/proposals"

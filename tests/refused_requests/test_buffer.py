@@ -11,9 +11,9 @@ import pytest
 from psycopg import AsyncConnection
 from tests.crash.shop import eventually, open_merchant, run
 
+from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES, Notebook
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
-from merchant_wallet.api.refused_requests.notebook import KEPT, QUERIES, Notebook
-from merchant_wallet.api.refused_requests.notes import Note, read_fields
+from merchant_wallet.api.refused_requests.redaction import Note, read_fields
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.records import Merchant

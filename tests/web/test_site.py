@@ -16,16 +16,16 @@ from tests.crash.shop import run
 
 from merchant_wallet.book.writer import Unavailable
 from merchant_wallet.observability.logs import AccessLog, RequestIds
-from merchant_wallet.web import visitor
-from merchant_wallet.web.answers import Answers
+from merchant_wallet.web import client as visitor
 from merchant_wallet.web.connections import Away
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.csrf import Forged
-from merchant_wallet.web.face import ERROR_TEMPLATE, Face
 from merchant_wallet.web.forms import BadForm
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.live import TooMany
+from merchant_wallet.web.rate_limiter import BURST, KNOWN, Turnstile
+from merchant_wallet.web.responses import Answers
+from merchant_wallet.web.site import ERROR_TEMPLATE, Face
 from merchant_wallet.web.templates import Templates
-from merchant_wallet.web.turnstile import BURST, KNOWN, Turnstile
 
 Handler = Callable[[Request], Awaitable[Response]]
 SECRET = "the hash is $argon2id$v=19"

@@ -16,8 +16,8 @@ from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.sub_users.sessions import LinkRevoked
 from merchant_wallet.sub_users.wallets import LINK_KEY, LinkExpired, read_link_token
-from merchant_wallet.wallet_site.frame import COOKIE, HOME, Connection, Holder, tell_alone
-from merchant_wallet.web.ground import Ground
+from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, Holder, tell_alone
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.languages import N_
 
 LINK_PATH: Final = "/w/{token}"

@@ -18,12 +18,12 @@ from starlette.routing import Route
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.web import csrf
-from merchant_wallet.web.answers import is_part
+from merchant_wallet.web.client import Visitor
+from merchant_wallet.web.context import Ground
 from merchant_wallet.web.forms import Form, read_form
-from merchant_wallet.web.ground import Ground
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.turnstile import KNOWN
-from merchant_wallet.web.visitor import Visitor
+from merchant_wallet.web.rate_limiter import KNOWN
+from merchant_wallet.web.responses import is_part
 
 Connection = AsyncConnection[Any]
 

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from merchant_wallet.base.source_addresses import Network, find_source
-from merchant_wallet.web.answers import Answers
 from merchant_wallet.web.csrf import check_origin
 from merchant_wallet.web.forms import read_form
 from merchant_wallet.web.languages import Language, choose, find_language
+from merchant_wallet.web.responses import Answers
 
 PATH: Final = "/look"
 LANGUAGE_COOKIE: Final = "lang"

@@ -12,8 +12,8 @@ from tests.console.test_rights import PAGES, Scene, scene
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.console import flash
-from merchant_wallet.console.filled import refill
 from merchant_wallet.console.flash import Said
+from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.web.forms import parse_form
 

@@ -4,9 +4,9 @@ import pytest
 from jinja2 import DictLoader
 from starlette.requests import Request
 
-from merchant_wallet.web.answers import Answers, is_part
 from merchant_wallet.web.csrf import check, make_token
 from merchant_wallet.web.languages import Language
+from merchant_wallet.web.responses import Answers, is_part
 from merchant_wallet.web.templates import Templates
 
 POLICY = (

@@ -8,7 +8,7 @@ import pytest
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Step
 from merchant_wallet.callbacks.outbox import CallbackShown
-from merchant_wallet.console.order_life import (
+from merchant_wallet.console.order_timeline import (
     CURRENT,
     TODO,
     WRONG,
