@@ -1,4 +1,4 @@
-"""The exchange of a merchant's two currencies: the operator's rates, and the operation.
+"""Exchange rates of USDT and KFB: who may set which rate, and which rate is in force.
 
-Rules: what an exchange does to a book is the book's own rule; here is who may set what rate, and the wire.
+What an exchange does to a book is in `book.rules.exchange`.
 """

@@ -1,11 +1,12 @@
-"""The operator's exchange rates: setting, pausing, listing, and what is in force for a merchant.
+"""The operator's exchange rates: set, pause and list them, and find the rate in force for a merchant.
 
-Rules: a rate is units received per unit sent, in 10**-8. Scope 0 is the platform; a merchant's own rate
-overrides the platform's, direction by direction. Nowhere may the two directions in force multiply to more
-than one, since a loop of exchanges would then make money: every change is judged for every scope it reaches,
-paused ones included, under a lock that lets one change through at a time. A direction is paused when the line
-its rate comes from is paused, or the merchant's own line is. Every change is appended to the history in its
-own commit.
+Rules:
+- A rate is units received per unit sent, in 10**-8.
+- Scope 0 is the platform. A merchant's own rate overrides the platform's, for each direction by itself.
+- The two directions in force must not multiply to more than one: a loop of exchanges would make money. Every
+  change is checked for every scope it affects, paused scopes too. A lock allows one change at a time.
+- A direction is paused if the line of its rate is paused, or if the merchant's own line is.
+- Every change adds a row to the history, in the same transaction.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,18 +29,18 @@ DIRECTIONS: Final = (USDT_TO_KFB, KFB_TO_USDT)
 PLATFORM: Final = 0
 HIGHEST_NO: Final = 2**63 - 1
 ONE: Final = RATE_SCALE**2
-"""The largest product of the two directions."""
+"""The largest allowed product of the two directions."""
 
 QUERIES = Queries(Path(__file__).with_name("rates.sql"))
 _PUT: Final = {USDT_TO_KFB: "put_usdt_kfb", KFB_TO_USDT: "put_kfb_usdt"}
 
 
 class RateRefused(ValueError):
-    """A rate can't be set so; the text says why and, where there is one, the largest that can."""
+    """The rate can't be set. The text says why, and the largest rate that could be set, if there is one."""
 
 
 class RateLine(msgspec.Struct, frozen=True):
-    """One direction of one scope as set; `rate_e8` None is "no rate here", `max_age_ms` None is "any age"."""
+    """One direction of one scope. `rate_e8` None: no rate is set here. `max_age_ms` None: any age is fine."""
 
     merchant_id: int
     direction: str
@@ -49,12 +50,12 @@ class RateLine(msgspec.Struct, frozen=True):
     max_age_ms: int | None = None
 
     def is_too_old(self, at_ms: int) -> bool:
-        """Whether exchanges at this rate are refused because of its age."""
+        """Whether exchanges are refused because the rate is too old."""
         return is_too_old(self.set_ms, self.max_age_ms, at_ms)
 
 
 class RateChange(msgspec.Struct, frozen=True):
-    """One change, by its number: what a direction of a scope was from `set_ms` on."""
+    """One row of the history: what a direction of a scope is from `set_ms` on."""
 
     change_no: int
     merchant_id: int
@@ -66,7 +67,7 @@ class RateChange(msgspec.Struct, frozen=True):
 
 
 class EffectiveRate(NamedTuple):
-    """What is in force for one merchant in one direction; `own` is true when it overrides the platform's."""
+    """The rate in force for a merchant in one direction. `own`: it overrides the platform's."""
 
     direction: str
     rate_e8: int | None
@@ -76,13 +77,13 @@ class EffectiveRate(NamedTuple):
     own: bool
 
     def usable_at(self, at_ms: int) -> int | None:
-        """The rate that an exchange would get at a moment. None: it would be refused."""
+        """The rate for an exchange at a moment, or None if the exchange would be refused."""
         is_refused = self.paused or is_too_old(self.set_ms, self.max_age_ms, at_ms)
         return None if is_refused else self.rate_e8
 
 
 class Pump(NamedTuple):
-    """A scope whose two directions would multiply to more than one."""
+    """A scope whose two directions multiply to more than one."""
 
     merchant_id: int
     usdt_kfb_e8: int
@@ -101,7 +102,7 @@ async def set_rate(
     *,
     at_ms: int,
 ) -> RateLine:
-    """Set a rate from the next exchange on, and lift a pause of that line. Raises RateRefused."""
+    """Set a rate and end a pause of that line. The next exchange uses it. Raises RateRefused."""
     if not 0 < rate_e8 <= MAX_RATE_E8:
         raise RateRefused(f"A rate is above 0 and at most {format_rate(MAX_RATE_E8)}.")
     if max_age_ms is not None and max_age_ms <= 0:
@@ -117,7 +118,7 @@ async def set_rate(
 async def remove_rate(
     conn: Connection, direction: str, merchant_id: int = PLATFORM, *, at_ms: int
 ) -> RateLine:
-    """Take a rate away: a merchant goes back to the platform's, the platform has none. A pause stays.
+    """Remove a rate. A merchant then has the platform's rate, the platform has none. A pause stays.
 
     Raises RateRefused.
     """
@@ -133,9 +134,10 @@ async def remove_rate(
 async def pause(
     conn: Connection, direction: str, merchant_id: int = PLATFORM, paused: bool = True, *, at_ms: int
 ) -> RateLine:
-    """Pause or resume a direction, the rate itself and its age stay. Raises RateRefused for an unknown scope.
+    """Pause or resume a direction. The rate and its age stay. Raises RateRefused for an unknown scope.
 
-    A merchant without a rate of its own can be paused too; the platform's pause leaves overrides in force.
+    A merchant without its own rate can be paused too. A pause of the platform's rate does not pause
+    merchants' own rates.
     """
     async with conn.transaction():
         lines = await _lock_and_read(conn, merchant_id)
@@ -145,24 +147,24 @@ async def pause(
 
 
 async def lock_rates(conn: Connection) -> None:
-    """Let nobody else change a rate until the caller's transaction ends."""
+    """Block other changes of rates until the caller's transaction ends."""
     await conn.execute(QUERIES["lock_rates"].text)
 
 
 async def list_rates(conn: Connection) -> list[RateLine]:
-    """Every line that holds a rate or a pause, the platform's first."""
+    """Every line that has a rate or a pause, the platform's first."""
     return [line for line in await _read(conn, None) if line.rate_e8 is not None or line.paused]
 
 
 async def find_line(conn: Connection, merchant_id: int, direction: str) -> RateLine:
-    """What is set for a merchant or for the platform in a direction; an empty line where nothing is."""
+    """The line of a merchant or of the platform in a direction; an empty line if nothing is set."""
     return _line(_index(await _read(conn, [merchant_id])), merchant_id, direction)
 
 
 async def list_history(
     conn: Connection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int
 ) -> list[RateChange]:
-    """What was changed before a change's number, the newest first, of one scope or (None) of all."""
+    """Changes with a number below `before_no`, newest first, of one scope or (None) of all scopes."""
     before = HIGHEST_NO if before_no is None else before_no
     values = {"merchant_id": merchant_id, "before_no": before, "limit": limit}
     cursor = await conn.execute(QUERIES["list_history"].text, values)
@@ -170,13 +172,13 @@ async def list_history(
 
 
 async def read_effective(conn: Connection, merchant_id: int) -> dict[str, EffectiveRate]:
-    """What is in force for a merchant (or, with PLATFORM, for one without overrides), by direction."""
+    """The rates in force for a merchant, by direction. PLATFORM: for a merchant without own rates."""
     lines = _index(await _read(conn, [PLATFORM, merchant_id]))
     return {direction: effective(lines, merchant_id, direction) for direction in DIRECTIONS}
 
 
 def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
-    """The one rule by which a merchant's line and the platform's make the rate in force."""
+    """Combine a merchant's line and the platform's into the rate in force. No other code does this."""
     own = _line(lines, merchant_id, direction)
     is_own = own.rate_e8 is not None and merchant_id != PLATFORM
     line = own if is_own else _line(lines, PLATFORM, direction)
@@ -186,7 +188,7 @@ def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
 
 
 def find_pump(lines: Lines, scopes: Iterable[int]) -> Pump | None:
-    """The first of the scopes for which the two rates in force multiply to more than one."""
+    """The first scope whose two rates in force multiply to more than one, or None."""
     for scope in scopes:
         there = effective(lines, scope, USDT_TO_KFB).rate_e8
         back = effective(lines, scope, KFB_TO_USDT).rate_e8

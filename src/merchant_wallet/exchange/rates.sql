@@ -1,11 +1,11 @@
--- The operator's rates. `rates.py` runs these; the batch reads the same rows by itself.
+-- The operator's rates. `rates.py` runs these. A batch of the book reads the same rows with its own query.
 
 -- name: lock_rates
--- One change of rates at a time, so that each is judged against what stands; batches go on reading.
+-- Allows one change at a time, so that each is checked against the current rates. Batches can still read.
 lock table rate in share row exclusive mode;
 
 -- name: read_rates
--- Both directions of the scopes named, or of all when none is: one line per direction.
+-- Both directions of the given scopes, or of all scopes: one row per direction.
 select r.merchant_id, d.direction, d.rate_e8, d.paused, d.set_ms, d.max_age_ms
   from rate r
  cross join lateral (values ('USDT:KFB', r.usdt_kfb_e8, r.usdt_kfb_paused, r.usdt_kfb_set_ms, r.usdt_kfb_max_age_ms),
@@ -15,7 +15,7 @@ select r.merchant_id, d.direction, d.rate_e8, d.paused, d.set_ms, d.max_age_ms
  order by r.merchant_id, d.direction;
 
 -- name: find_merchant
--- A merchant's own rate needs a merchant.
+-- Checks that the merchant exists.
 select merchant_id from merchant where merchant_id = %(merchant_id)s::bigint;
 
 -- name: put_usdt_kfb
@@ -35,13 +35,13 @@ on conflict (merchant_id) do update
        kfb_usdt_set_ms = excluded.kfb_usdt_set_ms, kfb_usdt_max_age_ms = excluded.kfb_usdt_max_age_ms;
 
 -- name: insert_history
--- What a direction was from this moment on; only ever appended.
+-- What a direction is from this moment on. Rows are only added.
 insert into rate_history (merchant_id, direction, rate_e8, paused, max_age_ms, set_ms)
 values (%(merchant_id)s::bigint, %(direction)s::text, %(rate_e8)s::bigint, %(paused)s::boolean,
         %(max_age_ms)s::bigint, %(at_ms)s::bigint);
 
 -- name: list_history
--- What was changed before a change, the newest first, of one scope or of all.
+-- Changes with a smaller number, newest first, of one scope or of all.
 select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set_ms
   from rate_history
  where rate_history_id < %(before_no)s::bigint
@@ -49,8 +49,8 @@ select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set
  order by rate_history_id desc limit %(limit)s::int;
 
 -- name: read_anchor
--- The rate that was in force for a scope at a moment: its own, or else the platform's. Where none was: the one of the two
--- that was in force last, or else the first one after that moment.
+-- The rate in force for a scope at a moment: its own rate, or else the platform's. If neither had a rate: the rate that was
+-- removed last, or else the first rate after that moment.
 with standing as (
     select scope.merchant_id, last.rate_history_id, last.rate_e8
       from (select distinct unnest(array[%(merchant_id)s::bigint, %(platform)s::bigint])) scope (merchant_id)

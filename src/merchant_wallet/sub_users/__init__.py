@@ -1,5 +1,5 @@
-"""Sub-users: wallets' addresses and links, what they let the merchant debit, what the wallet page stands on.
+"""Sub-users: their addresses, wallet links, debit limits, PIN, sessions, profile and activity.
 
-Rules: `wallets` and `pin_rules` are pure. `controls`, `pins`, `sessions`, `profile` and `activity` have SQL.
-Nothing here moves money: balances and opening a wallet are the book's.
+Rules: `wallets` and `pin_rules` are pure, the other modules run SQL. Nothing here moves money: the book opens
+wallets and changes balances.
 """

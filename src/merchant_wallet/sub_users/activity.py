@@ -1,8 +1,10 @@
-"""What a sub-user sees of the own wallet: its head, what moved it, and whether it has changed.
+"""What a sub-user sees of its wallet: the summary, the entries, and whether anything has changed.
 
-Rules: nothing here writes or locks. Every question names merchant and user, and an entry that doesn't touch
-this wallet does not exist for it. Lists are pages by key, newest first. An entry is shown as a change of this
-one wallet, whatever else it moves: the merchant's fee and an operator's name are not the sub-user's affair.
+Rules:
+- Nothing here writes or locks.
+- Every query names merchant and user. Entries that do not touch the wallet are never returned.
+- Lists are paged by key, newest first.
+- An entry is shown as one change of this wallet. The merchant's fee and the operator's name are left out.
 """
 
 from collections.abc import Iterable
@@ -25,7 +27,7 @@ MAX_PAGE: Final = 100
 
 Direction = Literal["in", "out"]
 Wallet = tuple[int, int]
-"""The merchant's id and the user's."""
+"""The merchant's id and the user's id."""
 
 COMPLETED: Final = "completed"
 
@@ -34,11 +36,11 @@ _DEPOSIT: Final = "deposit"
 
 
 class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry as a change of one wallet by `amount_units`, always above 0, in `direction`.
+    """One entry, shown as a change of one wallet. `amount_units` is always above 0.
 
-    `partner` is the merchant's name, the address on `chain` that a deposit came from, or None for an
-    operator, who gives a `reason`. Of a deposit there is also what was sent, in units of USDT, and the rate
-    in 10**-8 where it was exchanged.
+    `partner` is the merchant's name, or for a deposit the sender's address on `chain`, or None for an
+    adjustment by an operator, which has a `reason`. A deposit also has `sent_units` of USDT and, if it was
+    exchanged, its rate in 10**-8.
     """
 
     entry_id: int
@@ -63,12 +65,12 @@ class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """An entry is never open: it was committed with its money, and nothing takes it back."""
+        """Always completed: an entry exists only once its money has moved."""
         return COMPLETED
 
 
 class WalletShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The head of a wallet: `day_debited_units` counts UTC day `day`, days since the epoch."""
+    """The summary of a wallet. `day_debited_units` is for UTC day `day` (days since the epoch)."""
 
     merchant_id: int
     user_id: int
@@ -95,12 +97,12 @@ class WalletShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> tuple[int, int]:
-        """What is different once the wallet has changed: its balance and its latest entry, 0 for none."""
+        """Changes whenever the wallet changes: the balance and the id of the latest entry, or 0."""
         return self.balance_units, self.latest_entry_id
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as the database gives it."""
+    """An entry as the query returns it."""
 
     entry_id: int
     kind: str
@@ -120,14 +122,14 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_wallet(conn: Connection, merchant_id: int, user_id: int) -> WalletShown | None:
-    """The head of a wallet, None when the merchant has no such sub-user."""
+    """The summary of a wallet, or None if the merchant has no such sub-user."""
     async with conn.cursor(row_factory=kwargs_row(_make_wallet)) as cursor:
         await cursor.execute(QUERIES["read_wallet"].text, {"merchant_id": merchant_id, "user_id": user_id})
         return await cursor.fetchone()
 
 
 async def read_balances(conn: Connection, pairs: Iterable[Wallet]) -> dict[Wallet, tuple[int, int]]:
-    """Balance and latest entry's id, as in `WalletShown.version`, of many wallets; unknown ones lack."""
+    """`WalletShown.version` of many wallets. Unknown wallets are missing from the result."""
     wanted = sorted(set(pairs))
     values = {
         "merchant_ids": [merchant_id for merchant_id, _ in wanted],
@@ -145,9 +147,9 @@ async def list_activity(
     limit: int = 20,
     direction: Direction | None = None,
 ) -> list[ActivityLine]:
-    """A page of at most `limit` (1 to 100) entries of a wallet, newest first, below the entry `before_id`.
+    """A page of `limit` (1 to 100) entries of a wallet with ids below `before_id`, newest first.
 
-    `direction` leaves those that came in, or went out. Raises ValueError for a limit outside its bounds.
+    `direction` selects incoming or outgoing entries. Raises ValueError for a limit out of range.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
@@ -165,10 +167,10 @@ async def list_activity(
 
 
 async def show_entry(conn: Connection, merchant_id: int, user_id: int, entry_id: int) -> ActivityLine | None:
-    """One entry of a wallet, None when there is none of this id that touches it."""
+    """One entry of a wallet, or None if the entry does not exist or does not touch the wallet."""
     if not 1 <= entry_id <= MAX_ID:
         return None
-    # The first entry at or below the id is this one, or it is none of the wallet's.
+    # If the newest entry at or below this id has another id, the wallet has no such entry.
     found = await list_activity(conn, merchant_id, user_id, before_id=entry_id + 1, limit=1)
     return found[0] if found and found[0].entry_id == entry_id else None
 
@@ -187,12 +189,12 @@ def _make_line(row: _Row) -> ActivityLine:
         currency=row.currency,
         balance_units=row.balance_units,
         partner=_name_partner(row),
-        # Of an operator's entry it is the platform's own name for it.
+        # For an adjustment this is the operator's reference, which the sub-user must not see.
         mc_order_id=None if row.kind == _ADJUST else row.mc_order_id,
         chain=row.chain,
         tx_hash=row.tx_hash,
         sent_units=row.sent_units,
-        # On a transfer the rate is the merchant's fee.
+        # For a transfer this is the rate of the merchant's fee, which the sub-user must not see.
         rate_e8=row.rate_e8 or None if row.kind == _DEPOSIT else None,
         reason=msgspec.json.decode(row.facts, type=OperatorFacts).reason if row.kind == _ADJUST else None,
     )

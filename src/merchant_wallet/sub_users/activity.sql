@@ -1,8 +1,8 @@
--- What a sub-user sees of the wallet. Nothing here takes a lock. `activity.py` runs these.
+-- What a sub-user sees of its wallet. Nothing here locks. `activity.py` runs these.
 
 -- name: page_activity
--- The newest entries below an id that touch a wallet. The ids come off both of posting's indexes, a page from each; an
--- entry has at most two postings that take from one wallet, so twice as many are read there. Then entry by entry.
+-- The newest entries below an id that touch a wallet. The ids come from both indexes of posting, a page from each. An entry
+-- takes from a wallet in at most two postings, so twice as many are read from that index. Then each entry is looked up.
 select e.entry_id, e.kind, e.at_ms, m.is_in, m.amount_units, m.currency, m.balance_units, e.mc_order_id, e.rate_e8, e.facts,
        t.name as merchant_name, d.chain, d.tx_hash, d.sender, d.amount as sent_units
   from ((select p.entry_id from posting p
@@ -36,7 +36,7 @@ select e.entry_id, e.kind, e.at_ms, m.is_in, m.amount_units, m.currency, m.balan
  order by e.entry_id desc;
 
 -- name: read_wallet
--- The head of the page: who it is, what the wallet holds, what the merchant may debit, and how far its entries have come.
+-- The summary: the sub-user, the balance, the controls, and the id of the latest entry.
 select s.merchant_id, s.user_id, s.ext_user_id, s.username, s.language, a.currency, a.balance as balance_units, s.evm_address,
        s.tron_address, s.paused, s.limit_debit_units, s.limit_day_units, a.day, a.day_debited as day_debited_units,
        s.pin_hash is not null as has_pin, s.pin_set_ms, s.pin_locked_until_ms, m.name as merchant_name,
@@ -52,7 +52,7 @@ select s.merchant_id, s.user_id, s.ext_user_id, s.username, s.language, a.curren
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id = %(user_id)s::bigint;
 
 -- name: read_balances
--- What many wallets hold and their latest entries, each looked up by whole keys: one question for all pages that are open.
+-- Balances and latest entries of many wallets by primary key: one query for all open pages.
 select k.merchant_id, k.user_id, a.balance as balance_units, l.latest_entry_id
   from unnest(%(merchant_ids)s::bigint[], %(user_ids)s::bigint[]) k (merchant_id, user_id)
  cross join lateral (

@@ -1,7 +1,7 @@
-"""What a sub-user lets the merchant debit, and how a sub-user is found.
+"""A sub-user's controls: pause and limits for debits by the merchant. Also finds and lists sub-users.
 
-Rules: a change is made under the book's lock, so that it holds from the next debit on. A limit that is None
-is no limit; an argument that is not given changes nothing. Amounts are whole units of 10**-6.
+Rules: a change is made under the book's lock, so the next debit already obeys it. A limit of None means no
+limit. An argument that is not given changes nothing. Amounts are whole units of 10**-6.
 """
 
 from enum import Enum
@@ -26,7 +26,7 @@ NO_PIN: Final = "Set a PIN first."
 
 
 class Unchanged(Enum):
-    """The type of `UNCHANGED`, which tells "leave this limit" from "remove it"."""
+    """The type of `UNCHANGED`: keep the limit. (None removes it.)"""
 
     UNCHANGED = "unchanged"
 
@@ -35,20 +35,21 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 class SubUserUnknown(LookupError):
-    """The merchant has no such sub-user, or there is no such merchant; the text is a sentence."""
+    """There is no such merchant, or no such sub-user of it. The text is a sentence."""
 
 
 class PinMissing(Exception):
-    """The sub-user has no PIN, without which it changes nothing; the text is a sentence for the page."""
+    """The sub-user must set a PIN before it can change anything. The text is a sentence for the page."""
 
     def __init__(self) -> None:
         super().__init__(NO_PIN)
 
 
 class SubUserLine(msgspec.Struct, frozen=True):
-    """A sub-user with wallet and controls; `day_debited_units` counts UTC day `day`, days since the epoch.
+    """A sub-user with its wallet and controls.
 
-    Of a PIN it tells since when there is this one, and until when it is locked, a moment that may be past.
+    `day_debited_units` is the sum of debits on UTC day `day` (days since the epoch). `pin_locked_until_ms` may
+    be in the past.
     """
 
     user_id: int
@@ -78,9 +79,9 @@ async def set_controls(
     limit_debit_units: int | Unchanged | None = UNCHANGED,
     limit_day_units: int | Unchanged | None = UNCHANGED,
 ) -> SubUserLine:
-    """Change what a sub-user lets the merchant debit and give the sub-user as it now stands.
+    """Change a sub-user's controls and return the sub-user after the change.
 
-    Raises SubUserUnknown, and ValueError for a limit that is no amount.
+    Raises SubUserUnknown, and ValueError for a limit that is not an amount.
     """
     values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
@@ -101,11 +102,11 @@ async def set_controls_by_user(
     source: str,
     at_ms: int,
 ) -> SubUserLine:
-    """The same at the sub-user's own word, for the wallet page, which has asked for the PIN before.
+    """The same, requested by the sub-user on the wallet page. The page has checked the PIN before.
 
-    Asking is a commit of its own (`pins.check`), so it isn't done here. The audit log has it, with the
-    address `source` that the word came from. Raises PinMissing where no PIN is set, SubUserUnknown, and
-    ValueError for a limit that is no amount.
+    `pins.check` commits by itself, so it can't be called here. The change and the client's address `source`
+    are written to the audit log. Raises PinMissing if no PIN is set, SubUserUnknown, and ValueError for a
+    limit that is not an amount.
     """
     values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
@@ -131,7 +132,7 @@ async def set_controls_by_user(
 
 
 def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
-    """What a sub-user lets the merchant debit, as it is printed and as the audit log keeps it. Pure."""
+    """A sub-user's controls as the command line and the audit log show them. Pure."""
     debit, day = line.limit_debit_units, line.limit_day_units
     return {
         "paused": line.paused,
@@ -141,7 +142,7 @@ def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
 
 
 async def lock_book(conn: Connection, merchant_id: int) -> None:
-    """Take the book's lock until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
+    """Lock the book until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
     locked = await conn.execute(QUERIES["lock_book"].text, {"merchant_id": merchant_id})
     if await locked.fetchone() is None:
         raise SubUserUnknown(f"There is no merchant {merchant_id}.")
@@ -166,10 +167,10 @@ async def show_user(conn: Connection, merchant_id: int, user_id: int) -> SubUser
 async def list_sub_users(
     conn: Connection, merchant_id: int, *, after_user_id: int = 0, search: str | None = None, limit: int = 50
 ) -> list[SubUserLine]:
-    """A page of at most `limit` (1 to 500) sub-users above `after_user_id`, in the order they came.
+    """A page of `limit` (1 to 500) sub-users with ids above `after_user_id`, oldest first.
 
-    `search` finds those whose extUserId begins so, whose userId it is, or whose wallet address it is in
-    either network's form. Raises ValueError for a limit outside its bounds.
+    `search` is the start of an extUserId, a userId, or a deposit address of either network. Raises ValueError
+    for a limit out of range.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} sub-users.")
@@ -177,7 +178,7 @@ async def list_sub_users(
     if not search:
         return await _read(conn, "list_sub_users", values)
     if "\0" in search:
-        # No id has it, and the database takes no such text.
+        # PostgreSQL refuses such a text, and no id holds this character.
         return []
     values |= {"search": search, "user_id": _as_user_id(search), "address": _as_address(search)}
     return await _read(conn, "search_sub_users", values)
@@ -216,7 +217,7 @@ def _as_address(text: str) -> bytes | None:
     try:
         return parse_wallet_address(text)[1]
     except ValueError:
-        # Not an address is no fault here: the text may be one of the ids.
+        # The text may be an id instead.
         return None
 
 

@@ -1,7 +1,7 @@
-"""What a sub-user changes on the wallet page, in the audit log.
+"""Audit log records of changes that a sub-user makes on the wallet page.
 
-Rules: an entry is written last in the transaction of the change. It names the sub-user as who acted, by the
-merchant's own id for it, and never holds a PIN.
+Rules: the record is written last in the transaction of the change. The actor is the sub-user, by the
+merchant's own id. A record never holds a PIN.
 """
 
 from typing import Any, Final
@@ -13,7 +13,7 @@ from merchant_wallet.audit import records as audit
 Connection = AsyncConnection[Any]
 
 DOOR: Final = "sub-user"
-"""By which door a sub-user comes, as an actor names it."""
+"""The prefix of an actor that is a sub-user."""
 
 
 async def note(
@@ -27,7 +27,7 @@ async def note(
     source: str,
     at_ms: int,
 ) -> None:
-    """Write down what a sub-user did to its own wallet."""
+    """Record a change by a sub-user."""
     await audit.append(
         conn,
         actor=f"{DOOR}:{ext_user_id}",

@@ -1,6 +1,6 @@
-"""Which PINs may be chosen: six digits, and none of those that a thief tries first. Pure.
+"""Which PINs may be chosen: six digits, but not the ones that a thief tries first. Pure.
 
-Rules: each refusal is one constant sentence, which the page translates by its text; no PIN is in it.
+Rules: each refusal is one constant sentence, and the page looks up its translation. It never holds a PIN.
 """
 
 import re
@@ -18,12 +18,12 @@ GROUPS: Final = "This PIN is too easy to guess: it is made of pairs or triples o
 
 
 def is_pin(text: str) -> bool:
-    """Whether this could be a PIN at all, easy to guess or not."""
+    """Whether the text has the form of a PIN, easy to guess or not."""
     return re.fullmatch(rf"[0-9]{{{DIGITS}}}", text) is not None
 
 
 def find_flaw(text: str) -> str | None:
-    """Why this may not be chosen as a PIN, as a sentence; None when it may."""
+    """The sentence that says why this PIN may not be chosen, or None if it may."""
     if not is_pin(text):
         return NOT_A_PIN
     return next((sentence for sentence, applies in _FLAWS if applies(text)), None)
@@ -34,7 +34,7 @@ def _is_all_equal(pin: str) -> bool:
 
 
 def _is_run(pin: str) -> bool:
-    """Every digit one above the digit before, or every one below; 0 follows 9, as on a dial."""
+    """Each digit is one above the digit before, or each is one below. 0 follows 9, as on a dial."""
     steps = {(int(right) - int(left)) % 10 for left, right in pairwise(pin)}
     return steps in ({1}, {9})
 

@@ -1,10 +1,11 @@
-"""The payment PIN: setting and changing it, and asking for it without letting it be guessed.
+"""The payment PIN: set, change, check and reset it, without letting it be guessed.
 
-Rules: an attempt is counted and committed before it is compared, under the row's lock, so that guesses made
-side by side are counted like guesses one after the other; what was counted is taken back only by the right
-PIN or an operator. Whether there is a PIN is part of the book's debit rule: it changes under the book's lock.
-A PIN, typed or stored, is in no text that is raised, and nothing is compared on the event loop. What the
-sub-user sets is in the audit log, with the address `source` that it came from.
+Rules:
+- An attempt is counted and committed before the PIN is compared, under the row's lock. So parallel guesses
+  count like guesses one after the other. Only the right PIN or an operator resets the count.
+- The book's debit rule looks at whether a PIN is set. So setting the first PIN takes the book's lock.
+- No error text holds a PIN or its hash. PINs are never compared on the event loop.
+- Changes by the sub-user are in the audit log, with the client's address `source`.
 """
 
 import asyncio
@@ -31,28 +32,28 @@ Result = TypeVar("Result")
 QUERIES: Final = Queries(Path(__file__).with_name("pins.sql"))
 
 FREE_TRIES: Final = 5
-"""So many wrong PINs in a row, and the PIN is locked."""
+"""After this many wrong PINs in a row the PIN is locked."""
 
 MINUTE_MS: Final = 60_000
 LOCKS_MS: Final = tuple(minutes * MINUTE_MS for minutes in (1, 5, 15, 60, 240, 1440))
-"""For how long the fifth wrong PIN in a row locks it, the sixth and so on; the last holds for all further."""
+"""How long the fifth wrong PIN in a row locks it, then the sixth, and so on. The last is for all further."""
 
 IS_SET: Final = "A PIN is set already: change it with the present one."
 IS_THE_OLD_ONE: Final = "The new PIN is the present one."
 WAS_CHANGED: Final = "The PIN was changed meanwhile: try again."
 
 _PARALLEL: Final = 2
-# A comparison takes 19 MiB and some hundredths of a second: two at a time, wherever they come from.
+# A comparison takes 19 MiB and some hundredths of a second, so at most two run at a time.
 _THREADS: Final = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="pin")
 _HASHER: Final = argon2.PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
 class PinRefused(ValueError):
-    """This PIN can't be set or asked for; the text is a sentence for the page."""
+    """This PIN can't be set or checked. The text is a sentence for the page."""
 
 
 class PinWrong(Exception):
-    """Not the PIN; so many wrong ones may still follow before it is locked, at least 1."""
+    """The PIN is wrong. `tries_left` (1 or more) wrong ones are allowed before it is locked."""
 
     def __init__(self, tries_left: int) -> None:
         super().__init__("That is not your PIN.")
@@ -60,7 +61,7 @@ class PinWrong(Exception):
 
 
 class PinLocked(Exception):
-    """Too many wrong PINs: none is compared before this moment."""
+    """Too many wrong PINs. No PIN is compared before `until_ms`."""
 
     def __init__(self, until_ms: int) -> None:
         super().__init__("Too many wrong PINs: wait before you try again.")
@@ -68,7 +69,7 @@ class PinLocked(Exception):
 
 
 class _Kept(NamedTuple):
-    """What is kept of a PIN."""
+    """What the database stores about a PIN."""
 
     pin_hash: str | None
     pin_failures: int
@@ -78,9 +79,9 @@ class _Kept(NamedTuple):
 async def set_first(
     conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str
 ) -> None:
-    """Give a sub-user its first PIN; debits that need one are allowed from the next on.
+    """Set a sub-user's first PIN. Debits that need one are allowed from now on.
 
-    Raises PinRefused for one that is too easy to guess or where there is one already, SubUserUnknown.
+    Raises PinRefused if it is too easy to guess or if a PIN is set already, and SubUserUnknown.
     """
     _require_good(pin)
     pin_hash = await _on_thread(_HASHER.hash, pin)
@@ -105,9 +106,9 @@ async def set_first(
 async def change(
     conn: Connection, merchant_id: int, user_id: int, old: str, new: str, at_ms: int, *, source: str
 ) -> None:
-    """Replace a sub-user's PIN, which ends nothing else; the old one counts like any attempt.
+    """Replace a sub-user's PIN. Sessions and links stay valid. A wrong old PIN counts as an attempt.
 
-    Raises what `check` raises, and PinRefused for a new one that is too easy to guess or the old one.
+    Raises what `check` raises, and PinRefused if the new PIN is too easy to guess or equals the old one.
     """
     _require_good(new)
     if new == old:
@@ -130,20 +131,19 @@ async def change(
 async def check(
     conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str = UNKNOWN
 ) -> None:
-    """Return when this is the sub-user's PIN, and forget the wrong ones before it.
+    """Check the PIN. The right PIN resets the count of wrong ones.
 
-    Must not be called in a transaction: what it counts has to stay, whatever follows. Raises PinWrong,
-    PinLocked, PinMissing where none is set, PinRefused for a text that can't be one, SubUserUnknown.
+    Must not be called in a transaction: a rollback would undo the count. Raises PinWrong, PinLocked,
+    PinMissing if none is set, PinRefused for a text that has not the form of a PIN, and SubUserUnknown.
     """
     await _check(conn, merchant_id, user_id, pin, at_ms, source)
 
 
 async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
-    """Take a sub-user's PIN and lock away, end its sessions and void its links made until `at_ms`.
+    """Remove a sub-user's PIN and its lock, end its sessions, and revoke links created until `at_ms`.
 
-    A visitor with a newer link may set a new PIN.
-
-    Gives whether there was one. An operator's act. Raises SubUserUnknown.
+    Only operators do this. With a newer link the sub-user can set a new PIN. Returns whether a PIN was set.
+    Raises SubUserUnknown.
     """
     async with conn.transaction():
         await lock_book(conn, merchant_id)
@@ -155,12 +155,12 @@ async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int
 
 
 def lock_of(failures: int) -> int:
-    """For how many milliseconds so many wrong PINs in a row lock it."""
+    """How many milliseconds the PIN is locked after this many wrong PINs in a row."""
     return 0 if failures < FREE_TRIES else LOCKS_MS[min(failures - FREE_TRIES, len(LOCKS_MS) - 1)]
 
 
 async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, source: str) -> str:
-    """The hash that this PIN fits."""
+    """The stored hash, if the PIN is right."""
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise AssertionError("a PIN is asked for inside a transaction, which could undo the count")
     if not is_pin(pin):
@@ -174,7 +174,7 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
         raise PinWrong(FREE_TRIES - kept.pin_failures)
     values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": kept.pin_hash}
     if not (await conn.execute(QUERIES["forget_failures"].text, values)).rowcount:
-        # It fits a PIN that was replaced or taken away while it was compared.
+        # The PIN was replaced or removed during the comparison.
         raise PinRefused(WAS_CHANGED)
     return kept.pin_hash
 
@@ -187,7 +187,7 @@ async def _note_failure(conn: Connection, merchant_id: int, user_id: int, source
 
 
 async def _count(conn: Connection, merchant_id: int, user_id: int, at_ms: int) -> _Kept:
-    """Count an attempt and give what it is to be compared with and what it leads to if it is wrong."""
+    """Count an attempt. Returns the stored hash, and the count and lock that hold if the PIN is wrong."""
     async with conn.transaction():
         kept = await _lock(conn, merchant_id, user_id)
         if kept.pin_hash is None:
@@ -212,7 +212,7 @@ def _fits(pin_hash: str, pin: str) -> bool:
     try:
         return _HASHER.verify(pin_hash, pin)
     except argon2.exceptions.VerifyMismatchError:
-        # How the library says no; a hash that can't be read is another error and stays one.
+        # Only this error means "wrong PIN". An unreadable hash raises another one, which is not caught.
         return False
 
 

@@ -1,6 +1,6 @@
-"""What a sub-user says of itself on the wallet page: a name, and the language of the page.
+"""What a sub-user may change on the wallet page besides limits and PIN: its name and the page's language.
 
-Rules: neither has to do with money, so no lock of the book is taken.
+Rules: neither affects money, so the book is not locked.
 """
 
 import unicodedata
@@ -27,32 +27,32 @@ UNSIGNABLE: Final = "This can't be a name. Please choose another one."
 
 
 class NameRefused(ValueError):
-    """This can't be a name; the text is a sentence for the page."""
+    """The name is not allowed. The text is a sentence for the page."""
 
 
 async def rename(conn: Connection, merchant_id: int, user_id: int, username: str) -> str:
-    """Give a sub-user another name, and give that name as it is kept. Raises NameRefused, SubUserUnknown."""
+    """Change a sub-user's name and return it as it is stored. Raises NameRefused, SubUserUnknown."""
     name = parse_name(username)
     await _write(conn, "write_username", merchant_id, user_id, name)
     return name
 
 
 async def set_language(conn: Connection, merchant_id: int, user_id: int, language: str | None) -> None:
-    """Keep the language a sub-user chose, None for the browser's. Raises ValueError, SubUserUnknown."""
+    """Store the language of the page; None: the browser's. Raises ValueError, SubUserUnknown."""
     if language is not None and language not in LANGUAGES:
         raise ValueError(f"language: one of {', '.join(LANGUAGES)}")
     await _write(conn, "write_language", merchant_id, user_id, language)
 
 
 def parse_name(text: str) -> str:
-    """A name as it is kept: composed characters, single spaces within and none around. Raises NameRefused."""
+    """The name as it is stored: Unicode NFC, single spaces, none at the ends. Raises NameRefused."""
     name = " ".join(unicodedata.normalize("NFC", text).split())
     if not 1 <= len(name) <= MAX_NAME:
         raise NameRefused(NO_NAME)
-    # That takes neither control characters nor those of the class Cf, to which all marks of direction belong.
+    # `isprintable` refuses control characters and the class Cf, which has all marks of direction.
     if not name.isprintable():
         raise NameRefused(UNPRINTABLE)
-    # Answers hold the name, and MD5 could sign such an answer for a request.
+    # Answers contain the name. An MD5 signature of such an answer could be used as that of a request.
     if find_hidden_field({"username": name}) is not None:
         raise NameRefused(UNSIGNABLE)
     return name

@@ -1,7 +1,7 @@
--- What a sub-user says of itself. `profile.py` runs these.
+-- A sub-user's name and language. `profile.py` runs these.
 
 -- name: write_username
--- The name that the merchant sees too.
+-- The merchant sees this name too.
 update sub_user set username = %(value)s::text
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
 

@@ -1,10 +1,12 @@
-"""Sessions of the wallet page: which browser may look at which sub-user's wallet, and for how long.
+"""Sessions of the wallet page: which browser may see which sub-user's wallet, and for how long.
 
-Rules: a token is drawn at random, shown once and kept as a hash only. It begins with its merchant's id, so
-that no session of another merchant is ever looked at. A session ends half an hour after it was last used (up
-to a minute earlier, since its use is written down at most once a minute) and always after twelve hours.
-A link that was made before the PIN was reset opens no session. Whether the merchant is suspended makes no
-difference: the money is still the sub-user's, who may look at it and protect it.
+Rules:
+- A token is random. Only its hash is stored. It begins with the merchant's id, so a query never reads the
+  sessions of another merchant.
+- A session ends half an hour after its last use, and always after twelve hours. The last use is stored at
+  most once a minute, so a session may end up to a minute early.
+- A link that was created before a reset of the PIN opens no session.
+- A suspended merchant's sub-users keep their sessions: they may look at their money and protect it.
 """
 
 import hashlib
@@ -29,28 +31,28 @@ IDLE_MS: Final = 30 * 60_000
 LONGEST_MS: Final = 12 * 60 * 60_000
 SEEN_EVERY_MS: Final = 60_000
 MOST_SESSIONS: Final = 20
-"""So many of one sub-user are kept; a further one ends the oldest."""
+"""The most sessions of one sub-user. One more ends the oldest."""
 
 _TOKEN_BYTES: Final = 32
-# Nothing longer can be an id; what is no token costs no query.
+# No id has more digits. A text that is not a token costs no query.
 _TOKEN_FORM: Final = re.compile(r"([1-9][0-9]{0,17})\.[A-Za-z0-9_-]{43}")
 
 
 class LinkRevoked(Exception):
-    """The link was made before the sub-user's PIN was reset."""
+    """The link was created before the sub-user's PIN was reset."""
 
 
 class SessionKey(NamedTuple):
-    """What names a session without opening it."""
+    """The primary key of a session."""
 
     merchant_id: int
     token_hash: bytes
 
 
 class WalletSession(msgspec.Struct, frozen=True):
-    """Whose wallet a browser sees. `is_framed`: it was opened inside a page of the merchant.
+    """Whose wallet a browser may see. `is_framed`: it was opened in a frame of the merchant's page.
 
-    `language` is what the sub-user chose for the page, None when nothing was chosen.
+    `language` is the sub-user's choice, or None.
     """
 
     merchant_id: int
@@ -65,7 +67,7 @@ class WalletSession(msgspec.Struct, frozen=True):
 async def open_session(
     conn: Connection, merchant_id: int, user_id: int, at_ms: int, *, frame: bool, link_ms: int
 ) -> str:
-    """Open a session for a visitor with a valid link that was made at `link_ms`; gives its token, this once.
+    """Open a session for a valid link that was created at `link_ms`. Returns the token, which is not stored.
 
     Raises LinkRevoked, SubUserUnknown.
     """
@@ -76,7 +78,7 @@ async def open_session(
         row = await (await conn.execute(QUERIES["lock_sub_user"].text, whose)).fetchone()
         if row is None:
             raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
-        # Under the row's lock, so that a reset either sees this session and ends it, or is seen here.
+        # The row is locked: a reset either comes later and ends this session, or came first and is seen here.
         if link_ms <= row[0]:
             raise LinkRevoked
         await conn.execute(QUERIES["insert_session"].text, {**values, "expires_ms": at_ms + LONGEST_MS})
@@ -87,9 +89,9 @@ async def open_session(
 async def read_session(
     conn: Connection, token: str, at_ms: int, *, uses: bool = True
 ) -> WalletSession | None:
-    """The session of a token, None when there is none or its time is over.
+    """The session of a token, or None if it does not exist or has ended.
 
-    Reading it counts as use, unless the page asks by itself (not `uses`): nobody may be there any more.
+    Reading counts as use of the session. `uses=False` is for requests that a page makes without its user.
     """
     key = find_key(token)
     if key is None:
@@ -104,7 +106,7 @@ async def read_session(
 
 
 async def find_live(conn: Connection, keys: Sequence[SessionKey], at_ms: int) -> set[SessionKey]:
-    """Those of many sessions that still hold, in one question; being asked about is no use of them."""
+    """The sessions among `keys` that have not ended, in one query. This does not count as use."""
     values = {
         "merchant_ids": [key.merchant_id for key in keys],
         "token_hashes": [key.token_hash for key in keys],
@@ -116,25 +118,25 @@ async def find_live(conn: Connection, keys: Sequence[SessionKey], at_ms: int) ->
 
 
 async def end_session(conn: Connection, token: str) -> None:
-    """End the session of a token; one that is over already is no fault."""
+    """End the session of a token, if it exists."""
     key = find_key(token)
     if key is not None:
         await conn.execute(QUERIES["end_session"].text, key._asdict())
 
 
 async def end_sessions(conn: Connection, merchant_id: int, user_id: int) -> int:
-    """End every session of a sub-user; gives how many ended."""
+    """End all sessions of a sub-user. Returns how many."""
     values = {"merchant_id": merchant_id, "user_id": user_id}
     return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
 
 
 async def drop_expired(conn: Connection, at_ms: int) -> int:
-    """Clear away the sessions whose twelve hours are over; gives how many. For upkeep."""
+    """Delete the sessions whose twelve hours are over. Returns how many. Maintenance calls this."""
     return (await conn.execute(QUERIES["drop_expired"].text, {"at_ms": at_ms})).rowcount
 
 
 def find_key(token: str) -> SessionKey | None:
-    """The key of a token's session, None for a text that is no token. Pure."""
+    """The key of a token's session, or None if the text is not a token. Pure."""
     form = _TOKEN_FORM.fullmatch(token)
     return None if form is None else SessionKey(int(form[1]), _hash(token))
 

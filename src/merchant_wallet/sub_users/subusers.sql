@@ -1,11 +1,11 @@
--- Sub-users as operators and the wallet page see them. `controls.py` runs these.
+-- Sub-users and their controls. `controls.py` runs these.
 
 -- name: lock_book
--- Takes the book's lock, so that a debit that is being judged ends first and the next one sees the change.
+-- Locks the book: a running debit ends first, and the next one sees the change.
 update book set last_ms = last_ms where merchant_id = %(merchant_id)s::bigint returning merchant_id;
 
 -- name: write_controls
--- What the sub-user lets the merchant debit; a control that was not named keeps its value.
+-- Changes the controls. A control that was not given keeps its value.
 update sub_user
    set paused = coalesce(%(paused)s::boolean, paused),
        limit_debit_units = case when %(sets_debit)s::boolean then %(limit_debit_units)s::bigint else limit_debit_units end,
@@ -13,7 +13,7 @@ update sub_user
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
 
 -- fragment: sub_users
--- Sub-users with what their wallets hold.
+-- Sub-users with their balances.
 select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
        s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
        s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
@@ -21,24 +21,24 @@ select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_un
   join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id;
 
 -- name: read_sub_user
--- One sub-user by the merchant's own id, with what the wallet holds.
+-- One sub-user by the merchant's own id.
 {sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.ext_user_id = %(ext_user_id)s::text;
 
 -- name: read_user
--- The same by the platform's id.
+-- One sub-user by the platform's id.
 {sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id = %(user_id)s::bigint;
 
 -- name: list_sub_users
--- A page of a merchant's sub-users in the order they came.
+-- A page of a merchant's sub-users, oldest first.
 {sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
  order by s.user_id
  limit %(limit)s::int;
 
 -- name: search_sub_users
--- A page of those whose own id begins so, or whose platform id or wallet address it is.
+-- A page of sub-users found by the start of the merchant's id, by the platform's id or by an address.
 {sub_users}
  where s.merchant_id = %(merchant_id)s::bigint and s.user_id > %(after_user_id)s::bigint
    and s.user_id in (

@@ -1,8 +1,10 @@
-"""A sub-user's two wallet addresses, and the token in the link that opens the wallet page. Pure.
+"""A sub-user's two deposit addresses, and the token in the link that opens the wallet page. Pure.
 
-Rules: addresses come from a merchant's extended public keys, so no private key is needed here. A link token
-is kept nowhere: it says who and until when, under a mac. It opens more than once while it is valid, because
-chat programs fetch links before people do. `sessions` checks whether a reset of the PIN has voided it.
+Rules:
+- Addresses are derived from a merchant's extended public keys. No private key is needed.
+- A link token is stored nowhere. It holds the user and the time of expiry, authenticated by a MAC.
+- A token can be used more than once while it is valid: chat programs fetch a link before the user does.
+- `sessions` checks whether a reset of the PIN has revoked the link.
 """
 
 import base64
@@ -15,18 +17,18 @@ from typing import Final, NamedTuple
 from merchant_wallet.base.addresses import ERC20, TRC20, address_of_child
 
 LINK_KEY: Final = "wallet link"
-"""What the key of link tokens is derived for."""
+"""The purpose from which the key of link tokens is derived."""
 LINK_LIFETIME_MS: Final = 15 * 60 * 1000
 
 _FORM: Final = 1
-# Form, merchant id, user id, the first moment at which the link is no longer valid.
+# Version, merchant id, user id, the time of expiry in ms.
 _CONTENT: Final = struct.Struct(">BQQQ")
 _MAC_BYTES: Final = 32
 _TOKEN_LENGTH: Final = -(-(_CONTENT.size + _MAC_BYTES) * 4 // 3)
 
 
 class Link(NamedTuple):
-    """Whose wallet a link opens, and when it was made."""
+    """A valid link: whose wallet it opens, and when it was created."""
 
     merchant_id: int
     user_id: int
@@ -34,13 +36,13 @@ class Link(NamedTuple):
 
 
 class LinkExpired(ValueError):
-    """A link that was ours, and whose time is over; the text is a sentence for the page."""
+    """The link is genuine but has expired. The text is a sentence for the page."""
 
 
 def derive_wallets(account_xpubs: Mapping[str, str], index: int) -> tuple[bytes, bytes]:
     """The EVM and the TRON address, 20 bytes each, at an address index of a merchant.
 
-    Raises ValueError when a key is missing or the index is not below 2**31.
+    Raises ValueError if a key is missing or the index is 2**31 or above.
     """
     missing = [chain for chain in (ERC20, TRC20) if chain not in account_xpubs]
     if missing:
@@ -49,15 +51,15 @@ def derive_wallets(account_xpubs: Mapping[str, str], index: int) -> tuple[bytes,
 
 
 def make_link_token(key: bytes, merchant_id: int, user_id: int, now_ms: int) -> str:
-    """The token of a wallet link that is valid for 15 minutes, in characters that need no escape in a URL."""
+    """The token of a wallet link that is valid for 15 minutes. Its characters need no escape in a URL."""
     content = _CONTENT.pack(_FORM, merchant_id, user_id, now_ms + LINK_LIFETIME_MS)
     return base64.urlsafe_b64encode(content + _mac(key, content)).decode().rstrip("=")
 
 
 def read_link_token(key: bytes, token: str, now_ms: int) -> Link:
-    """What a token says that was made with this key.
+    """Check a token and return what it holds.
 
-    Raises ValueError with a sentence for the page: it is not ours, or, as LinkExpired, its time is over.
+    Raises LinkExpired, or ValueError if the token was not made with this key. The text is for the page.
     """
     raw = _decode(token)
     content, mac = raw[: _CONTENT.size], raw[_CONTENT.size :]
@@ -72,7 +74,7 @@ def read_link_token(key: bytes, token: str, now_ms: int) -> Link:
 
 
 def _decode(token: str) -> bytes:
-    """The bytes of a token; only the one spelling that `make_link_token` writes is taken."""
+    """The bytes of a token. Only the exact spelling of `make_link_token` is accepted."""
     try:
         raw = (
             base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)) if len(token) == _TOKEN_LENGTH else b""
