@@ -17,7 +17,7 @@ from merchant_wallet.exchange.rates import (
     RateLine,
     RateRefused,
     effective,
-    find_pump,
+    find_arbitrage,
     list_rates,
     pause,
     read_effective,
@@ -258,11 +258,11 @@ def test_where_no_pump_is_found_no_loop_gains(
     lines: dict[tuple[int, str], RateLine], amount_units: int
 ) -> None:
     scopes = (PLATFORM, SHOP, OTHER)
-    pump = find_pump(lines, scopes)
+    arbitrage = find_arbitrage(lines, scopes)
     pairs = {s: (effective(lines, s, U).rate_e8, effective(lines, s, K).rate_e8) for s in scopes}
-    if pump is not None:
-        assert pairs[pump.merchant_id] == (pump.usdt_kfb_e8, pump.kfb_usdt_e8)
-        assert pump.usdt_kfb_e8 * pump.kfb_usdt_e8 > ONE
+    if arbitrage is not None:
+        assert pairs[arbitrage.merchant_id] == (arbitrage.usdt_kfb_e8, arbitrage.kfb_usdt_e8)
+        assert arbitrage.usdt_kfb_e8 * arbitrage.kfb_usdt_e8 > ONE
         return
     for there, back in pairs.values():
         if there is not None and back is not None:

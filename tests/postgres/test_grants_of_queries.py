@@ -63,7 +63,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "sub_users/pins.sql": WEB,
     "sub_users/profile.sql": WEB,
     "sub_users/sessions.sql": BOTH,
-    "sub_users/subusers.sql": WEB,
+    "sub_users/controls.sql": WEB,
     "custody/sweeps/sweeps.sql": WORKER,
     "book/nonce_partitions.sql": BOTH,
     "withdrawals/gaps.sql": WORKER,

@@ -22,10 +22,10 @@ from merchant_wallet.sub_users.controls import (
     PinMissing,
     SubUserUnknown,
     list_sub_users,
+    read_by_ext_user_id,
+    read_by_user_id,
     set_controls,
     set_controls_by_user,
-    show,
-    show_user,
 )
 from merchant_wallet.sub_users.pins import set_first
 
@@ -38,7 +38,7 @@ async def found(conn: Connection, search: str | None, **page: int) -> list[str]:
 
 async def test_a_sub_user_is_shown_with_wallet_and_controls(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
-    line = await show(conn, SHOP, "alice")
+    line = await read_by_ext_user_id(conn, SHOP, "alice")
     assert (line.user_id, line.ext_user_id, line.username) == (101, "alice", "alice")
     assert (line.currency, line.balance_units, line.day, line.day_debited_units) == (
         "KFB",
@@ -69,7 +69,7 @@ async def test_each_control_changes_alone(conn: Connection) -> None:
     assert controls(await set_controls(conn, SHOP, "alice", paused=False)) == (False, None, 0)
     assert controls(await set_controls(conn, SHOP, "alice", limit_day_units=None)) == (False, None, None)
     assert controls(await set_controls(conn, SHOP, "alice")) == (False, None, None)
-    assert controls(await show(conn, SHOP, "bob")) == (False, None, None)
+    assert controls(await read_by_ext_user_id(conn, SHOP, "bob")) == (False, None, None)
 
 
 async def test_a_change_waits_for_a_batch_that_holds_the_books_lock(
@@ -81,9 +81,9 @@ async def test_a_change_waits_for_a_batch_that_holds_the_books_lock(
             await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [SHOP])
             change = asyncio.create_task(set_controls(conn, SHOP, "alice", paused=True))
             await wait_until_blocked(batch, conn.info.backend_pid, change)
-            assert (await show(batch, SHOP, "alice")).paused is False
+            assert (await read_by_ext_user_id(batch, SHOP, "alice")).paused is False
         assert (await change).paused is True
-        assert (await show(batch, SHOP, "alice")).paused is True
+        assert (await read_by_ext_user_id(batch, SHOP, "alice")).paused is True
 
 
 @pytest.mark.parametrize("limit_units", [-1, 2**62 + 1])
@@ -91,7 +91,7 @@ async def test_a_limit_that_is_no_amount_is_refused(conn: Connection, limit_unit
     await add_sub_user(conn, "alice", 101)
     with pytest.raises(ValueError, match="A limit is between"):
         await set_controls(conn, SHOP, "alice", paused=True, limit_day_units=limit_units)
-    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).paused is False
 
 
 async def test_another_merchants_sub_user_is_unknown(conn: Connection) -> None:
@@ -99,10 +99,10 @@ async def test_another_merchants_sub_user_is_unknown(conn: Connection) -> None:
     with pytest.raises(SubUserUnknown, match="Merchant 1002 has no sub-user 'alice'"):
         await set_controls(conn, OTHER, "alice", paused=True)
     with pytest.raises(SubUserUnknown):
-        await show(conn, OTHER, "alice")
+        await read_by_ext_user_id(conn, OTHER, "alice")
     with pytest.raises(SubUserUnknown, match="There is no merchant 999"):
         await set_controls(conn, 999, "alice", paused=True)
-    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).paused is False
 
 
 async def test_a_sub_user_with_a_pin_limits_debits_at_its_own_word(conn: Connection) -> None:
@@ -113,8 +113,8 @@ async def test_a_sub_user_with_a_pin_limits_debits_at_its_own_word(conn: Connect
         conn, SHOP, 101, paused=True, limit_day_units=9, source=HERE, at_ms=NOW_MS
     )
     assert (line.paused, line.limit_debit_units, line.limit_day_units) == (True, None, 9)
-    assert line == await show(conn, SHOP, "alice") == await show_user(conn, SHOP, 101)
-    assert (await show(conn, SHOP, "bob")).paused is False
+    assert line == await read_by_ext_user_id(conn, SHOP, "alice") == await read_by_user_id(conn, SHOP, 101)
+    assert (await read_by_ext_user_id(conn, SHOP, "bob")).paused is False
     await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
     (entry, _) = await list_entries(conn, actor="sub-user:alice")
     assert (entry.action, entry.subject, entry.merchant_id) == ("sub_user.set", "sub-user alice", SHOP)
@@ -129,14 +129,14 @@ async def test_what_can_not_be_logged_is_not_changed(conn: Connection) -> None:
     await conn.execute("delete from audit_head")
     with pytest.raises(AssertionError):
         await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
-    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).paused is False
 
 
 async def test_without_a_pin_a_sub_user_changes_nothing(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
     with pytest.raises(PinMissing, match=r"^Set a PIN first\.$"):
         await set_controls_by_user(conn, SHOP, 101, paused=True, source=HERE, at_ms=NOW_MS)
-    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).paused is False
     assert (await set_controls(conn, SHOP, "alice", paused=True)).paused is True
 
 
@@ -148,7 +148,7 @@ async def test_a_sub_user_changes_nothing_of_another_merchants(conn: Connection)
             await set_controls_by_user(conn, merchant_id, 101, paused=True, source=HERE, at_ms=NOW_MS)
     with pytest.raises(ValueError, match="A limit is between"):
         await set_controls_by_user(conn, SHOP, 101, limit_debit_units=-1, source=HERE, at_ms=NOW_MS)
-    assert (await show(conn, SHOP, "alice")).paused is False
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).paused is False
 
 
 async def test_the_list_goes_on_where_the_last_page_ended(conn: Connection) -> None:

@@ -22,7 +22,7 @@ from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.db import connect
 from merchant_wallet.sub_users import pins
-from merchant_wallet.sub_users.controls import Connection, PinMissing, SubUserUnknown, show
+from merchant_wallet.sub_users.controls import Connection, PinMissing, SubUserUnknown, read_by_ext_user_id
 from merchant_wallet.sub_users.pin_rules import (
     A_REPEAT,
     A_RUN,
@@ -136,7 +136,7 @@ async def test_the_right_pin_is_let_through_and_nothing_else_is(alice: Connectio
     assert await guess(alice, pin=PIN) == "right"
     assert await guess(alice) == 4
     assert await guess(alice, pin=PIN[::-1]) == 3
-    line = await show(alice, SHOP, "alice")
+    line = await read_by_ext_user_id(alice, SHOP, "alice")
     assert (line.has_pin, line.pin_set_ms, line.pin_locked_until_ms) == (True, NOW_MS, 0)
 
 
@@ -244,14 +244,14 @@ async def test_a_pin_is_set_and_taken_away_under_the_books_lock(conn: Connection
                 await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [SHOP])
                 task: asyncio.Task[object] = asyncio.create_task(act())
                 await wait_until_blocked(batch, conn.info.backend_pid, task)
-                assert (await show(batch, SHOP, "alice")).has_pin is not has_pin
+                assert (await read_by_ext_user_id(batch, SHOP, "alice")).has_pin is not has_pin
             await task
-            assert (await show(batch, SHOP, "alice")).has_pin is has_pin
+            assert (await read_by_ext_user_id(batch, SHOP, "alice")).has_pin is has_pin
 
 
 async def test_a_pin_is_changed_with_the_old_one(alice: Connection) -> None:
     await change(alice, SHOP, ALICE, PIN, OTHER_PIN, NOW_MS + 1, source=HERE)
-    assert (await show(alice, SHOP, "alice")).pin_set_ms == NOW_MS + 1
+    assert (await read_by_ext_user_id(alice, SHOP, "alice")).pin_set_ms == NOW_MS + 1
     assert await guess(alice, pin=PIN) == 4
     assert await guess(alice, pin=OTHER_PIN) == "right"
 
@@ -286,7 +286,7 @@ async def test_an_operator_takes_the_pin_the_lock_and_the_sessions_away(alice: C
     for _ in range(5):
         await guess(alice)
     assert await reset(alice, SHOP, "alice", NOW_MS) is True
-    line = await show(alice, SHOP, "alice")
+    line = await read_by_ext_user_id(alice, SHOP, "alice")
     assert (line.has_pin, line.pin_set_ms, line.pin_locked_until_ms) == (False, None, 0)
     assert await read_session(alice, token, NOW_MS) is None
     with pytest.raises(LinkRevoked):

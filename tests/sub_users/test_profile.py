@@ -4,7 +4,7 @@ import pytest
 from tests.sub_users.books import OTHER, SHOP, add_sub_user
 
 from merchant_wallet.sub_users.activity import read_wallet
-from merchant_wallet.sub_users.controls import Connection, SubUserUnknown, show
+from merchant_wallet.sub_users.controls import Connection, SubUserUnknown, read_by_ext_user_id
 from merchant_wallet.sub_users.profile import NameRefused, parse_name, rename, set_language
 
 pytestmark = pytest.mark.anyio
@@ -16,8 +16,8 @@ async def test_a_sub_user_takes_another_name(conn: Connection) -> None:
     await add_sub_user(conn, "alice", ALICE)
     await add_sub_user(conn, "alice", ALICE, OTHER)
     assert await rename(conn, SHOP, ALICE, "  爱丽丝   Müller ") == "爱丽丝 Müller"
-    assert (await show(conn, SHOP, "alice")).username == "爱丽丝 Müller"
-    assert (await show(conn, OTHER, "alice")).username == "alice"
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).username == "爱丽丝 Müller"
+    assert (await read_by_ext_user_id(conn, OTHER, "alice")).username == "alice"
 
 
 @pytest.mark.parametrize("name", ["a", "Zoë", "名" * 128, "O'Neil <b>", "😀"])
@@ -48,7 +48,7 @@ async def test_nothing_invisible_hides_in_a_name(conn: Connection, mark: str) ->
     await add_sub_user(conn, "alice", ALICE)
     with pytest.raises(NameRefused, match="no invisible"):
         await rename(conn, SHOP, ALICE, f"a{mark}b")
-    assert (await show(conn, SHOP, "alice")).username == "alice"
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).username == "alice"
 
 
 async def test_a_language_is_kept_and_forgotten(conn: Connection) -> None:
@@ -68,4 +68,4 @@ async def test_nobody_is_renamed_in_anothers_book(conn: Connection) -> None:
         await rename(conn, OTHER, ALICE, "mallory")
     with pytest.raises(SubUserUnknown):
         await set_language(conn, SHOP, 999, "en")
-    assert (await show(conn, SHOP, "alice")).username == "alice"
+    assert (await read_by_ext_user_id(conn, SHOP, "alice")).username == "alice"

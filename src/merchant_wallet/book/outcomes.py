@@ -175,7 +175,7 @@ RATE_PAUSED: Final = Refusal(42203, "sendCurrency, receiveCurrency: exchange of 
 RATE_TOO_OLD: Final = Refusal(
     42203, "sendCurrency, receiveCurrency: the exchange rate of this pair is too old"
 )
-RATE_PUMPS: Final = Refusal(
+RATE_ALLOWS_ARBITRAGE: Final = Refusal(
     42203, "sendCurrency, receiveCurrency: the rates of the two directions contradict each other"
 )
 BELOW_MINIMUM_ARRIVAL: Final = Refusal(42203, "minAmountArrival: less would arrive at the present rate")

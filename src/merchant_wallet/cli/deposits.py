@@ -103,7 +103,11 @@ async def _list_of(
     from merchant_wallet.sub_users import controls
 
     merchant_id = (await session.find(merchant)).merchant_id
-    user_id = None if user is None else (await controls.show(session.conn, merchant_id, user)).user_id
+    user_id = (
+        None
+        if user is None
+        else (await controls.read_by_ext_user_id(session.conn, merchant_id, user)).user_id
+    )
     return await listing.list_deposits(session.conn, merchant_id, user_id=user_id, status=status, limit=limit)
 
 

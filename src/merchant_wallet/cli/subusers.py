@@ -73,7 +73,7 @@ def show(
         from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
-        return describe(await controls.show(session.conn, merchant_id, ext))
+        return describe(await controls.read_by_ext_user_id(session.conn, merchant_id, ext))
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -105,8 +105,8 @@ def set_(
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.sub_users.controls import UNCHANGED, lock_book, set_controls, tell_controls
-        from merchant_wallet.sub_users.controls import show as read
+        from merchant_wallet.sub_users.controls import UNCHANGED, describe_controls, lock_book, set_controls
+        from merchant_wallet.sub_users.controls import read_by_ext_user_id as read
 
         merchant_id = (await session.find(merchant)).merchant_id
         debit = UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit")
@@ -122,7 +122,7 @@ def set_(
                 limit_debit_units=debit,
                 limit_day_units=day,
             )
-            told = tell_changes(tell_controls(before), tell_controls(after))
+            told = tell_changes(describe_controls(before), describe_controls(after))
             await session.record(
                 "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]
             )
@@ -153,7 +153,7 @@ def reset_pin(
             await session.record(
                 "sub_user.reset_pin", f"sub-user {ext}", merchant_id=merchant_id, before=told
             )
-        shown = await controls.show(session.conn, merchant_id, ext)
+        shown = await controls.read_by_ext_user_id(session.conn, merchant_id, ext)
         return {"userId": shown.user_id, "extUserId": shown.ext_user_id, "hadPin": was_set}
 
     terminal.print_answer(run(data, act), as_json)
@@ -165,7 +165,7 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_units
     from merchant_wallet.book.state import DAY_MS
-    from merchant_wallet.sub_users.controls import tell_controls
+    from merchant_wallet.sub_users.controls import describe_controls
 
     at_ms = now_ms()
     is_today = line.day == at_ms // DAY_MS
@@ -177,7 +177,7 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
         "balance": format_units(line.balance_units),
         "address": to_eip55(line.evm_address),
         "tronAddress": to_tron(line.tron_address),
-        **tell_controls(line),
+        **describe_controls(line),
         "debitedToday": format_units(line.day_debited_units if is_today else 0),
         "hasPin": line.has_pin,
         "pinSetMs": line.pin_set_ms,

@@ -221,7 +221,7 @@ async def _judge_account(seat: Seat, conn: Connection, merchant: MerchantRef) ->
             "" if currency == CURRENCIES[0] or merchant.currency_mode == currency else seat.say(NO_CURRENCY)
         )
     try:
-        line = await controls.show(conn, merchant.merchant_id, name)
+        line = await controls.read_by_ext_user_id(conn, merchant.merchant_id, name)
     except SubUserUnknown:
         return seat.say(NO_SUB_USER)
     return "" if line.currency == currency else seat.say(NO_CURRENCY)

@@ -41,8 +41,8 @@ REMOVE: Final = "remove"
 DOES: Final = (SET, REMOVE, "pause", "resume")
 NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
 NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
-PUMPS: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
-PUMPS_FOR: Final = N_(
+ARBITRAGE: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
+ARBITRAGE_FOR: Final = N_(
     "For {name}, which has a rate of its own, a loop of exchanges would make money. At most {largest}."
 )
 
@@ -244,14 +244,14 @@ async def _explain(seat: Seat, conn: Connection, wanted: RateLine) -> str:
     """Why a rate was refused: for whom a loop would make money, and the largest rate that would not."""
     lines = {(one.merchant_id, one.direction): one for one in await rates.list_rates(conn)}
     lines[PLATFORM, wanted.direction] = wanted
-    pump = rates.find_pump(lines, sorted({PLATFORM, *(number for number, _ in lines)}))
-    if pump is None:
+    arbitrage = rates.find_arbitrage(lines, sorted({PLATFORM, *(number for number, _ in lines)}))
+    if arbitrage is None:
         return seat.say(NO_RATE)
-    back = pump.kfb_usdt_e8 if wanted.direction == rates.USDT_TO_KFB else pump.usdt_kfb_e8
+    back = arbitrage.kfb_usdt_e8 if wanted.direction == rates.USDT_TO_KFB else arbitrage.usdt_kfb_e8
     largest = format_rate(ONE // back)
-    if pump.merchant_id == PLATFORM:
-        return seat.say(PUMPS, largest=largest)
-    return seat.say(PUMPS_FOR, name=await _name(conn, pump.merchant_id), largest=largest)
+    if arbitrage.merchant_id == PLATFORM:
+        return seat.say(ARBITRAGE, largest=largest)
+    return seat.say(ARBITRAGE_FOR, name=await _name(conn, arbitrage.merchant_id), largest=largest)
 
 
 def name_field(direction: str) -> str:

@@ -66,7 +66,7 @@ async def redirect_former(request: Request, seat: Seat, conn: Connection) -> Res
     if "\0" in ext_user_id:
         raise HTTPException(404)
     try:
-        line = await controls.show(conn, merchant_id, ext_user_id)
+        line = await controls.read_by_ext_user_id(conn, merchant_id, ext_user_id)
     except SubUserUnknown:
         raise HTTPException(404) from None
     return seat.ground.answers.redirect(url_of(merchant_id, line.user_id))
@@ -85,7 +85,7 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
         await controls.lock_book(conn, merchant_id)
-        before = await controls.show(conn, merchant_id, line.ext_user_id)
+        before = await controls.read_by_ext_user_id(conn, merchant_id, line.ext_user_id)
         if do == "limits":
             after = await controls.set_controls(
                 conn,
@@ -96,7 +96,7 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
             )
         else:
             after = await controls.set_controls(conn, merchant_id, line.ext_user_id, paused=do == "pause")
-        facts = (controls.tell_controls(before), controls.tell_controls(after))
+        facts = (controls.describe_controls(before), controls.describe_controls(after))
         await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
     return seat.go(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
@@ -120,7 +120,9 @@ async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUs
 
 async def _find(request: Request, conn: Connection) -> SubUserLine:
     try:
-        return await controls.show_user(conn, read_id(request, "merchant_id"), read_id(request, "user_id"))
+        return await controls.read_by_user_id(
+            conn, read_id(request, "merchant_id"), read_id(request, "user_id")
+        )
     except SubUserUnknown:
         raise HTTPException(404) from None
 

@@ -82,7 +82,7 @@ class EffectiveRate(NamedTuple):
         return None if is_refused else self.rate_e8
 
 
-class Pump(NamedTuple):
+class Arbitrage(NamedTuple):
     """A scope whose two directions multiply to more than one."""
 
     merchant_id: int
@@ -110,7 +110,7 @@ async def set_rate(
     line = RateLine(merchant_id, _known(direction), rate_e8, False, at_ms, max_age_ms)
     async with conn.transaction():
         lines = await _lock_and_read(conn, merchant_id)
-        _refuse_pump(lines, line)
+        _refuse_arbitrage(lines, line)
         await _write(conn, line, at_ms)
     return line
 
@@ -126,7 +126,7 @@ async def remove_rate(
         lines = await _lock_and_read(conn, merchant_id)
         paused = _line(lines, merchant_id, _known(direction)).paused
         line = RateLine(merchant_id, direction, paused=paused)
-        _refuse_pump(lines, line)
+        _refuse_arbitrage(lines, line)
         await _write(conn, line, at_ms)
     return line
 
@@ -187,29 +187,29 @@ def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
     )
 
 
-def find_pump(lines: Lines, scopes: Iterable[int]) -> Pump | None:
+def find_arbitrage(lines: Lines, scopes: Iterable[int]) -> Arbitrage | None:
     """The first scope whose two rates in force multiply to more than one, or None."""
     for scope in scopes:
         there = effective(lines, scope, USDT_TO_KFB).rate_e8
         back = effective(lines, scope, KFB_TO_USDT).rate_e8
         if there is not None and back is not None and there * back > ONE:
-            return Pump(scope, there, back)
+            return Arbitrage(scope, there, back)
     return None
 
 
-def _refuse_pump(lines: Lines, changed: RateLine) -> None:
+def _refuse_arbitrage(lines: Lines, changed: RateLine) -> None:
     after = {**lines, (changed.merchant_id, changed.direction): changed}
     reached = {changed.merchant_id}
     if changed.merchant_id == PLATFORM:
         reached.update(scope for scope, _ in after)
-    pump = find_pump(after, sorted(reached))
-    if pump is None:
+    arbitrage = find_arbitrage(after, sorted(reached))
+    if arbitrage is None:
         return
-    whose = f"merchant {pump.merchant_id}" if pump.merchant_id else "the platform"
-    opposite = pump.kfb_usdt_e8 if changed.direction == USDT_TO_KFB else pump.usdt_kfb_e8
+    whose = f"merchant {arbitrage.merchant_id}" if arbitrage.merchant_id else "the platform"
+    opposite = arbitrage.kfb_usdt_e8 if changed.direction == USDT_TO_KFB else arbitrage.usdt_kfb_e8
     raise RateRefused(
-        f"For {whose}, USDT:KFB {format_rate(pump.usdt_kfb_e8)} and KFB:USDT {format_rate(pump.kfb_usdt_e8)} "
-        f"would multiply to more than 1, so that a loop of exchanges makes money. "
+        f"For {whose}, USDT:KFB {format_rate(arbitrage.usdt_kfb_e8)} and "
+        f"KFB:USDT {format_rate(arbitrage.kfb_usdt_e8)} would multiply to more than 1, so that a loop of exchanges makes money. "
         f"There, {changed.direction} can be at most {format_rate(ONE // opposite)}."
     )
 

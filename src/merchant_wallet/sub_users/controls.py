@@ -16,11 +16,11 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
-from merchant_wallet.sub_users import own_acts
+from merchant_wallet.sub_users import audit_log
 
 Connection = AsyncConnection[Any]
 
-QUERIES = Queries(Path(__file__).with_name("subusers.sql"))
+QUERIES = Queries(Path(__file__).with_name("controls.sql"))
 MAX_PAGE: Final = 500
 NO_PIN: Final = "Set a PIN first."
 
@@ -48,8 +48,8 @@ class PinMissing(Exception):
 class SubUserLine(msgspec.Struct, frozen=True):
     """A sub-user with its wallet and controls.
 
-    `day_debited_units` is the sum of debits on UTC day `day` (days since the epoch). `pin_locked_until_ms` may
-    be in the past.
+    `day_debited_units` is the sum of debits on UTC day `day` (days since the epoch).
+    `pin_locked_until_ms` may be in the past.
     """
 
     user_id: int
@@ -86,9 +86,9 @@ async def set_controls(
     values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
         await lock_book(conn, merchant_id)
-        line = await show(conn, merchant_id, ext_user_id)
+        line = await read_by_ext_user_id(conn, merchant_id, ext_user_id)
         await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": line.user_id})
-        return await show(conn, merchant_id, ext_user_id)
+        return await read_by_ext_user_id(conn, merchant_id, ext_user_id)
 
 
 async def set_controls_by_user(
@@ -111,27 +111,27 @@ async def set_controls_by_user(
     values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
     async with conn.transaction():
         await lock_book(conn, merchant_id)
-        before = await show_user(conn, merchant_id, user_id)
+        before = await read_by_user_id(conn, merchant_id, user_id)
         if not before.has_pin:
             raise PinMissing
         await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": user_id})
-        after = await show_user(conn, merchant_id, user_id)
-        told = (tell_controls(before), tell_controls(after))
-        if told[0] != told[1]:
-            await own_acts.note(
+        after = await read_by_user_id(conn, merchant_id, user_id)
+        described = (describe_controls(before), describe_controls(after))
+        if described[0] != described[1]:
+            await audit_log.record(
                 conn,
                 "sub_user.set",
                 merchant_id,
                 after.ext_user_id,
-                before=told[0],
-                after=told[1],
+                before=described[0],
+                after=described[1],
                 source=source,
                 at_ms=at_ms,
             )
     return after
 
 
-def tell_controls(line: SubUserLine) -> dict[str, str | bool | None]:
+def describe_controls(line: SubUserLine) -> dict[str, str | bool | None]:
     """A sub-user's controls as the command line and the audit log show them. Pure."""
     debit, day = line.limit_debit_units, line.limit_day_units
     return {
@@ -148,7 +148,7 @@ async def lock_book(conn: Connection, merchant_id: int) -> None:
         raise SubUserUnknown(f"There is no merchant {merchant_id}.")
 
 
-async def show(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserLine:
+async def read_by_ext_user_id(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserLine:
     """One sub-user by the merchant's own id for it. Raises SubUserUnknown."""
     found = await _read(conn, "read_sub_user", {"merchant_id": merchant_id, "ext_user_id": ext_user_id})
     if not found:
@@ -156,7 +156,7 @@ async def show(conn: Connection, merchant_id: int, ext_user_id: str) -> SubUserL
     return found[0]
 
 
-async def show_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine:
+async def read_by_user_id(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine:
     """One sub-user by the platform's id for it. Raises SubUserUnknown."""
     found = await _read(conn, "read_user", {"merchant_id": merchant_id, "user_id": user_id})
     if not found:

@@ -22,8 +22,14 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import failures
 from merchant_wallet.audit.records import UNKNOWN
 from merchant_wallet.base.db import Queries
-from merchant_wallet.sub_users import own_acts, sessions
-from merchant_wallet.sub_users.controls import PinMissing, SubUserUnknown, lock_book, show, show_user
+from merchant_wallet.sub_users import audit_log, sessions
+from merchant_wallet.sub_users.controls import (
+    PinMissing,
+    SubUserUnknown,
+    lock_book,
+    read_by_ext_user_id,
+    read_by_user_id,
+)
 from merchant_wallet.sub_users.pin_rules import NOT_A_PIN, find_flaw, is_pin
 
 Connection = AsyncConnection[Any]
@@ -91,11 +97,11 @@ async def set_first(
             raise PinRefused(IS_SET)
         values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": pin_hash, "at_ms": at_ms}
         await conn.execute(QUERIES["write_first_pin"].text, values)
-        await own_acts.note(
+        await audit_log.record(
             conn,
             "sub_user.set_pin",
             merchant_id,
-            (await show_user(conn, merchant_id, user_id)).ext_user_id,
+            (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id,
             before={"hasPin": False},
             after={"hasPin": True},
             source=source,
@@ -124,8 +130,10 @@ async def change(
     async with conn.transaction():
         if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
             raise PinRefused(WAS_CHANGED)
-        ext_user_id = (await show_user(conn, merchant_id, user_id)).ext_user_id
-        await own_acts.note(conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms)
+        ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
+        await audit_log.record(
+            conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
+        )
 
 
 async def check(
@@ -147,7 +155,7 @@ async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int
     """
     async with conn.transaction():
         await lock_book(conn, merchant_id)
-        line = await show(conn, merchant_id, ext_user_id)
+        line = await read_by_ext_user_id(conn, merchant_id, ext_user_id)
         values = {"merchant_id": merchant_id, "user_id": line.user_id, "at_ms": at_ms}
         await conn.execute(QUERIES["clear_pin"].text, values)
         await sessions.end_sessions(conn, merchant_id, line.user_id)
@@ -180,7 +188,7 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
 
 
 async def _note_failure(conn: Connection, merchant_id: int, user_id: int, source: str, at_ms: int) -> None:
-    subject = f"sub-user {(await show_user(conn, merchant_id, user_id)).ext_user_id}"
+    subject = f"sub-user {(await read_by_user_id(conn, merchant_id, user_id)).ext_user_id}"
     await failures.count_failure(
         conn, subject, failures.PIN, source=source, at_ms=at_ms, merchant_id=merchant_id
     )

@@ -18,8 +18,8 @@ from merchant_wallet.book.outcomes import (
     DEPOSIT_NOT_DUE,
     DEPOSIT_UNKNOWN,
     NO_RATE,
+    RATE_ALLOWS_ARBITRAGE,
     RATE_PAUSED,
-    RATE_PUMPS,
     RATE_TOO_OLD,
     Credited,
 )
@@ -115,7 +115,7 @@ BROKEN: list[tuple[str, dict[tuple[str, str], Rate | None], str, Refusal]] = [
     ("none", {TO_KFB: None}, "1000", NO_RATE),
     ("paused", {TO_KFB: Rate(7, True, START_MS, 1)}, "1000", RATE_PAUSED),
     ("old", {TO_KFB: Rate(7, False, START_MS, 999)}, "1000", RATE_TOO_OLD),
-    ("pumps", {TO_KFB: Rate(714_285_715, False, START_MS, None)}, "1000", RATE_PUMPS),
+    ("pumps", {TO_KFB: Rate(714_285_715, False, START_MS, None)}, "1000", RATE_ALLOWS_ARBITRAGE),
     ("zero", {TO_KFB: Rate(1, False, START_MS, None)}, "99.999999", ARRIVES_AS_ZERO),
 ]
 

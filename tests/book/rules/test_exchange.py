@@ -15,8 +15,8 @@ from merchant_wallet.book.outcomes import (
     NO_RATE,
     ORDER_ID_TAKEN,
     POSITION_LIMIT,
+    RATE_ALLOWS_ARBITRAGE,
     RATE_PAUSED,
-    RATE_PUMPS,
     RATE_TOO_OLD,
 )
 from merchant_wallet.book.state import Rate
@@ -69,7 +69,7 @@ BROKEN: list[tuple[str, dict[tuple[str, str], Rate | None], Command, Refusal]] =
     ("unset", {TO_KFB: rate(None)}, swap("x1", "1000"), NO_RATE),
     ("paused", {TO_KFB: rate(1, paused=True, max_age_ms=1)}, swap("x1", "1000"), RATE_PAUSED),
     ("old", {TO_KFB: rate(10**9, max_age_ms=999)}, swap("x1", "1000"), RATE_TOO_OLD),
-    ("pumps", {TO_KFB: rate(714_285_715)}, swap("x1", "0.000001"), RATE_PUMPS),
+    ("pumps", {TO_KFB: rate(714_285_715)}, swap("x1", "0.000001"), RATE_ALLOWS_ARBITRAGE),
     ("zero", {TO_KFB: rate(1)}, swap("x1", "99.999999", least="1", position="0"), ARRIVES_AS_ZERO),
     ("least", {}, swap("x1", "1000", least="7000.000001", position="0"), BELOW_MINIMUM_ARRIVAL),
     ("position", {}, swap("x1", "1000", least="7000", position="6999"), POSITION_LIMIT),

@@ -17,8 +17,8 @@ from merchant_wallet.book.outcomes import (
     NO_RATE,
     ORDER_ID_TAKEN,
     POSITION_LIMIT,
+    RATE_ALLOWS_ARBITRAGE,
     RATE_PAUSED,
-    RATE_PUMPS,
     RATE_TOO_OLD,
     Exchanged,
     Outcome,
@@ -59,7 +59,7 @@ def is_too_old(set_ms: int | None, max_age_ms: int | None, at_ms: int) -> bool:
 
 
 def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
-    """The rate of a direction at this moment. Refuses 42203: none, paused, too old, or one that pumps."""
+    """The rate of a direction at this moment. Refuses 42203: none, paused, too old, or open to arbitrage."""
     rate = draft.rates.get((send_currency, receive_currency))
     if rate is None or rate.rate_e8 is None:
         return NO_RATE
@@ -69,7 +69,7 @@ def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> in
         return RATE_TOO_OLD
     back = draft.rates.get((receive_currency, send_currency))
     if back is not None and back.rate_e8 is not None and rate.rate_e8 * back.rate_e8 > RATE_SCALE**2:
-        return RATE_PUMPS
+        return RATE_ALLOWS_ARBITRAGE
     return rate.rate_e8
 
 

@@ -12,11 +12,11 @@ from merchant_wallet.audit import records as audit
 
 Connection = AsyncConnection[Any]
 
-DOOR: Final = "sub-user"
+ACTOR_PREFIX: Final = "sub-user"
 """The prefix of an actor that is a sub-user."""
 
 
-async def note(
+async def record(
     conn: Connection,
     action: str,
     merchant_id: int,
@@ -30,7 +30,7 @@ async def note(
     """Record a change by a sub-user."""
     await audit.append(
         conn,
-        actor=f"{DOOR}:{ext_user_id}",
+        actor=f"{ACTOR_PREFIX}:{ext_user_id}",
         action=action,
         subject=f"sub-user {ext_user_id}",
         merchant_id=merchant_id,
