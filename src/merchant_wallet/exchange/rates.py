@@ -209,7 +209,8 @@ def _refuse_arbitrage(lines: Lines, changed: RateLine) -> None:
     opposite = arbitrage.kfb_usdt_e8 if changed.direction == USDT_TO_KFB else arbitrage.usdt_kfb_e8
     raise RateRefused(
         f"For {whose}, USDT:KFB {format_rate(arbitrage.usdt_kfb_e8)} and "
-        f"KFB:USDT {format_rate(arbitrage.kfb_usdt_e8)} would multiply to more than 1, so that a loop of exchanges makes money. "
+        f"KFB:USDT {format_rate(arbitrage.kfb_usdt_e8)} would multiply to more than 1, "
+        f"so that a loop of exchanges makes money. "
         f"There, {changed.direction} can be at most {format_rate(ONE // opposite)}."
     )
 
