@@ -94,8 +94,8 @@ def _forget(draft: Draft) -> None:
     for order_id in draft.changes.created:
         del draft.order_id_by_mc[draft.withdrawals.pop(order_id).mc_order_id]
     draft.changes = Changes()
-    draft.known_transfers.clear()
-    draft.known_exchanges.clear()
+    draft.earlier_transfers.clear()
+    draft.earlier_exchanges.clear()
     draft.used_nonces.clear()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from merchant_wallet.api.scheduler import LEAST_READS, PIECES, Pace
+from merchant_wallet.api.scheduler import MIN_READS, PIECES, Pace
 
 MONEY, READ = False, True
 
@@ -47,9 +47,9 @@ def test_a_flood_of_reads_leaves_transfers_most_of_each_turn() -> None:
 
     first, second, *_ = _watch_turns(put, 2)
 
-    share = PIECES - LEAST_READS
-    assert first == [*transfers[:share], *reads[:LEAST_READS]]
-    assert second == [*transfers[share : 2 * share], *reads[LEAST_READS : 2 * LEAST_READS]]
+    share = PIECES - MIN_READS
+    assert first == [*transfers[:share], *reads[:MIN_READS]]
+    assert second == [*transfers[share : 2 * share], *reads[MIN_READS : 2 * MIN_READS]]
 
 
 def test_a_flood_of_transfers_leaves_reads_their_share() -> None:

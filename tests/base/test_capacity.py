@@ -13,11 +13,11 @@ from merchant_wallet.base.capacity import (
     OWN_CONNECTIONS,
     SERVE_CONNECTIONS,
     WORK_CONNECTIONS,
-    WRITER_ASIDE,
+    WRITER_EXTRA,
 )
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Line
-from merchant_wallet.book.links import MOST_SHARED
+from merchant_wallet.book.pool import MAX_SHARED
 from merchant_wallet.cli.program import app
 from merchant_wallet.processes.app import make_base
 from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work
@@ -43,12 +43,12 @@ def test_a_work_has_no_more_connections_than_it_says(
 
     run(scenario())
     # Real chains have a line for what follows sweeps beside these.
-    writer = WRITER_CONNECTIONS + min(MOST_SHARED, WRITER_CONNECTIONS) + WRITER_ASIDE
+    writer = WRITER_CONNECTIONS + min(MAX_SHARED, WRITER_CONNECTIONS) + WRITER_EXTRA
     assert WORK_CONNECTIONS - 6 <= len(lines) + 1 + writer <= WORK_CONNECTIONS
 
 
 def test_a_serve_has_no_more_connections_than_it_says() -> None:
-    writer = Settings().connections + min(MOST_SHARED, Settings().connections) + WRITER_ASIDE
+    writer = Settings().connections + min(MAX_SHARED, Settings().connections) + WRITER_EXTRA
     # Merchants, wallet page, console, sign-in, downloads; hot wallets, refused requests, metrics, verifying.
     others = 4 + 4 + 4 + 2 + 4 + 1 + 1 + 1 + 2
     assert SERVE_CONNECTIONS - 8 <= writer + others <= SERVE_CONNECTIONS

@@ -10,8 +10,8 @@ from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.idle import Idle
 from merchant_wallet.base.workers import Line
-from merchant_wallet.book import links as links_module
-from merchant_wallet.book.links import Links
+from merchant_wallet.book import pool as pool_module
+from merchant_wallet.book.pool import ConnectionPool
 from merchant_wallet.web.connections import Connections
 
 SOON_S = 0.01
@@ -114,14 +114,14 @@ def test_a_writer_keeps_one_connection_of_each_kind(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("merchant_wallet.base.idle.IDLE_S", SOON_S)
-    monkeypatch.setattr(links_module, "IDLE_S", SOON_S)
+    monkeypatch.setattr(pool_module, "IDLE_S", SOON_S)
 
     async def scenario() -> None:
-        links = Links(database_url, 16)
-        async with links.lend(), links.lend(), links.lend():
-            await links.share()
+        pool = ConnectionPool(database_url, 16)
+        async with pool.acquire(), pool.acquire(), pool.acquire():
+            await pool.acquire_shared()
             assert await _count(database_url) == 4
         await _until_count(database_url, 2)
-        await links.close()
+        await pool.close()
 
     run(scenario())

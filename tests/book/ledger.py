@@ -13,18 +13,18 @@ from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.commands import Command, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
-from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
+from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.rules.operators import know_adjustment, tell_adjusted
+from merchant_wallet.book.rules.operators import add_earlier_adjustment, tell_adjusted
 from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
     Changes,
     Deposit,
     Draft,
+    EarlierTransfer,
     Entry,
-    KnownTransfer,
     Rate,
     Step,
     SubUser,
@@ -71,7 +71,7 @@ class Ledger:
         default_factory=lambda: {(USDT, KFB): KFB_RATE, (KFB, USDT): USDT_RATE}
     )
 
-    def open(self, needs: Needs, now_ms: int) -> Draft:
+    def open(self, read_set: ReadSet, now_ms: int) -> Draft:
         """What a batch that needs this is judged on; nothing in it is shared with the ledger."""
         draft = Draft(
             self.merchant_id,
@@ -85,21 +85,21 @@ class Ledger:
             self.withdrawn_day,
             self.withdrawn_units,
         )
-        draft.used_nonces = needs.nonces & self.nonces
-        draft.balances = {account_id: self.balances[account_id] for account_id in needs.accounts}
+        draft.used_nonces = read_set.nonces & self.nonces
+        draft.balances = {account_id: self.balances[account_id] for account_id in read_set.accounts}
         for user in self.sub_users.values():
-            if user.ext_user_id in needs.ext_user_ids or _addresses(user) & needs.addresses:
+            if user.ext_user_id in read_set.ext_user_ids or _addresses(user) & read_set.addresses:
                 draft.add_sub_user(replace(user), self.balances[user.user_id])
         for order in self.withdrawals.values():
-            if order.order_id in needs.withdrawal_ids or order.mc_order_id in needs.withdrawal_mc_ids:
+            if order.order_id in read_set.withdrawal_ids or order.mc_order_id in read_set.withdrawal_mc_ids:
                 draft.put_withdrawal(order)
         for entry in self.entries:
-            if entry.mc_order_id in needs.order_ids_known and entry.kind in needs.order_kinds:
+            if entry.mc_order_id in read_set.mc_order_ids and entry.kind in read_set.order_kinds:
                 _know(draft, entry)
-        draft.deposits = {key: self.deposits[key] for key in needs.deposits & set(self.deposits)}
-        named = {(key.chain, key.tx_hash) for key in needs.deposits}
+        draft.deposits = {key: self.deposits[key] for key in read_set.deposits & set(self.deposits)}
+        named = {(key.chain, key.tx_hash) for key in read_set.deposits}
         draft.settled_hashes = {key: self.settled_hashes[key] for key in named & set(self.settled_hashes)}
-        if needs.rates:
+        if read_set.rates:
             draft.rates = dict(self.rates)
         return draft
 
@@ -120,7 +120,7 @@ class Ledger:
     def judge(self, submissions: Iterable[Submission], now_ms: int = START_MS) -> tuple[list[Outcome], Draft]:
         """What a batch would answer and change."""
         batch = list(submissions)
-        draft = self.open(gather(batch), now_ms)
+        draft = self.open(read_set_of(batch), now_ms)
         return apply_batch(draft, batch), draft
 
     def run(self, submissions: Iterable[Submission], now_ms: int = START_MS) -> list[Outcome]:
@@ -236,15 +236,17 @@ def _know(draft: Draft, entry: Entry) -> None:
     name, amount, rate_e8 = entry.mc_order_id, first.amount_units, entry.rate_e8
     if entry.kind == "exchange":
         got = rest[0].currency
-        draft.known_exchanges[name] = Exchanged(entry.entry_id, first.currency, got, amount, second, rate_e8)
+        draft.earlier_exchanges[name] = Exchanged(
+            entry.entry_id, first.currency, got, amount, second, rate_e8
+        )
         return
     if entry.kind in ("adjust", "fee_withdraw"):
         adjusted = tell_adjusted(entry.entry_id, first)
-        know_adjustment(draft, entry.kind, name, entry.facts, first, adjusted)
+        add_earlier_adjustment(draft, entry.kind, name, entry.facts, first, adjusted)
         return
     done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)
     user_id = first.source_id if entry.kind == "user_to_merchant" else first.target_id
-    draft.known_transfers[entry.kind, name] = KnownTransfer(done, user_id)
+    draft.earlier_transfers[entry.kind, name] = EarlierTransfer(done, user_id)
 
 
 def check_chain(ledger: Ledger) -> None:

@@ -22,7 +22,7 @@ from merchant_wallet.book.journal import (
     post,
     record,
 )
-from merchant_wallet.book.needs import Needs
+from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Posting
 
 MERCHANT_KFB, ADJUSTMENT_KFB = ACCOUNT_ID["merchant", KFB], ACCOUNT_ID["adjustment", KFB]
@@ -33,7 +33,7 @@ CONTENT: Content = (1001, 5, "adjust", None, 7, 0, "", (Posting(11, 2, KFB, 3, -
 
 def draft_of(ledger: Ledger) -> Draft:
     """A draft that knows every fixed account."""
-    return ledger.open(Needs(accounts={account.account_id for account in FIXED}), START_MS)
+    return ledger.open(ReadSet(accounts={account.account_id for account in FIXED}), START_MS)
 
 
 def test_the_canonical_form_is_what_other_programs_can_write_too() -> None:

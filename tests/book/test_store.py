@@ -22,9 +22,9 @@ from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
 from merchant_wallet.book.chart import MERCHANT_ID_OF
-from merchant_wallet.book.link import Link, StatementFailed
-from merchant_wallet.book.needs import gather
+from merchant_wallet.book.connection import PipelineConnection, StatementFailed
 from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
+from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft, Rate
 from merchant_wallet.book.writer import Writer
@@ -35,20 +35,20 @@ BACK_E8 = 14 * 10**6
 
 
 @asynccontextmanager
-async def _link(shop: Shop) -> AsyncIterator[Link]:
+async def _link(shop: Shop) -> AsyncIterator[PipelineConnection]:
     """A connection; what it has not committed is rolled back at the end."""
-    link = await Link.open(shop.url, store.STATEMENTS)
+    connection = await PipelineConnection.open(shop.url, store.STATEMENTS)
     try:
-        yield link
+        yield connection
     finally:
-        await link.close()
+        await connection.close()
 
 
 async def _read(shop: Shop, *asked: c.Command) -> Draft:
     """The draft that a batch of these commands would be judged on."""
-    needs = gather([c.Submission(command) for command in asked])
-    async with _link(shop) as link:
-        return await store.open_draft(link, shop.merchant_id, needs, now_ms())
+    read_set = read_set_of([c.Submission(command) for command in asked])
+    async with _link(shop) as connection:
+        return await store.open_draft(connection, shop.merchant_id, read_set, now_ms())
 
 
 async def _set_rates(shop: Shop) -> None:
@@ -150,9 +150,9 @@ def test_a_batch_sees_only_what_it_names(database_url: str) -> None:
         draft = await _read(shop, shop.debit("c1"))
         assert set(draft.balances) == {MERCHANT_ID_OF[KFB], shop.alice_id}
         # The order ids are another kind's.
-        assert draft.known_transfers == {}
+        assert draft.earlier_transfers == {}
         draft = await _read(shop, shop.credit("c1"), shop.credit("c3"))
-        assert [key[1] for key in draft.known_transfers] == ["c1"]
+        assert [key[1] for key in draft.earlier_transfers] == ["c1"]
 
     run(scenario())
 
@@ -166,7 +166,7 @@ def test_another_merchants_rows_are_never_read(database_url: str) -> None:
         asked = c.MerchantToUser("c1", other.alice_address, KFB, COIN)
         draft = await _read(mine, asked)
         assert draft.sub_users == {}
-        assert draft.known_transfers == {}
+        assert draft.earlier_transfers == {}
         (refused,) = await _ask_all(mine, asked)
         assert isinstance(refused, Refusal)
         assert refused.code == 40402
@@ -270,13 +270,13 @@ async def _write_spoilt(
 ) -> str:
     """Judge a command, spoil the draft and try to write it: the SQLSTATE that stops that."""
     submissions = [c.Submission(asked)]
-    async with _link(shop) as link:
-        draft = await store.open_draft(link, shop.merchant_id, gather(submissions), now_ms())
+    async with _link(shop) as connection:
+        draft = await store.open_draft(connection, shop.merchant_id, read_set_of(submissions), now_ms())
         seen_count = draft.entry_count + seen_more
         apply_batch(draft, submissions)
         spoil(draft)
         with pytest.raises(StatementFailed) as failure:
-            await store.commit_draft(link, draft, "!spoilt", seen_count)
+            await store.commit_draft(connection, draft, "!spoilt", seen_count)
     return failure.value.sqlstate
 
 
@@ -342,16 +342,18 @@ def test_an_order_that_took_another_step_meanwhile_is_not_moved(database_url: st
 def test_whether_a_batch_was_committed_is_asked_under_the_books_lock(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with await connect(shop.url) as holder, _link(shop) as link:
+        async with await connect(shop.url) as holder, _link(shop) as connection:
             async with holder.transaction():
                 await holder.execute("update book set settings_version = settings_version + 1")
                 claim = "insert into nonce select merchant_id, '!mine', last_ms / 86400000 from book"
                 await holder.execute(claim)
-                asked = asyncio.create_task(store.was_committed(link, shop.merchant_id, "!mine", now_ms()))
+                asked = asyncio.create_task(
+                    store.was_committed(connection, shop.merchant_id, "!mine", now_ms())
+                )
                 await _until_waiting(shop)
                 assert not asked.done()
             assert await asked
-            assert not await store.was_committed(link, shop.merchant_id, "!other", now_ms())
+            assert not await store.was_committed(connection, shop.merchant_id, "!other", now_ms())
 
     run(scenario())
 

@@ -14,16 +14,16 @@ from merchant_wallet.book.writer import Unavailable, Unknown, Writer
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)
-FORESEEN_OR_NOT = pytest.mark.parametrize("foreseen", [False, True], ids=["read", "foreseen"])
+OPTIMISTIC_OR_NOT = pytest.mark.parametrize("optimistic", [False, True], ids=["read", "optimistic"])
 RUNNING: set[asyncio.Task[None]] = set()
 
 
 async def _send_through(
-    cutter: WireCutter, shop: Shop, *orders: Order, foreseen: bool = False
+    cutter: WireCutter, shop: Shop, *orders: Order, optimistic: bool = False
 ) -> list[Outcome | BaseException]:
-    """Credits to alice, all in one batch, through the proxy; what they are `foreseen` on is read before."""
+    """Credits to alice, all in one batch, through the proxy; what they are `optimistic` on is read before."""
     writer = Writer(cutter.url, connections=2)
-    if foreseen:
+    if optimistic:
         await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
     cutter.cut(*orders)
     answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
@@ -53,43 +53,43 @@ async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) 
     await shop.verify()
 
 
-@FORESEEN_OR_NOT
-def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, foreseen: bool) -> None:
+@OPTIMISTIC_OR_NOT
+def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, optimistic: bool) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_BEFORE, foreseen=foreseen)
+            answers = await _send_through(cutter, shop, LOST_BEFORE, optimistic=optimistic)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + foreseen + 1
+        assert await shop.batches() == before + optimistic + 1
 
     run(scenario())
 
 
-@FORESEEN_OR_NOT
-def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, foreseen: bool) -> None:
+@OPTIMISTIC_OR_NOT
+def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, optimistic: bool) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_AFTER, foreseen=foreseen)
+            answers = await _send_through(cutter, shop, LOST_AFTER, optimistic=optimistic)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + foreseen + 1
+        assert await shop.batches() == before + optimistic + 1
 
     run(scenario())
 
 
-@FORESEEN_OR_NOT
+@OPTIMISTIC_OR_NOT
 @pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
 def test_a_commit_lost_twice_is_still_answered_truly(
-    database_url: str, second: Order, foreseen: bool
+    database_url: str, second: Order, optimistic: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_BEFORE, second, foreseen=foreseen)
+            answers = await _send_through(cutter, shop, LOST_BEFORE, second, optimistic=optimistic)
             assert cutter.cuts == 2
         if second.done:
             await _insist_all_stand(shop, answers)
@@ -102,15 +102,15 @@ def test_a_commit_lost_twice_is_still_answered_truly(
     run(scenario())
 
 
-@FORESEEN_OR_NOT
+@OPTIMISTIC_OR_NOT
 def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_connection(
-    database_url: str, foreseen: bool
+    database_url: str, optimistic: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
             orders = LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True)
-            answers = await _send_through(cutter, shop, *orders, foreseen=foreseen)
+            answers = await _send_through(cutter, shop, *orders, optimistic=optimistic)
             assert cutter.cuts == 3
         await _insist_all_stand(shop, answers)
 
@@ -118,38 +118,39 @@ def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_co
 
 
 ELSEWHERE = {
-    False: (b"lock_book", b"find_orders", b"insert_entries", b"advance_book"),
-    True: (b"claim_book", b"write_foreseen"),
+    False: (b"lock_book", b"find_earlier_entries", b"insert_entries", b"advance_book"),
+    True: (b"check_and_advance_book", b"write_optimistic"),
 }
 
 
 @pytest.mark.parametrize(
-    ("foreseen", "statement"), [(foreseen, name) for foreseen, names in ELSEWHERE.items() for name in names]
+    ("optimistic", "statement"),
+    [(optimistic, name) for optimistic, names in ELSEWHERE.items() for name in names],
 )
 @pytest.mark.parametrize("done", [False, True])
 def test_a_connection_lost_anywhere_else_goes_unnoticed(
-    database_url: str, foreseen: bool, statement: bytes, done: bool
+    database_url: str, optimistic: bool, statement: bytes, done: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, Order(statement, done), foreseen=foreseen)
+            answers = await _send_through(cutter, shop, Order(statement, done), optimistic=optimistic)
             assert cutter.cuts == 1
         await _insist_all_stand(shop, answers)
 
     run(scenario())
 
 
-@FORESEEN_OR_NOT
+@OPTIMISTIC_OR_NOT
 @pytest.mark.parametrize("done", [False, True])
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
-    database_url: str, done: bool, foreseen: bool
+    database_url: str, done: bool, optimistic: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as cutter:
             gone = Order(done=done, first=cutter.refuse)
-            answers = await _send_through(cutter, shop, gone, foreseen=foreseen)
+            answers = await _send_through(cutter, shop, gone, optimistic=optimistic)
         assert [type(answer) for answer in answers] == [Unknown] * 20
         stood = await shop.orders()
         assert len(stood) == (20 if done else 0)

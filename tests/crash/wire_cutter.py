@@ -102,7 +102,7 @@ class _Wire:
         self._client_in, self._client_out = client_in, client_out
         self._server_in, self._server_out = server_in, server_out
         self.order: Order | None = None
-        self._foreseen = False
+        self._is_optimistic = False
 
     async def run(self) -> None:
         """Carry messages both ways until either side ends or an order was followed."""
@@ -135,10 +135,10 @@ class _Wire:
         """The statement that a message has carried out; the sync after a foreseen batch is its commit."""
         if kind == b"B":
             name = _statement_of(message)
-            self._foreseen = self._foreseen or name == b"claim_book"
+            self._is_optimistic = self._is_optimistic or name == b"check_and_advance_book"
             return name
-        if kind == b"S" and self._foreseen:
-            self._foreseen = False
+        if kind == b"S" and self._is_optimistic:
+            self._is_optimistic = False
             return b"commit"
         return None
 

@@ -17,24 +17,24 @@ from tests.deposits.conftest import (
 from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, MerchantToUser, ReadBalances, Submission
-from merchant_wallet.book.link import Call, Link, StatementFailed
-from merchant_wallet.book.needs import gather
+from merchant_wallet.book.connection import PipelineConnection, StatementCall, StatementFailed
 from merchant_wallet.book.outcomes import DEPOSIT_NOT_DUE, DEPOSIT_UNKNOWN, Credited, Transferred
+from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules import apply_batch
 
 ABOUT_DEPOSITS = {b"read_deposits", b"insert_credits", b"update_deposits"}
 
 
-def listen(link: Link) -> list[bytes]:
+def listen(connection: PipelineConnection) -> list[bytes]:
     """The names of the statements that go over a link from now on."""
     names: list[bytes] = []
-    run = link.run
+    run = connection.run
 
-    async def run_and_tell(calls: Sequence[Call]) -> list[PGresult]:
+    async def run_and_tell(calls: Sequence[StatementCall]) -> list[PGresult]:
         names.extend(name for name, _ in calls)
         return await run(calls)
 
-    link.run = run_and_tell  # type: ignore[method-assign]  # Only this one link is listened to.
+    connection.run = run_and_tell  # type: ignore[method-assign]  # Only this one link is listened to.
     return names
 
 
@@ -102,10 +102,10 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
             await town.rows("update deposit set status = 'pending'")
         else:
             await town.rows("delete from deposit_credit")
-        link = await Link.open(town.url, store.STATEMENTS)
+        connection = await PipelineConnection.open(town.url, store.STATEMENTS)
         try:
             batch = [Submission(command)]
-            draft = await store.open_draft(link, SHOP, gather(batch), town.clock())
+            draft = await store.open_draft(connection, SHOP, read_set_of(batch), town.clock())
             # The rules are made to believe that nothing was credited.
             for key, deposit in draft.deposits.items():
                 values = {
@@ -115,10 +115,10 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
             seen_count = draft.entry_count
             assert isinstance(apply_batch(draft, batch)[0], Credited)
             with pytest.raises(StatementFailed) as failed:
-                await store.commit_draft(link, draft, "!second", seen_count)
+                await store.commit_draft(connection, draft, "!second", seen_count)
             assert failed.value.sqlstate == sqlstate
         finally:
-            await link.close()
+            await connection.close()
         assert (await town.balances())["ulla"] == 5 * COIN
 
     in_town(scenario)
@@ -129,14 +129,14 @@ def test_a_batch_without_deposits_has_no_statement_about_them(in_town: InTown) -
         command = await arrive(town, "ulla", 5 * COIN)
         names: list[set[bytes]] = []
         for asked in (MerchantToUser("m1", address("anna"), KFB, 1), command):
-            link = await Link.open(town.url, store.STATEMENTS)
-            heard, batch = listen(link), [Submission(asked)]
-            draft = await store.open_draft(link, SHOP, gather(batch), town.clock())
+            connection = await PipelineConnection.open(town.url, store.STATEMENTS)
+            heard, batch = listen(connection), [Submission(asked)]
+            draft = await store.open_draft(connection, SHOP, read_set_of(batch), town.clock())
             seen_count = draft.entry_count
             apply_batch(draft, batch)
-            await store.commit_draft(link, draft, f"!{len(names)}", seen_count)
+            await store.commit_draft(connection, draft, f"!{len(names)}", seen_count)
             names.append(ABOUT_DEPOSITS & set(heard))
-            await link.close()
+            await connection.close()
         assert names == [set(), ABOUT_DEPOSITS]
 
     in_town(scenario)

@@ -17,7 +17,7 @@ from tests.journeys.orders import (
 
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.book.commands import QuoteWithdrawal
-from merchant_wallet.book.link import Link, LinkLost
+from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import Draft
 
@@ -233,9 +233,9 @@ def meet_a_fault_of_ours(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
 @gives(50300)
 def call_while_the_database_is_away(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
     async def stay_away(*_: Any) -> Any:
-        raise LinkLost("connection refused")
+        raise ConnectionLost("connection refused")
 
-    monkeypatch.setattr(Link, "run", stay_away)
+    monkeypatch.setattr(PipelineConnection, "run", stay_away)
     return shop.client.call("getMerchantBalance")
 
 

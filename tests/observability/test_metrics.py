@@ -35,7 +35,7 @@ class Queue:
 
     batch_count = 3
     command_count = 40
-    foreseen_count = 2
+    optimistic_count = 2
     waiting_count = 7
 
 

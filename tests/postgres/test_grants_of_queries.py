@@ -27,7 +27,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/checkpoint_keys.sql": BOTH,
     "book/early_approvals.sql": BOTH,
     "book/checkpoints.sql": BOTH,
-    "book/proofs.sql": BOTH,
+    "book/preconditions.sql": BOTH,
     "book/reads.sql": WEB,
     "book/verification/verify.sql": WEB,
     "callbacks/outbox.sql": BOTH,

@@ -14,8 +14,8 @@ import pytest
 
 import merchant_wallet
 from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.book.connection import SESSION
 from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
-from merchant_wallet.book.link import SESSION
 from merchant_wallet.book.store import STATEMENTS
 
 SOURCE = Path(merchant_wallet.__file__).parent

@@ -31,7 +31,6 @@ from merchant_wallet.book.commands import (
     Submission,
     UserToMerchant,
 )
-from merchant_wallet.book.needs import gather
 from merchant_wallet.book.outcomes import (
     ORDER_ID_TAKEN,
     Exchanged,
@@ -40,6 +39,7 @@ from merchant_wallet.book.outcomes import (
     Transferred,
     Withdrawal,
 )
+from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
 from merchant_wallet.book.state import DAY_MS
 
@@ -125,7 +125,7 @@ def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(
     for now_ms, arrived in one_by_one(history):
         (submission,) = arrived
         (outcome,), draft = ledger.judge(arrived, now_ms)
-        before = ledger.open(gather(arrived), now_ms)
+        before = ledger.open(read_set_of(arrived), now_ms)
         if isinstance(outcome, Refusal | Stale):
             fresh = submission.nonce is not None and submission.nonce not in ledger.nonces
             claimed = (

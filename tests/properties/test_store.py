@@ -13,10 +13,10 @@ from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_l
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import store
-from merchant_wallet.book.link import ROLLBACK, Link
-from merchant_wallet.book.needs import gather
+from merchant_wallet.book.connection import ROLLBACK, PipelineConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Stale
+from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
@@ -53,19 +53,19 @@ def open_book(url: str) -> None:
 async def run(url: str, batches: Batches) -> list[Outcome]:
     """Carry batches out on the database, without the writer, which makes batches of its own."""
     outcomes: list[Outcome] = []
-    link = await Link.open(url, store.STATEMENTS)
+    connection = await PipelineConnection.open(url, store.STATEMENTS)
     try:
         for number, (now_ms, batch) in enumerate(batches):
-            draft = await store.open_draft(link, MERCHANT_ID, gather(batch), now_ms)
+            draft = await store.open_draft(connection, MERCHANT_ID, read_set_of(batch), now_ms)
             seen_count = draft.entry_count
             answers = apply_batch(draft, batch)
             outcomes += answers
             if all(isinstance(answer, Stale) for answer in answers):
-                await link.run([(ROLLBACK, ())])
+                await connection.run([(ROLLBACK, ())])
             else:
-                await store.commit_draft(link, draft, f"!{number}", seen_count)
+                await store.commit_draft(connection, draft, f"!{number}", seen_count)
     finally:
-        await link.close()
+        await connection.close()
     return outcomes
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 PIECES: Final = 8
 """So many requests are begun or answered between two looks at the sockets: half a millisecond's work."""
-LEAST_READS: Final = 2
+MIN_READS: Final = 2
 """So many of them only read, where so many wait."""
 
 Piece = tuple[Callable[..., None], tuple[Any, ...]]
@@ -43,7 +43,7 @@ class Pace:
     def _take_turn(self) -> None:
         money, reads = self._money, self._reads
         # Both numbers are taken before any work is done: what the work puts here waits for the next turn.
-        few_reads = min(len(reads), LEAST_READS)
+        few_reads = min(len(reads), MIN_READS)
         for_money = min(len(money), PIECES - few_reads)
         for_reads = min(len(reads), PIECES - for_money)
         for queue, pieces in ((money, for_money), (reads, for_reads)):

@@ -8,7 +8,7 @@ RESERVED: Final = 3
 """What PostgreSQL keeps for superusers (`superuser_reserved_connections`)."""
 COMMANDS: Final = 12
 """What is left for commands at the terminal."""
-WRITER_ASIDE: Final = 4
+WRITER_EXTRA: Final = 4
 """Connections on which batches are looked up whose COMMIT got no answer."""
 SERVE_CONNECTIONS: Final = 60
 """The most that one `serve` opens with the usual `WALLET_CONNECTIONS`."""

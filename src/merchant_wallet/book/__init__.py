@@ -1,6 +1,6 @@
 """The book: the core of the product. One merchant is one book, one lock and one hash-chained journal.
 
-Pure: `chart`, `commands`, `outcomes`, `state`, `journal`, `needs`, `rules`, and for reading back `replay`,
-`shapes`, `orders`, `credits`, `faults`. Around them: `arrays`, `link`, `deposits` and `store` (SQL), `lane`
-and `writer` (batches), `reads` (statements and listings), `verify` and `checkpoints`.
+Pure: `chart`, `commands`, `outcomes`, `state`, `journal`, `read_set`, `cache`, `rules`, and most of
+`verification`. Around them: `connection` and `pool`, `store` and `preconditions` (SQL), `queue` and `writer`
+(batches), `reads` (statements and listings), `checkpoints`.
 """

@@ -36,7 +36,7 @@ select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_a
  cross join lateral (select * from sub_user where merchant_id = $1::bigint and user_id = w.user_id limit 1) s
  cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
--- name: find_orders
+-- name: find_earlier_entries
 -- Transfers, exchanges and named adjustments that an order id of the batch names already; mostly none.
 select e.entry_id, e.kind, e.mc_order_id, e.rate_e8, e.facts
   from unnest($2::text[]) u

@@ -10,6 +10,9 @@ from merchant_wallet.book import arrays
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Changes, Draft, Entry
 
+BookStatement = tuple[bytes, tuple[bytes | None, ...]]
+"""A prepared statement's name and its parameters, without the first: the merchant's id."""
+
 
 def of_claims(draft: Draft, batch_id: str) -> tuple[bytes, ...]:
     """The nonces that a batch claims, and its own id among them, with their day."""

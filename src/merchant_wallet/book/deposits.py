@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from psycopg.pq.abc import PGresult
 
 from merchant_wallet.book import arrays
+from merchant_wallet.book.columns import BookStatement
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.book.state import Deposit, Draft
-
-Write = tuple[bytes, tuple[bytes | None, ...]]
 
 
 def name_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
@@ -45,7 +44,7 @@ def read(draft: Draft, result: PGresult) -> None:
         )
 
 
-def write(draft: Draft) -> Iterator[Write]:
+def write(draft: Draft) -> Iterator[BookStatement]:
     """The statements that write a batch's credits."""
     keys = draft.changes.credited
     if not keys:

@@ -77,14 +77,14 @@ class SubUser:
         )
 
 
-class KnownTransfer(msgspec.Struct, frozen=True, gc=False):
+class EarlierTransfer(msgspec.Struct, frozen=True, gc=False):
     """A transfer that an order id names already, with the sub-user it was for."""
 
     outcome: Transferred
     user_id: int
 
 
-class KnownAdjustment(msgspec.Struct, frozen=True, gc=False):
+class EarlierAdjustment(msgspec.Struct, frozen=True, gc=False):
     """An operator's entry that a name names already: what it moved between which accounts, and why."""
 
     kind: str
@@ -205,9 +205,9 @@ class Draft:
     sub_users: dict[int, SubUser] = field(default_factory=dict)
     user_id_by_ext: dict[str, int] = field(default_factory=dict)
     user_id_by_address: dict[bytes, int] = field(default_factory=dict)
-    known_transfers: dict[tuple[str, str], KnownTransfer] = field(default_factory=dict)
-    known_exchanges: dict[str, Exchanged] = field(default_factory=dict)
-    known_adjustments: dict[str, KnownAdjustment] = field(default_factory=dict)
+    earlier_transfers: dict[tuple[str, str], EarlierTransfer] = field(default_factory=dict)
+    earlier_exchanges: dict[str, Exchanged] = field(default_factory=dict)
+    earlier_adjustments: dict[str, EarlierAdjustment] = field(default_factory=dict)
     withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
     order_id_by_mc: dict[str, int] = field(default_factory=dict)
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)

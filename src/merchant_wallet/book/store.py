@@ -2,7 +2,7 @@
 
 Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first;
 two flushes, one to lock and read, one to write and commit, or one for all of a foreseen batch; the number of
-rows changed is compared with the number decided. Statements are in `book.sql` and `proofs.sql`.
+rows changed is compared with the number decided. Statements are in `book.sql` and `preconditions.sql`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,17 +14,18 @@ from psycopg.pq.abc import PGresult
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import KFB, USDT
-from merchant_wallet.book import arrays, columns, deposits, known, proofs
+from merchant_wallet.book import arrays, columns, deposits, idempotency, preconditions
 from merchant_wallet.book.arrays import read_rows
-from merchant_wallet.book.foresight import Memory
-from merchant_wallet.book.link import BEGIN, COMMIT, Call, Link
-from merchant_wallet.book.needs import Needs
+from merchant_wallet.book.cache import CachedBook
+from merchant_wallet.book.columns import BookStatement
+from merchant_wallet.book.connection import BEGIN, COMMIT, PipelineConnection, StatementCall
 from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Rate, SubUser
 
 QUERIES: Final = Queries(Path(__file__).with_name("book.sql"))
 STATEMENTS: Final = {
-    name.encode(): query.text.encode() for name, query in (*QUERIES.items(), *proofs.QUERIES.items())
+    name.encode(): query.text.encode() for name, query in (*QUERIES.items(), *preconditions.QUERIES.items())
 }
 
 
@@ -32,48 +33,52 @@ class BookMissing(Exception):
     """There is no book of this merchant."""
 
 
-async def open_draft(link: Link, merchant_id: int, needs: Needs, now_ms: int) -> Draft:
+async def open_draft(
+    connection: PipelineConnection, merchant_id: int, read_set: ReadSet, now_ms: int
+) -> Draft:
     """Begin the transaction, take the book's lock and read what the batch needs.
 
     Raises BookMissing; LinkLost and StatementFailed as the link does.
     """
     merchant = b"%d" % merchant_id
-    calls: list[Call] = [(BEGIN, ()), (b"lock_book", (merchant, b"%d" % now_ms))]
+    calls: list[StatementCall] = [(BEGIN, ()), (b"lock_book", (merchant, b"%d" % now_ms))]
     readers = []
-    for name, parameters, reader in _plan_reads(needs):
+    for name, parameters, reader in _plan_reads(read_set):
         calls.append((name, (merchant, *parameters)))
         readers.append(reader)
-    results = await link.run(calls)
+    results = await connection.run(calls)
     draft = _read_book(merchant_id, results[1])
     for reader, result in zip(readers, results[2:], strict=True):
         reader(draft, result)
-    if needs.order_ids_known and (found := read_rows(results[-1])):
-        await known.read(link, draft, found)
+    if read_set.mc_order_ids and (found := read_rows(results[-1])):
+        await idempotency.read(connection, draft, found)
     return draft
 
 
-def _plan_reads(needs: Needs) -> Iterator[tuple[bytes, tuple[bytes, ...], Callable[[Draft, PGresult], None]]]:
-    if needs.nonces:
-        yield b"find_nonces", (arrays.of_texts(needs.nonces),), _read_nonces
-    if needs.ext_user_ids:
-        yield b"read_sub_users_by_ext", (arrays.of_texts(needs.ext_user_ids),), _read_sub_users
-    if needs.addresses:
-        yield b"read_sub_users_by_address", (arrays.of_bytes(needs.addresses),), _read_sub_users
-    if needs.accounts:
-        yield b"read_accounts", (arrays.of_ints(needs.accounts),), _read_accounts
-    if needs.withdrawal_ids or needs.withdrawal_mc_ids:
-        ids = arrays.of_ints(needs.withdrawal_ids), arrays.of_texts(needs.withdrawal_mc_ids)
+def _plan_reads(
+    read_set: ReadSet,
+) -> Iterator[tuple[bytes, tuple[bytes, ...], Callable[[Draft, PGresult], None]]]:
+    if read_set.nonces:
+        yield b"find_nonces", (arrays.of_texts(read_set.nonces),), _read_nonces
+    if read_set.ext_user_ids:
+        yield b"read_sub_users_by_ext", (arrays.of_texts(read_set.ext_user_ids),), _read_sub_users
+    if read_set.addresses:
+        yield b"read_sub_users_by_address", (arrays.of_bytes(read_set.addresses),), _read_sub_users
+    if read_set.accounts:
+        yield b"read_accounts", (arrays.of_ints(read_set.accounts),), _read_accounts
+    if read_set.withdrawal_ids or read_set.withdrawal_mc_ids:
+        ids = arrays.of_ints(read_set.withdrawal_ids), arrays.of_texts(read_set.withdrawal_mc_ids)
         yield b"read_withdrawals", ids, _read_withdrawals
-    if needs.stoppable_ids:
-        yield b"read_stops", (arrays.of_ints(needs.stoppable_ids),), _read_stops
-    if needs.rates:
+    if read_set.stoppable_ids:
+        yield b"read_stops", (arrays.of_ints(read_set.stoppable_ids),), _read_stops
+    if read_set.rates:
         yield b"read_rates", (), _read_rates
-    if needs.deposits:
-        yield b"read_deposits", deposits.name_keys(needs.deposits), deposits.read
-    if needs.order_ids_known:
+    if read_set.deposits:
+        yield b"read_deposits", deposits.name_keys(read_set.deposits), deposits.read
+    if read_set.mc_order_ids:
         # Last, because what it finds is read further by `open_draft` itself.
-        names = arrays.of_texts(needs.order_ids_known), arrays.of_texts(needs.order_kinds)
-        yield b"find_orders", names, lambda draft, result: None
+        names = arrays.of_texts(read_set.mc_order_ids), arrays.of_texts(read_set.order_kinds)
+        yield b"find_earlier_entries", names, lambda draft, result: None
 
 
 def _read_book(merchant_id: int, result: PGresult) -> Draft:
@@ -175,7 +180,7 @@ def _read_rates(draft: Draft, result: PGresult) -> None:
                 draft.rates[pair] = msgspec.structs.replace(below, paused=True)
 
 
-async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int) -> None:
+async def commit_draft(connection: PipelineConnection, draft: Draft, batch_id: str, seen_count: int) -> None:
     """Write what the batch changed and commit; `seen_count` is the entry count that the draft began with.
 
     A statement that changes another number of rows than the rules decided fails, and with it the batch.
@@ -190,10 +195,12 @@ async def commit_draft(link: Link, draft: Draft, batch_id: str, seen_count: int)
     calls += [*_write_withdrawals(draft), *deposits.write(draft), *_write_callbacks(draft)]
     calls.append(_advance(draft, seen_count))
     merchant = b"%d" % draft.merchant_id
-    await link.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
+    await connection.run([*((name, (merchant, *parameters)) for name, parameters in calls), (COMMIT, ())])
 
 
-async def commit_foreseen(link: Link, draft: Draft, seen: Memory, needs: Needs, batch_id: str) -> None:
+async def commit_optimistic(
+    connection: PipelineConnection, draft: Draft, seen: CachedBook, read_set: ReadSet, batch_id: str
+) -> None:
     """Prove what the batch was judged on, write what it changed, and commit: one flush is one transaction.
 
     Raises StatementFailed when anything is not as it was seen, too, and LinkLost when no answer came.
@@ -201,27 +208,35 @@ async def commit_foreseen(link: Link, draft: Draft, seen: Memory, needs: Needs, 
     changes = draft.changes
     further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
     assert not any(further), "whatever does any of this names what is never remembered"
-    if proofs.is_single(draft, needs):
-        write = proofs.write_single(draft, seen, batch_id)
+    if preconditions.is_one_transfer(draft, read_set):
+        write = preconditions.write_one_transfer(draft, seen, batch_id)
     else:
-        write = b"write_foreseen", _foreseen_columns(draft, seen, needs, batch_id)
-    calls = [proofs.claim_book(draft, seen.head), *proofs.prove_untouched(draft, seen), write]
+        write = b"write_optimistic", _optimistic_columns(draft, seen, read_set, batch_id)
+    calls = [
+        preconditions.check_and_advance_book(draft, seen.head),
+        *preconditions.check_untouched(draft, seen),
+        write,
+    ]
     merchant = b"%d" % draft.merchant_id
-    await link.run([(name, (merchant, *parameters)) for name, parameters in calls])
+    await connection.run([(name, (merchant, *parameters)) for name, parameters in calls])
 
 
-def _foreseen_columns(draft: Draft, seen: Memory, needs: Needs, batch_id: str) -> tuple[bytes, ...]:
+def _optimistic_columns(
+    draft: Draft, seen: CachedBook, read_set: ReadSet, batch_id: str
+) -> tuple[bytes, ...]:
     entries = draft.changes.entries
     return (
         *columns.of_claims(draft, batch_id),
         *columns.of_entries(entries),
         *columns.of_postings(entries),
-        *proofs.account_columns(draft, seen),
-        *proofs.read_columns(draft, needs),
+        *preconditions.account_columns(draft, seen),
+        *preconditions.read_columns(draft, read_set),
     )
 
 
-async def was_committed(link: Link, merchant_id: int, batch_id: str, judged_ms: int) -> bool:
+async def was_committed(
+    connection: PipelineConnection, merchant_id: int, batch_id: str, judged_ms: int
+) -> bool:
     """Whether the batch, judged at `judged_ms`, was committed; if it was not, it never will be.
 
     Asked under the book's lock: a batch that was read held the lock, so it has ended by now. One that was
@@ -229,22 +244,19 @@ async def was_committed(link: Link, merchant_id: int, batch_id: str, judged_ms: 
     does not survive. Raises BookMissing, StatementFailed, LinkLost.
     """
     merchant = b"%d" % merchant_id
-    calls: list[Call] = [
+    calls: list[StatementCall] = [
         (b"lock_book", (merchant, b"%d" % (judged_ms + 1))),
         (b"find_batch", (merchant, batch_id.encode())),
     ]
-    results = await link.run(calls)
+    results = await connection.run(calls)
     return results[1].ntuples == 1
 
 
-Write = tuple[bytes, tuple[bytes | None, ...]]
-
-
-def _write_claims(draft: Draft, batch_id: str) -> Iterator[Write]:
+def _write_claims(draft: Draft, batch_id: str) -> Iterator[BookStatement]:
     yield b"insert_nonces", columns.of_claims(draft, batch_id)
 
 
-def _write_entries(draft: Draft) -> Iterator[Write]:
+def _write_entries(draft: Draft) -> Iterator[BookStatement]:
     entries = draft.changes.entries
     if not entries:
         return
@@ -253,7 +265,7 @@ def _write_entries(draft: Draft) -> Iterator[Write]:
         yield b"insert_postings", columns.of_postings(entries)
 
 
-def _write_accounts(draft: Draft) -> Iterator[Write]:
+def _write_accounts(draft: Draft) -> Iterator[BookStatement]:
     changes = draft.changes
     opened = {sub_user.user_id for sub_user in changes.registered}
     touched = [account_id for account_id in changes.touched if account_id not in opened]
@@ -273,7 +285,7 @@ def _write_accounts(draft: Draft) -> Iterator[Write]:
         )
 
 
-def _write_sub_users(draft: Draft) -> Iterator[Write]:
+def _write_sub_users(draft: Draft) -> Iterator[BookStatement]:
     opened = draft.changes.registered
     if not opened:
         return
@@ -298,7 +310,7 @@ def _write_sub_users(draft: Draft) -> Iterator[Write]:
     yield b"insert_given_addresses", (both,)
 
 
-def _write_withdrawals(draft: Draft) -> Iterator[Write]:
+def _write_withdrawals(draft: Draft) -> Iterator[BookStatement]:
     changes = draft.changes
     if changes.steps:
         steps = changes.steps
@@ -320,7 +332,7 @@ def _write_withdrawals(draft: Draft) -> Iterator[Write]:
         yield b"update_withdrawals", columns.of_moved_orders(changes, moved)
 
 
-def _write_callbacks(draft: Draft) -> Iterator[Write]:
+def _write_callbacks(draft: Draft) -> Iterator[BookStatement]:
     if due := draft.changes.callbacks:
         told = (
             arrays.of_ints([callback.order_id for callback in due]),
@@ -332,7 +344,7 @@ def _write_callbacks(draft: Draft) -> Iterator[Write]:
         yield b"insert_callbacks", told
 
 
-def _advance(draft: Draft, seen_count: int) -> Write:
+def _advance(draft: Draft, seen_count: int) -> BookStatement:
     next_range = None if draft.next_range is None else b"%d" % draft.next_range
     return b"advance_book", (
         b"%d" % draft.range_no,

@@ -4,7 +4,7 @@ One lane per book: while the book's last database transaction runs, commands wai
 are judged and committed together. Rules:
 - an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
 - a lane is bounded: a full one refuses at once (`Unavailable`);
-- connections go round between lanes whose batch is read, in the order in which they asked (`links`);
+- connections go round between lanes whose batch is read, in the order in which they asked (`pool`);
 - a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
 - a day whose nonces have no partition gets one, then the batch runs again;
 - a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
@@ -24,14 +24,14 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Passing
 from merchant_wallet.base.sqlstates import passes
 from merchant_wallet.book import store
+from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import Submission
-from merchant_wallet.book.foresight import Foresight
+from merchant_wallet.book.connection import ROLLBACK, ConnectionLost, PipelineConnection, StatementFailed
 from merchant_wallet.book.journal import RangeExhausted
-from merchant_wallet.book.lane import Job, Lane
-from merchant_wallet.book.link import ROLLBACK, Link, LinkLost, StatementFailed
-from merchant_wallet.book.links import Links
-from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Outcome, Stale
+from merchant_wallet.book.pool import ConnectionPool
+from merchant_wallet.book.queue import CommandQueue, PendingCommand
+from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft
 
@@ -88,11 +88,11 @@ class Writer:
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
         self._clock = clock
-        self._links = Links(url, connections)
-        self._lanes: dict[int, Lane] = {}
+        self._pool = ConnectionPool(url, connections)
+        self._queues: dict[int, CommandQueue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._foresight = Foresight()
-        self.foreseen_count = 0
+        self._cache = BookCache()
+        self.optimistic_count = 0
         self.batch_count = 0
         self.command_count = 0
         self._closing = False
@@ -104,8 +104,8 @@ class Writer:
     async def open(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises Unavailable."""
         try:
-            await self._links.connect()
-        except LinkLost as lost:
+            await self._pool.connect()
+        except ConnectionLost as lost:
             raise Unavailable(f"database: {lost}") from lost
 
     async def close(self) -> None:
@@ -113,12 +113,12 @@ class Writer:
         self._closing = True
         while self._tasks:
             await asyncio.wait(self._tasks)
-        await self._links.close()
+        await self._pool.close()
 
     @property
     def waiting_count(self) -> int:
         """How many commands wait, over all books."""
-        return sum(len(lane) for lane in self._lanes.values())
+        return sum(len(queue) for queue in self._queues.values())
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer closing.
@@ -129,51 +129,51 @@ class Writer:
             raise Unavailable("stopping")
         # Looked up once: until Python 3.12 each look-up of the running loop is a system call.
         loop = self._loop = self._loop or asyncio.get_running_loop()
-        answer: asyncio.Future[Outcome] = loop.create_future()
-        lane = self._lanes.get(merchant_id)
-        if lane is None:
-            lane = self._lanes[merchant_id] = Lane()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        queue = self._queues.get(merchant_id)
+        if queue is None:
+            queue = self._queues[merchant_id] = CommandQueue()
             task = loop.create_task(self._drain(merchant_id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        elif len(lane) >= self._queue_limit:
+        elif len(queue) >= self._queue_limit:
             raise Unavailable("queue full")
-        lane.put(Job(submission, answer))
-        return answer
+        queue.put(PendingCommand(submission, future))
+        return future
 
     async def _drain(self, merchant_id: int) -> None:
-        lane = self._lanes[merchant_id]
-        jobs: Sequence[Job] = ()
+        queue = self._queues[merchant_id]
+        batch: Sequence[PendingCommand] = ()
         try:
-            while lane:
-                jobs = lane.take(self._batch_limit)
-                await self._commit(merchant_id, jobs)
+            while queue:
+                batch = queue.take_batch(self._batch_limit)
+                await self._commit(merchant_id, batch)
         finally:
             # Even when something breaks that no batch can answer for, nobody waits for ever and the next
             # submission finds a new lane.
-            del self._lanes[merchant_id]
-            left = list(jobs)
-            while lane:
-                left += lane.take(len(lane) + 1)
-            _answer_all(left, Unknown("the writer broke off"))
+            del self._queues[merchant_id]
+            left = list(batch)
+            while queue:
+                left += queue.take_batch(len(queue) + 1)
+            _fail_all(left, Unknown("the writer broke off"))
 
-    async def _commit(self, merchant_id: int, jobs: Sequence[Job]) -> None:
+    async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
         """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
         try:
-            outcomes = await self._try_batch(merchant_id, [job.submission for job in jobs])
+            outcomes = await self._retry_batch(merchant_id, [pending.submission for pending in batch])
         except Unavailable as refusal:
             log.warning(
-                "batch not available", merchant_id=merchant_id, commands=len(jobs), reason=str(refusal)
+                "batch not available", merchant_id=merchant_id, commands=len(batch), reason=str(refusal)
             )
-            _answer_all(jobs, refusal)
+            _fail_all(batch, refusal)
         except Exception as error:
-            if len(jobs) > 1:
-                log.warning("batch halved", merchant_id=merchant_id, commands=len(jobs), reason=repr(error))
-                middle = len(jobs) // 2
-                await self._commit(merchant_id, jobs[:middle])
-                await self._commit(merchant_id, jobs[middle:])
+            if len(batch) > 1:
+                log.warning("batch halved", merchant_id=merchant_id, commands=len(batch), reason=repr(error))
+                middle = len(batch) // 2
+                await self._commit(merchant_id, batch[:middle])
+                await self._commit(merchant_id, batch[middle:])
                 return
-            submission = jobs[0].submission
+            submission = batch[0].submission
             log.error(
                 "command failed",
                 merchant_id=merchant_id,
@@ -181,21 +181,21 @@ class Writer:
                 command=type(submission.command).__name__,
                 exc_info=error,
             )
-            _answer_all(jobs, Fault(submission.request_id))
+            _fail_all(batch, Fault(submission.request_id))
         else:
             self.batch_count += 1
-            self.command_count += len(jobs)
-            for job, outcome in zip(jobs, outcomes, strict=True):
-                if not job.answer.done():
-                    job.answer.set_result(outcome)
+            self.command_count += len(batch)
+            for pending, outcome in zip(batch, outcomes, strict=True):
+                if not pending.future.done():
+                    pending.future.set_result(outcome)
 
-    async def _try_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
+    async def _retry_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
         """Run the batch, once more if the connection was lost before COMMIT; raises what spoiled it."""
         batch_id = f"!{self._batch_prefix}{next(self._batch_numbers):x}"
         for last_try in (False, True):
             try:
                 return await self._run_batch(merchant_id, submissions, batch_id)
-            except LinkLost as lost:
+            except ConnectionLost as lost:
                 if last_try:
                     raise Unavailable(f"database: {lost}") from lost
             except StatementFailed as failure:
@@ -221,68 +221,75 @@ class Writer:
     async def _run_batch(
         self, merchant_id: int, submissions: Sequence[Submission], batch_id: str
     ) -> list[Outcome]:
-        needs = gather(submissions)
+        read_set = read_set_of(submissions)
         try:
-            outcomes = await self._foresee(merchant_id, submissions, needs, batch_id)
+            outcomes = await self._run_optimistically(merchant_id, submissions, read_set, batch_id)
             if outcomes is not None:
                 return outcomes
-            async with self._links.lend() as link:
+            async with self._pool.acquire() as connection:
                 try:
-                    return await self._read_and_judge(link, merchant_id, submissions, needs, batch_id)
+                    return await self._run_reading(connection, merchant_id, submissions, read_set, batch_id)
                 except Exception:
-                    await _roll_back(link)
+                    await _roll_back(connection)
                     raise
         except Exception:
-            self._foresight.forget(merchant_id)
+            self._cache.evict(merchant_id)
             raise
 
-    async def _read_and_judge(
-        self, link: Link, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
+    async def _run_reading(
+        self,
+        connection: PipelineConnection,
+        merchant_id: int,
+        submissions: Sequence[Submission],
+        read_set: ReadSet,
+        batch_id: str,
     ) -> list[Outcome]:
         """The sure way: lock and read, judge, then write and commit."""
-        draft = await store.open_draft(link, merchant_id, needs, self._clock())
+        draft = await store.open_draft(connection, merchant_id, read_set, self._clock())
         seen = draft.head
         outcomes = apply_batch(draft, submissions)
         if all(isinstance(outcome, Stale) for outcome in outcomes):
-            await link.run([(ROLLBACK, ())])
+            await connection.run([(ROLLBACK, ())])
             return outcomes
-        committing = store.commit_draft(link, draft, batch_id, seen.entry_count)
-        await self._make_sure(link, draft, batch_id, committing)
-        self._foresight.learn_read(draft, seen, needs)
+        committing = store.commit_draft(connection, draft, batch_id, seen.entry_count)
+        await self._confirm_commit(connection, draft, batch_id, committing)
+        self._cache.store_read(draft, seen, read_set)
         return outcomes
 
-    async def _foresee(
-        self, merchant_id: int, submissions: Sequence[Submission], needs: Needs, batch_id: str
+    async def _run_optimistically(
+        self, merchant_id: int, submissions: Sequence[Submission], read_set: ReadSet, batch_id: str
     ) -> list[Outcome] | None:
         """The short way: judge on what is remembered, then prove, write and commit at once.
 
         None when the batch must be read first: it is not all remembered, or the book turned out different.
         """
-        seen = self._foresight.recall(merchant_id, submissions, needs)
+        seen = self._cache.get(merchant_id, submissions, read_set)
         if seen is None:
             return None
-        link = await self._links.share()
-        if link is None:
+        connection = await self._pool.acquire_shared()
+        if connection is None:
             return None
-        draft = seen.draft(merchant_id, needs, self._clock())
+        draft = seen.draft(merchant_id, read_set, self._clock())
         outcomes = apply_batch(draft, submissions)
         try:
-            committing = store.commit_foreseen(link, draft, seen, needs, batch_id)
-            await self._make_sure(link, draft, batch_id, committing)
+            committing = store.commit_optimistic(connection, draft, seen, read_set, batch_id)
+            await self._confirm_commit(connection, draft, batch_id, committing)
         except StatementFailed as failure:
             if failure.ends_session or (passes(failure.sqlstate) and failure.sqlstate != LOCK_HELD):
                 raise
-            self._foresight.note_surprise(merchant_id)
+            self._cache.note_conflict(merchant_id)
             return None
-        self._foresight.learn_foreseen(draft, seen, needs)
-        self.foreseen_count += 1
+        self._cache.store_optimistic(draft, seen, read_set)
+        self.optimistic_count += 1
         return outcomes
 
-    async def _make_sure(self, link: Link, draft: Draft, batch_id: str, committing: Awaitable[None]) -> None:
+    async def _confirm_commit(
+        self, connection: PipelineConnection, draft: Draft, batch_id: str, committing: Awaitable[None]
+    ) -> None:
         """Commit, and where no answer comes, find out whether it was done. Raises what spoiled it if not."""
         try:
             await committing
-        except (LinkLost, StatementFailed) as failure:
+        except (ConnectionLost, StatementFailed) as failure:
             # A session that is ended from outside may say so after its COMMIT was done: that too is no
             # answer.
             if isinstance(failure, StatementFailed) and not failure.ends_session:
@@ -290,46 +297,46 @@ class Writer:
                     raise DayMissing(draft.day) from failure
                 raise
             # Closed first: a session that still waits for its COMMIT would hold the book's lock.
-            await link.close()
-            if not await self._insist(draft, batch_id, failure):
+            await connection.close()
+            if not await self._resolve_commit(draft, batch_id, failure):
                 raise
 
-    async def _insist(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
-        """As `_find_out`; any other failure in asking is no answer either, and no reason to run again."""
+    async def _resolve_commit(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
+        """As `_look_up_commit`. Any other failure is no answer either; the batch must not run again."""
         try:
-            return await self._find_out(draft, batch_id, lost)
+            return await self._look_up_commit(draft, batch_id, lost)
         except Unavailable:
             raise
         except Exception as error:
             raise Unknown(f"asking for a batch's fate failed: {error!r}") from error
 
-    async def _find_out(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
+    async def _look_up_commit(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
         asked = log.bind(merchant_id=draft.merchant_id, batch=batch_id)
         asked.warning("commit unanswered", reason=str(lost))
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
             await asyncio.sleep(delay_s)
             try:
-                async with self._links.open_aside() as link:
-                    return await store.was_committed(link, draft.merchant_id, batch_id, draft.now_ms)
-            except (LinkLost, StatementFailed) as failure:
+                async with self._pool.open_extra() as connection:
+                    return await store.was_committed(connection, draft.merchant_id, batch_id, draft.now_ms)
+            except (ConnectionLost, StatementFailed) as failure:
                 # Neither is an answer: a retry of the batch now could find its own nonces used.
                 asked.warning("commit still unknown", reason=str(failure))
         raise Unknown("the database went away while it committed")
 
 
-async def _roll_back(link: Link) -> None:
+async def _roll_back(connection: PipelineConnection) -> None:
     """End a failed transaction; a link that can't is closed by whoever gives it back."""
-    if link.broken:
+    if connection.is_broken:
         return
     try:
-        await link.run([(ROLLBACK, ())])
-    except (LinkLost, StatementFailed) as failure:
-        link.broken = True
+        await connection.run([(ROLLBACK, ())])
+    except (ConnectionLost, StatementFailed) as failure:
+        connection.is_broken = True
         log.warning("rollback failed", reason=str(failure))
 
 
-def _answer_all(jobs: Sequence[Job], error: Exception) -> None:
-    for job in jobs:
-        if not job.answer.done():
-            job.answer.set_exception(error)
+def _fail_all(batch: Sequence[PendingCommand], error: Exception) -> None:
+    for pending in batch:
+        if not pending.future.done():
+            pending.future.set_exception(error)

@@ -51,7 +51,7 @@ class WriterShown(Protocol):
 
     batch_count: int
     command_count: int
-    foreseen_count: int
+    optimistic_count: int
 
     @property
     def waiting_count(self) -> int:
@@ -107,7 +107,7 @@ class Metrics:
             yield "wallet_commands_waiting", (), self._writer.waiting_count
             yield "wallet_batches", (), self._writer.batch_count
             yield "wallet_batch_commands", (), self._writer.command_count
-            yield "wallet_foreseen_batches", (), self._writer.foreseen_count
+            yield "wallet_foreseen_batches", (), self._writer.optimistic_count
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
         if self._rollback_signs is not None:

@@ -34,9 +34,9 @@ def exchange(draft: Draft, command: Exchange) -> Outcome:
     Refuses, in this order: 40900, 42203, 40002, 42203 (minimum), 42202 (the desk's position), 42200,
     42202 (a balance too large).
     """
-    known = draft.known_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
-    if known is not None:
-        return known if _same(known, command) else ORDER_ID_TAKEN
+    earlier = draft.earlier_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
+    if earlier is not None:
+        return earlier if _same(earlier, command) else ORDER_ID_TAKEN
     rate_e8 = rate_in_force(draft, command.send_currency, command.receive_currency)
     if isinstance(rate_e8, Refusal):
         return rate_e8
@@ -45,8 +45,8 @@ def exchange(draft: Draft, command: Exchange) -> Outcome:
     return refusal if refusal is not None else _record(draft, command, arrival, rate_e8)
 
 
-def _same(known: Exchanged, command: Exchange) -> bool:
-    return (known.send_currency, known.receive_currency, known.amount_units) == (
+def _same(earlier: Exchanged, command: Exchange) -> bool:
+    return (earlier.send_currency, earlier.receive_currency, earlier.amount_units) == (
         command.send_currency,
         command.receive_currency,
         command.amount_units,
@@ -101,5 +101,5 @@ def _record(draft: Draft, command: Exchange, arrival: int, rate_e8: int) -> Exch
     entry = record(draft, EXCHANGE, postings, mc_order_id=command.mc_order_id, rate_e8=rate_e8)
     outcome = Exchanged(entry.entry_id, send, receive, command.amount_units, arrival, rate_e8)
     if command.mc_order_id is not None:
-        draft.known_exchanges[command.mc_order_id] = outcome
+        draft.earlier_exchanges[command.mc_order_id] = outcome
     return outcome

@@ -24,7 +24,7 @@ from merchant_wallet.book.outcomes import (
     Adjusted,
     Outcome,
 )
-from merchant_wallet.book.state import Draft, KnownAdjustment, Posting
+from merchant_wallet.book.state import Draft, EarlierAdjustment, Posting
 
 ADJUST = "adjust"
 FEE_WITHDRAW = "fee_withdraw"
@@ -70,38 +70,38 @@ def _find_repeat(draft: Draft, command: Adjust | WithdrawFees) -> Outcome | None
         return None
     if not (1 <= len(command.name) <= MAX_NAME and command.name.isprintable()):
         return BAD_REFERENCE
-    known = draft.known_adjustments.get(command.name)
-    if known is None:
+    earlier = draft.earlier_adjustments.get(command.name)
+    if earlier is None:
         return None
     if isinstance(command, WithdrawFees):
-        same, taken = _is_withdrawn(command, known), REFERENCE_TAKEN
+        same, taken = _is_withdrawn(command, earlier), REFERENCE_TAKEN
     else:
-        same = _is_adjusted(draft, command, known)
+        same = _is_adjusted(draft, command, earlier)
         taken = REFERENCE_TAKEN if command.proposed_by is None else ORDER_ID_TAKEN
-    return msgspec.structs.replace(known.outcome, repeated=True) if same else taken
+    return msgspec.structs.replace(earlier.outcome, repeated=True) if same else taken
 
 
-def _is_adjusted(draft: Draft, command: Adjust, known: KnownAdjustment) -> bool:
+def _is_adjusted(draft: Draft, command: Adjust, earlier: EarlierAdjustment) -> bool:
     outside = ADJUSTMENT_ID_OF[command.currency]
     mine = MERCHANT_ID_OF[command.currency]
     if command.ext_user_id is not None:
         mine = draft.user_id_by_ext.get(command.ext_user_id, 0)
     moved = (outside, mine) if command.signed_units > 0 else (mine, outside)
-    same_facts = known.facts == _facts(command)
+    same_facts = earlier.facts == _facts(command)
     if command.proposed_by is None:
-        same_facts = _without_actor(known.facts) == _without_actor(_facts(command))
-    same_money = (known.source_id, known.target_id, known.outcome.amount_units) == (
+        same_facts = _without_actor(earlier.facts) == _without_actor(_facts(command))
+    same_money = (earlier.source_id, earlier.target_id, earlier.outcome.amount_units) == (
         *moved,
         abs(command.signed_units),
     )
-    return known.kind == ADJUST and same_facts and same_money
+    return earlier.kind == ADJUST and same_facts and same_money
 
 
-def _is_withdrawn(command: WithdrawFees, known: KnownAdjustment) -> bool:
-    amount = known.outcome.amount_units if command.amount_units is None else command.amount_units
-    same_facts = _without_actor(known.facts) == _without_actor(_facts(command))
-    same_money = (known.source_id, known.outcome.amount_units) == (FEES_ID_OF[command.currency], amount)
-    return known.kind == FEE_WITHDRAW and same_facts and same_money
+def _is_withdrawn(command: WithdrawFees, earlier: EarlierAdjustment) -> bool:
+    amount = earlier.outcome.amount_units if command.amount_units is None else command.amount_units
+    same_facts = _without_actor(earlier.facts) == _without_actor(_facts(command))
+    same_money = (earlier.source_id, earlier.outcome.amount_units) == (FEES_ID_OF[command.currency], amount)
+    return earlier.kind == FEE_WITHDRAW and same_facts and same_money
 
 
 def _without_actor(facts: str) -> dict[str, Any]:
@@ -155,16 +155,16 @@ def _move(
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)
     adjusted = tell_adjusted(entry.entry_id, posting)
     if name is not None:
-        know_adjustment(draft, kind, name, facts, posting, adjusted)
+        add_earlier_adjustment(draft, kind, name, facts, posting, adjusted)
     return adjusted
 
 
-def know_adjustment(
+def add_earlier_adjustment(
     draft: Draft, kind: str, name: str, facts: str, posting: Posting, adjusted: Adjusted
 ) -> None:
     """Let the draft know what a name names."""
-    known = KnownAdjustment(kind, adjusted, posting.source_id, posting.target_id, facts)
-    draft.known_adjustments[name] = known
+    earlier = EarlierAdjustment(kind, adjusted, posting.source_id, posting.target_id, facts)
+    draft.earlier_adjustments[name] = earlier
 
 
 def tell_adjusted(entry_id: int, posting: Posting) -> Adjusted:

@@ -20,7 +20,7 @@ from merchant_wallet.book.outcomes import (
     Outcome,
     Transferred,
 )
-from merchant_wallet.book.state import Draft, KnownTransfer, Posting, SubUser
+from merchant_wallet.book.state import Draft, EarlierTransfer, Posting, SubUser
 
 USER_TO_MERCHANT = "user_to_merchant"
 MERCHANT_TO_USER = "merchant_to_user"
@@ -32,9 +32,9 @@ def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
     Refuses, in this order: 40900, 40400, 40003, 40302, 42201, 42202, 42200, 42202 (a balance too large).
     """
     user_id = draft.user_id_by_ext.get(command.ext_user_id)
-    known = draft.known_transfers.get((USER_TO_MERCHANT, command.mc_order_id))
-    if known is not None:
-        return _repeat(known, user_id, command.currency, command.amount_units)
+    earlier = draft.earlier_transfers.get((USER_TO_MERCHANT, command.mc_order_id))
+    if earlier is not None:
+        return _repeat(earlier, user_id, command.currency, command.amount_units)
     if user_id is None:
         return SUB_USER_UNKNOWN
     sub_user = draft.sub_users[user_id]
@@ -57,9 +57,9 @@ def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
     Refuses, in this order: 40900, 40402, 40003, 42200, 42202 (a balance too large).
     """
     user_id = draft.user_id_by_address.get(command.address)
-    known = draft.known_transfers.get((MERCHANT_TO_USER, command.mc_order_id))
-    if known is not None:
-        return _repeat(known, user_id, command.currency, command.amount_units)
+    earlier = draft.earlier_transfers.get((MERCHANT_TO_USER, command.mc_order_id))
+    if earlier is not None:
+        return _repeat(earlier, user_id, command.currency, command.amount_units)
     if user_id is None:
         return ADDRESS_UNKNOWN
     currency, amount = command.currency, command.amount_units
@@ -74,9 +74,9 @@ def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
     return _record(draft, MERCHANT_TO_USER, command.mc_order_id, user_id, postings, 0, 0)
 
 
-def _repeat(known: KnownTransfer, user_id: int | None, currency: str, amount_units: int) -> Outcome:
-    first = known.outcome
-    same = known.user_id == user_id and first.currency == currency and first.amount_units == amount_units
+def _repeat(earlier: EarlierTransfer, user_id: int | None, currency: str, amount_units: int) -> Outcome:
+    first = earlier.outcome
+    same = earlier.user_id == user_id and first.currency == currency and first.amount_units == amount_units
     return first if same else ORDER_ID_TAKEN
 
 
@@ -126,5 +126,5 @@ def _record(
     outcome = Transferred(
         entry.entry_id, mc_order_id, postings[0].currency, arrival + fee, arrival, fee, rate_e8
     )
-    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
+    draft.earlier_transfers[kind, mc_order_id] = EarlierTransfer(outcome, user_id)
     return outcome

@@ -17,13 +17,13 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
 from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_shape
-from merchant_wallet.book.verification.orders import (
+from merchant_wallet.book.verification.violations import find
+from merchant_wallet.book.verification.withdrawals import (
     RELEASED_AS,
     check_release,
     check_still_open,
     read_release_facts,
 )
-from merchant_wallet.book.verification.violations import find
 
 
 def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:

@@ -25,11 +25,11 @@ from merchant_wallet.book.early_approvals import find_early_approval
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
-from merchant_wallet.book.verification.credits import CreditRow, check_credit
+from merchant_wallet.book.verification.deposits import CreditRow, check_credit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
-from merchant_wallet.book.verification.orders import check_opening
 from merchant_wallet.book.verification.replay import RELEASING, Replay
 from merchant_wallet.book.verification.violations import Fault, FaultFound, find
+from merchant_wallet.book.verification.withdrawals import check_opening
 
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000

@@ -28,7 +28,7 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, ReadSubUser
-from merchant_wallet.book.link import Link
+from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Balances, Outcome, SubUserFound, Transferred
 from merchant_wallet.book.state import DAY_MS
@@ -44,17 +44,19 @@ async def _open_learned(shop: Shop, url: str | None = None) -> Writer:
     return book
 
 
-async def _is_next_foreseen(shop: Shop, book: Writer, command: Command, nonce: str | None = None) -> bool:
-    before = book.foreseen_count
+async def _is_next_optimistic(shop: Shop, book: Writer, command: Command, nonce: str | None = None) -> bool:
+    before = book.optimistic_count
     await shop.ask(book, command, nonce)
-    return book.foreseen_count > before
+    return book.optimistic_count > before
 
 
-def test_the_second_batch_of_a_book_is_foreseen_and_leaves_what_a_read_one_leaves(database_url: str) -> None:
+def test_the_second_batch_of_a_book_is_optimistic_and_leaves_what_a_read_one_leaves(
+    database_url: str,
+) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
-        before = book.foreseen_count
+        before = book.optimistic_count
         moved = await shop.gather(
             book, [shop.debit("d1", COIN), shop.credit("c1", 5 * COIN), shop.debit("d2")]
         )
@@ -63,7 +65,7 @@ def test_the_second_batch_of_a_book_is_foreseen_and_leaves_what_a_read_one_leave
         found = await shop.ask(book, ReadSubUser(ALICE))
         assert isinstance(found, SubUserFound)
         assert found.balance_units == 13 * COIN == await shop.alice_units()
-        assert book.foreseen_count == before + 2
+        assert book.optimistic_count == before + 2
         orders = await shop.orders()
         assert orders["d1"] == moved[0].entry_id
         await shop.verify()
@@ -120,10 +122,10 @@ def test_a_debit_is_judged_on_what_changed_since(
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
         await change(shop)
-        before = book.foreseen_count
+        before = book.optimistic_count
         refused = await shop.ask(book, shop.debit("d1"))
         assert isinstance(refused, Refusal)
-        assert (refused.code, book.foreseen_count) == (code, before)
+        assert (refused.code, book.optimistic_count) == (code, before)
         assert "d1" not in await shop.orders()
         await book.close()
 
@@ -150,15 +152,15 @@ def test_whatever_the_rules_look_at_is_compared(database_url: str, statement: st
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
-        assert await _is_next_foreseen(shop, book, ReadSubUser(ALICE))
+        assert await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
         await shop.rows(statement)
         # One batch that names the balances, and a transfer.
         answers = await shop.gather(book, [ReadBalances(), ReadSubUser(ALICE), shop.credit("c1")])
         assert isinstance(answers[1], SubUserFound)
-        assert book.foreseen_count == 1
+        assert book.optimistic_count == 1
         # Read once, the change is known, and the book is foreseen again after one more reading.
-        assert not await _is_next_foreseen(shop, book, ReadSubUser(ALICE))
-        assert await _is_next_foreseen(shop, book, ReadSubUser(ALICE))
+        assert not await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
+        assert await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
         await book.close()
 
     run(scenario())
@@ -189,7 +191,7 @@ def test_a_nonce_of_another_process_or_day_is_used(database_url: str) -> None:
             refused = await shop.ask(book, shop.credit(f"c{day}"), nonce=f"used{day}")
             assert isinstance(refused, Refusal)
             assert refused.code == 40103
-            assert not await _is_next_foreseen(shop, book, ReadBalances())
+            assert not await _is_next_optimistic(shop, book, ReadBalances())
         await book.close()
 
     run(scenario())
@@ -218,21 +220,21 @@ def test_a_repeat_is_read_at_once_and_costs_no_failed_batch(database_url: str) -
         first = await shop.ask(book, shop.credit("c1"))
         assert await shop.ask(book, shop.credit("c1")) == first
         # A failed guess would have the next batch read.
-        assert await _is_next_foreseen(shop, book, ReadBalances())
+        assert await _is_next_optimistic(shop, book, ReadBalances())
         await book.close()
 
     run(scenario())
 
 
-def test_a_new_sub_user_is_read_and_then_foreseen(database_url: str) -> None:
+def test_a_new_sub_user_is_read_and_then_cached(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
-        assert not await _is_next_foreseen(shop, book, registration("bob", 9))
-        assert await _is_next_foreseen(shop, book, ReadSubUser("bob"))
+        assert not await _is_next_optimistic(shop, book, registration("bob", 9))
+        assert await _is_next_optimistic(shop, book, ReadSubUser("bob"))
         gift = Adjust(KFB, COIN, "a gift", "ann", "bob")
-        assert not await _is_next_foreseen(shop, book, gift)
-        assert await _is_next_foreseen(shop, book, Adjust(KFB, COIN, "another", "ann", "bob"))
+        assert not await _is_next_optimistic(shop, book, gift)
+        assert await _is_next_optimistic(shop, book, Adjust(KFB, COIN, "another", "ann", "bob"))
         found = await shop.ask(book, ReadSubUser("bob"))
         assert isinstance(found, SubUserFound)
         assert found.balance_units == 2 * COIN
@@ -243,7 +245,7 @@ def test_a_new_sub_user_is_read_and_then_foreseen(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("neighbours", [0, 2])
-def test_poison_in_a_foreseen_batch_hurts_itself_alone(database_url: str, neighbours: int) -> None:
+def test_poison_in_an_optimistic_batch_hurts_itself_alone(database_url: str, neighbours: int) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
@@ -270,7 +272,7 @@ def test_a_batch_that_comes_late_is_not_done_twice(
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
-        assert await _is_next_foreseen(shop, book, ReadBalances())
+        assert await _is_next_optimistic(shop, book, ReadBalances())
         (pid,) = [row[0] for row in await shop.rows(SHARING)]
         found: list[bool] = []
 
@@ -281,7 +283,7 @@ def test_a_batch_that_comes_late_is_not_done_twice(
             return found[-1]
 
         monkeypatch.setattr(store, "was_committed", look_up_and_go_on)
-        monkeypatch.setattr(Link, "_guard", _guard_shortly)
+        monkeypatch.setattr(PipelineConnection, "_guard", _guard_shortly)
         os.kill(pid, signal.SIGSTOP)
         try:
             answers = await shop.gather(book, [shop.credit(f"late{number}") for number in range(size)])
@@ -304,13 +306,13 @@ SHARING = (
 """The session that was opened last, which is the first that foreseen batches share."""
 
 
-async def _guard_shortly(link: Link, work: Coroutine[object, object, Any]) -> Any:
+async def _guard_shortly(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:
     """As the link's own guard, which waits for half a minute."""
-    link._timeout_s = 0.5
-    return await GUARD(link, work)
+    connection._timeout_s = 0.5
+    return await GUARD(connection, work)
 
 
-GUARD = Link._guard
+GUARD = PipelineConnection._guard
 
 
 def test_a_book_whose_lock_is_held_is_waited_for(database_url: str) -> None:
@@ -341,7 +343,7 @@ def test_two_writers_that_take_turns_surprise_each_other_less_and_less(database_
             answers.append(await shop.ask(writers[number % 2], shop.credit(f"c{number}")))
         assert all(isinstance(answer, Transferred) for answer in answers)
         assert len(await shop.orders()) == 41
-        assert sum(writer.foreseen_count for writer in writers) < 8
+        assert sum(writer.optimistic_count for writer in writers) < 8
         await shop.verify()
         for writer in writers:
             await writer.close()

@@ -4,7 +4,7 @@ psycopg's own cursors cost more than the statements they carry here, so this tal
 (`pq`) itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one
 flush, and waits for all their results; parameters and results are text. Calls may be made while others wait,
 and one without `BEGIN` is a transaction of its own. After an error a transaction that was begun is the
-caller's to roll back; after `LinkLost` the link is good for nothing but `close`.
+caller's to roll back; after `ConnectionLost` the link is good for nothing but `close`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from merchant_wallet.base import db, sqlstates
 
 T = TypeVar("T")
-Call = tuple[bytes, Sequence[bytes | None]]
+StatementCall = tuple[bytes, Sequence[bytes | None]]
 
 # A plan made while a table was empty must not go on reading a table that grew: every statement of a batch has
 # an index to use, and a scan is never the better choice.
@@ -34,7 +34,7 @@ set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
 CONNECT_TIMEOUT_S: Final = 5
-USUAL: Final = 128
+LATENCY_SAMPLES: Final = 128
 """What a call usually takes follows this many calls."""
 CHECK_FAILED: Final = b"23514"
 NUL_REFUSED: Final = "22021"
@@ -44,7 +44,7 @@ BEGIN, COMMIT, ROLLBACK = b"begin", b"commit", b"rollback"
 _CONTROL = {BEGIN: b"begin", COMMIT: b"commit", ROLLBACK: b"rollback"}
 
 
-class LinkLost(Exception):
+class ConnectionLost(Exception):
     """The connection is gone, or did not answer in time; what it was doing may or may not have been done."""
 
 
@@ -64,73 +64,73 @@ class StatementFailed(Exception):
         self.lacks_partition = lacks_partition
 
 
-class _Answer:
+class _PendingRun:
     """What one call is to get: its statements' results, in order, once its sync was answered."""
 
-    __slots__ = ("arrived", "results", "sent_s")
+    __slots__ = ("answered", "results", "sent_s")
 
-    def __init__(self, arrived: asyncio.Future[None], sent_s: float) -> None:
-        self.arrived = arrived
+    def __init__(self, answered: asyncio.Future[None], sent_s: float) -> None:
+        self.answered = answered
         self.sent_s = sent_s
         self.results: list[PGresult] = []
 
 
-class Link:
+class PipelineConnection:
     """A connection with its prepared statements. Calls that are made at once are answered in their order."""
 
-    def __init__(self, connection: AsyncConnection[Any], timeout_s: float) -> None:
-        self._connection = connection
-        self._pgconn = connection.pgconn
+    def __init__(self, psycopg_connection: AsyncConnection[Any], timeout_s: float) -> None:
+        self._psycopg_connection = psycopg_connection
+        self._pgconn = psycopg_connection.pgconn
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._fd = self._pgconn.socket
         self._readiness = select.poll()
         self._readiness.register(self._fd, select.POLLIN)
-        self._answers: deque[_Answer] = deque()
+        self._pending: deque[_PendingRun] = deque()
         self._ended = False
         self._lost: BaseException | None = None
-        self.broken = False
+        self.is_broken = False
         self._refusals = db.Refusals.count
-        self.answered_s = 0.0
-        self.takes_s = 0.0
+        self.last_answer_s = 0.0
+        self.latency_s = 0.0
         """How long a call usually takes, on the average of the latest."""
 
     def __len__(self) -> int:
         """How many calls wait for their answer."""
-        return len(self._answers)
+        return len(self._pending)
 
     @property
-    def spent(self) -> bool:
+    def is_suspect(self) -> bool:
         """Whether some server refused to write since this link was opened: it gets no new batches."""
         return self._refusals != db.Refusals.count
 
     @classmethod
     async def open(
         cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0, session: str = ""
-    ) -> "Link":
+    ) -> "PipelineConnection":
         """Connect and prepare the statements, text by name; `session` sets what is to differ from `SESSION`.
 
         Raises LinkLost when that can't be done.
         """
         try:
             conninfo = db.complete(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
-            connection = await AsyncConnection.connect(conninfo, autocommit=True)
+            psycopg_connection = await AsyncConnection.connect(conninfo, autocommit=True)
         except OperationalError as error:
-            raise LinkLost(str(error)) from error
-        link = cls(connection, timeout_s)
+            raise ConnectionLost(str(error)) from error
+        connection = cls(psycopg_connection, timeout_s)
         try:
             # psycopg waits by itself here, where the link's own alarm would wake nobody.
             async with asyncio.timeout(timeout_s):
-                await link._guard(link._begin({**statements, **_CONTROL}, SESSION + session))
+                await connection._guard(connection._begin({**statements, **_CONTROL}, SESSION + session))
         except BaseException as error:
-            await link.close()
+            await connection.close()
             if isinstance(error, TimeoutError):
-                raise LinkLost("no answer in time") from error
+                raise ConnectionLost("no answer in time") from error
             raise
-        return link
+        return connection
 
     async def _begin(self, statements: Mapping[bytes, bytes], session: str) -> None:
-        await self._connection.execute(session.encode())
+        await self._psycopg_connection.execute(session.encode())
         self._pgconn.nonblocking = 1
         self._pgconn.enter_pipeline_mode()
         self._loop.add_reader(self._fd, self._read)
@@ -139,25 +139,25 @@ class Link:
     async def close(self) -> None:
         """Close the connection; the database rolls back what it had open."""
         self._lose(OperationalError("the link was closed"))
-        await self._connection.close()
+        await self._psycopg_connection.close()
 
     def _lose(self, reason: BaseException) -> None:
         """Give the link up, and tell whoever waits.
 
         The socket's number, once libpq has closed it, may be another link's.
         """
-        self.broken = True
+        self.is_broken = True
         self._lost = self._lost or reason
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)
             self._fd = -1
-        while self._answers:
-            answer = self._answers.popleft()
-            if not answer.arrived.done():
-                answer.arrived.set_exception(OperationalError(str(self._lost)))
+        while self._pending:
+            run = self._pending.popleft()
+            if not run.answered.done():
+                run.answered.set_exception(OperationalError(str(self._lost)))
 
-    async def run(self, calls: Sequence[Call]) -> list[PGresult]:
+    async def run(self, calls: Sequence[StatementCall]) -> list[PGresult]:
         """Send the statements, in order, and wait for their results.
 
         Without `BEGIN` they are one transaction, committed when all were done (PostgreSQL's documentation,
@@ -177,14 +177,14 @@ class Link:
             return await work
         except (OperationalError, OSError) as error:
             self._lose(error)
-            raise LinkLost(str(error)) from error
+            raise ConnectionLost(str(error)) from error
         except asyncio.CancelledError as error:
             self._lose(error)
             raise
         finally:
             alarm.cancel()
 
-    async def _exchange(self, calls: Sequence[Call]) -> list[PGresult]:
+    async def _exchange(self, calls: Sequence[StatementCall]) -> list[PGresult]:
         for _, parameters in calls:
             # libpq would take the text before it for the whole.
             if any(value is not None and 0 in value for value in parameters):
@@ -203,11 +203,11 @@ class Link:
         if self._lost is not None:
             raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
-        answer = _Answer(self._loop.create_future(), time.monotonic())
-        self._answers.append(answer)
+        run = _PendingRun(self._loop.create_future(), time.monotonic())
+        self._pending.append(run)
         self._flush()
-        await answer.arrived
-        return answer.results
+        await run.answered
+        return run.results
 
     def _flush(self) -> None:
         """Send what there is; what the socket does not take is sent when it does, while answers are read."""
@@ -234,35 +234,35 @@ class Link:
 
     def _collect(self) -> None:
         """Hand out the results that have come in. Raises OperationalError when the session has ended."""
-        pgconn, answers = self._pgconn, self._answers
-        while answers and not pgconn.is_busy():
-            results = answers[0].results
+        pgconn, pending = self._pgconn, self._pending
+        while pending and not pgconn.is_busy():
+            results = pending[0].results
             result = pgconn.get_result()
             if result is None:
                 # Once, it ends a statement's results. Twice, nothing more is coming although no sync was
                 # answered: the database's last word was that it ends the session.
                 if self._ended:
-                    raise OperationalError(_last_words(results))
+                    raise OperationalError(_last_error(results))
                 self._ended = True
                 continue
             self._ended = False
             if result.status != ExecStatus.PIPELINE_SYNC:
                 results.append(result)
                 continue
-            answer = answers.popleft()
-            self._count(answer.sent_s)
-            if not answer.arrived.done():
-                answer.arrived.set_result(None)
+            run = pending.popleft()
+            self._note_latency(run.sent_s)
+            if not run.answered.done():
+                run.answered.set_result(None)
 
-    def _count(self, sent_s: float) -> None:
+    def _note_latency(self, sent_s: float) -> None:
         """Note how long a call took, apart from its waiting for those before it."""
         now_s = time.monotonic()
-        took_s = now_s - max(sent_s, self.answered_s)
-        self.answered_s = now_s
-        self.takes_s += (took_s - self.takes_s) / USUAL
+        took_s = now_s - max(sent_s, self.last_answer_s)
+        self.last_answer_s = now_s
+        self.latency_s += (took_s - self.latency_s) / LATENCY_SAMPLES
 
 
-def _last_words(results: Sequence[PGresult]) -> str:
+def _last_error(results: Sequence[PGresult]) -> str:
     said = results[-1].error_message.decode(errors="replace").strip() if results else ""
     return said or "the connection ended"
 

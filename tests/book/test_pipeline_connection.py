@@ -10,13 +10,13 @@ import pytest
 from tests.crash.shop import eventually, run
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.link import (
+from merchant_wallet.book.connection import (
     BEGIN,
     COMMIT,
+    LATENCY_SAMPLES,
     ROLLBACK,
-    USUAL,
-    Link,
-    LinkLost,
+    ConnectionLost,
+    PipelineConnection,
     StatementFailed,
 )
 
@@ -40,13 +40,13 @@ async def _soon(work: Awaitable[Any]) -> Any:
         return await work
 
 
-async def _open(url: str, timeout_s: float = 30.0) -> Link:
+async def _open(url: str, timeout_s: float = 30.0) -> PipelineConnection:
     statements = {name: text for name, text in STATEMENTS.items() if name != b"keep"}
-    return await Link.open(url, statements, timeout_s)
+    return await PipelineConnection.open(url, statements, timeout_s)
 
 
-async def _pid(link: Link) -> int:
-    (result,) = await link.run([(b"pid", ())])
+async def _pid(connection: PipelineConnection) -> int:
+    (result,) = await connection.run([(b"pid", ())])
     return int(result.get_value(0, 0) or 0)
 
 
@@ -59,10 +59,10 @@ async def _terminate(url: str, *pids: int) -> None:
 
 def test_statements_are_answered_in_their_order(database_url: str) -> None:
     async def scenario() -> list[bytes | None]:
-        link = await _open(database_url)
+        connection = await _open(database_url)
         words = [b"first", b"second", b"third"]
-        results = await link.run([(b"echo", (word,)) for word in words])
-        await link.close()
+        results = await connection.run([(b"echo", (word,)) for word in words])
+        await connection.close()
         return [result.get_value(0, 0) for result in results]
 
     assert run(scenario()) == [b"first", b"second", b"third"]
@@ -70,28 +70,28 @@ def test_statements_are_answered_in_their_order(database_url: str) -> None:
 
 def test_a_refused_statement_names_its_sqlstate_and_the_link_goes_on(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
+        connection = await _open(database_url)
         with pytest.raises(StatementFailed) as failure:
-            await link.run([(BEGIN, ()), (b"one", ()), (b"divide", (b"0",)), (b"one", ())])
+            await connection.run([(BEGIN, ()), (b"one", ()), (b"divide", (b"0",)), (b"one", ())])
         assert failure.value.sqlstate == "22012"
-        await link.run([(ROLLBACK, ())])
-        (result,) = await link.run([(b"divide", (b"1",))])
+        await connection.run([(ROLLBACK, ())])
+        (result,) = await connection.run([(b"divide", (b"1",))])
         assert result.get_value(0, 0) == b"1"
-        await link.close()
+        await connection.close()
 
     run(scenario())
 
 
 def test_what_follows_a_refused_statement_is_not_done(database_url: str) -> None:
     async def scenario() -> int:
-        async with await connect(database_url) as connection:
-            await connection.execute("create table kept (word text)")
-            link = await Link.open(database_url, STATEMENTS)
+        async with await connect(database_url) as observer:
+            await observer.execute("create table kept (word text)")
+            connection = await PipelineConnection.open(database_url, STATEMENTS)
             with pytest.raises(StatementFailed):
-                await link.run([(BEGIN, ()), (b"divide", (b"0",)), (b"keep", (b"late",)), (COMMIT, ())])
-            await link.run([(ROLLBACK, ())])
-            await link.close()
-            cursor = await connection.execute("select count(*) from kept")
+                await connection.run([(BEGIN, ()), (b"divide", (b"0",)), (b"keep", (b"late",)), (COMMIT, ())])
+            await connection.run([(ROLLBACK, ())])
+            await connection.close()
+            cursor = await observer.execute("select count(*) from kept")
             row = await cursor.fetchone()
             return int(row[0]) if row else -1
 
@@ -100,11 +100,11 @@ def test_what_follows_a_refused_statement_is_not_done(database_url: str) -> None
 
 def test_more_than_the_socket_holds_goes_through_in_both_directions_at_once(database_url: str) -> None:
     async def scenario() -> list[int]:
-        link = await _open(database_url)
+        connection = await _open(database_url)
         word = b"x" * 3_000_000
         calls = [(b"pad", (b"3000000",)), (b"big", (word,)), (b"pad", (b"3000000",)), (b"big", (word,))]
-        results = await _soon(link.run(calls))
-        await link.close()
+        results = await _soon(connection.run(calls))
+        await connection.close()
         return [len(result.get_value(0, 0) or b"") for result in results]
 
     assert run(scenario()) == [3_000_000, 7, 3_000_000, 7]
@@ -114,20 +114,20 @@ def test_calls_made_at_once_are_answered_in_turn_and_each_is_a_transaction_of_it
     database_url: str,
 ) -> None:
     async def scenario() -> list[tuple[Any, ...]]:
-        async with await connect(database_url) as connection:
-            await connection.execute("create table kept (word text)")
-            link = await Link.open(database_url, STATEMENTS)
+        async with await connect(database_url) as observer:
+            await observer.execute("create table kept (word text)")
+            connection = await PipelineConnection.open(database_url, STATEMENTS)
             calls = [
-                link.run([(b"keep", (b"first",)), (b"echo", (b"1",))]),
-                link.run([(b"keep", (b"second",)), (b"divide", (b"0",)), (b"keep", (b"late",))]),
-                link.run([(b"keep", (b"third",)), (b"echo", (b"3",))]),
+                connection.run([(b"keep", (b"first",)), (b"echo", (b"1",))]),
+                connection.run([(b"keep", (b"second",)), (b"divide", (b"0",)), (b"keep", (b"late",))]),
+                connection.run([(b"keep", (b"third",)), (b"echo", (b"3",))]),
             ]
             first, second, third = await _soon(asyncio.gather(*calls, return_exceptions=True))
             assert [answer[1].get_value(0, 0) for answer in (first, third)] == [b"1", b"3"]
             assert isinstance(second, StatementFailed)
-            assert (second.sqlstate, second.ends_session, len(link)) == ("22012", False, 0)
-            await link.close()
-            cursor = await connection.execute("select word from kept order by word")
+            assert (second.sqlstate, second.ends_session, len(connection)) == ("22012", False, 0)
+            await connection.close()
+            cursor = await observer.execute("select word from kept order by word")
             return await cursor.fetchall()
 
     assert run(scenario()) == [("first",), ("third",)]
@@ -135,80 +135,80 @@ def test_calls_made_at_once_are_answered_in_turn_and_each_is_a_transaction_of_it
 
 def test_a_link_that_is_lost_is_lost_to_everyone_who_waits(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        pid = await _pid(link)
-        calls = [asyncio.create_task(link.run([(b"nap", (b"60",))])) for _ in range(3)]
+        connection = await _open(database_url)
+        pid = await _pid(connection)
+        calls = [asyncio.create_task(connection.run([(b"nap", (b"60",))])) for _ in range(3)]
         await _until_asleep(database_url, pid)
-        assert len(link) == 3
+        assert len(connection) == 3
         await _terminate(database_url, pid)
         answers = await _soon(asyncio.gather(*calls, return_exceptions=True))
-        assert all(isinstance(answer, LinkLost | StatementFailed) for answer in answers)
-        assert isinstance(answers[-1], LinkLost)
-        await link.close()
+        assert all(isinstance(answer, ConnectionLost | StatementFailed) for answer in answers)
+        assert isinstance(answers[-1], ConnectionLost)
+        await connection.close()
 
     run(scenario())
 
 
 def test_what_a_call_usually_takes_leaves_out_its_waiting_for_others(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        await _pid(link)
-        opened_s, began_s = link.takes_s, time.monotonic()
-        naps = [link.run([(b"nap", (b"0.1",))]) for _ in range(4)]
+        connection = await _open(database_url)
+        await _pid(connection)
+        opened_s, began_s = connection.latency_s, time.monotonic()
+        naps = [connection.run([(b"nap", (b"0.1",))]) for _ in range(4)]
         await _soon(asyncio.gather(*naps))
         took_s = time.monotonic() - began_s
         # Four naps of 0.1 s one after the other, not of 0.1, 0.2, 0.3 and 0.4 s.
-        assert 0.3 / USUAL < link.takes_s <= opened_s + took_s / USUAL
-        before_s = link.takes_s
-        for _ in range(USUAL):
-            await link.run([(b"one", ())])
-        assert link.takes_s < before_s
-        await link.close()
+        assert 0.3 / LATENCY_SAMPLES < connection.latency_s <= opened_s + took_s / LATENCY_SAMPLES
+        before_s = connection.latency_s
+        for _ in range(LATENCY_SAMPLES):
+            await connection.run([(b"one", ())])
+        assert connection.latency_s < before_s
+        await connection.close()
 
     run(scenario())
 
 
 def test_a_nul_is_refused_before_anything_is_sent(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
+        connection = await _open(database_url)
         with pytest.raises(StatementFailed) as failure:
-            await link.run([(BEGIN, ()), (b"echo", (b"cut\0short",))])
+            await connection.run([(BEGIN, ()), (b"echo", (b"cut\0short",))])
         assert failure.value.sqlstate == "22021"
-        (result,) = await link.run([(b"echo", (b"whole",))])
+        (result,) = await connection.run([(b"echo", (b"whole",))])
         assert result.get_value(0, 0) == b"whole"
-        await link.close()
+        await connection.close()
 
     run(scenario())
 
 
 def test_a_session_that_is_ended_while_it_works_is_lost(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        pid = await _pid(link)
-        working = asyncio.create_task(link.run([(b"nap", (b"60",)), (b"one", ())]))
+        connection = await _open(database_url)
+        pid = await _pid(connection)
+        working = asyncio.create_task(connection.run([(b"nap", (b"60",)), (b"one", ())]))
         await _until_asleep(database_url, pid)
         await _terminate(database_url, pid)
-        with pytest.raises((LinkLost, StatementFailed)):
+        with pytest.raises((ConnectionLost, StatementFailed)):
             await _soon(working)
-        with pytest.raises(LinkLost):
-            await _soon(link.run([(b"one", ())]))
-        assert link.broken
-        await link.close()
+        with pytest.raises(ConnectionLost):
+            await _soon(connection.run([(b"one", ())]))
+        assert connection.is_broken
+        await connection.close()
 
     run(scenario())
 
 
 def test_a_session_that_ends_without_having_read_all_of_a_call_is_lost_at_once(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        pid = await _pid(link)
+        connection = await _open(database_url)
+        pid = await _pid(connection)
         # More than the database reads at a time: the socket ends in error, of which the loop tells only once.
-        working = asyncio.create_task(link.run([(b"nap", (b"60",)), (b"big", (b"x" * 100_000,))]))
+        working = asyncio.create_task(connection.run([(b"nap", (b"60",)), (b"big", (b"x" * 100_000,))]))
         await _until_asleep(database_url, pid)
         await _terminate(database_url, pid)
-        with pytest.raises(LinkLost):
+        with pytest.raises(ConnectionLost):
             await _soon(working)
-        await link.close()
+        await connection.close()
 
     run(scenario())
 
@@ -221,19 +221,19 @@ async def _until_asleep(url: str, pid: int) -> None:
 
 def test_a_session_that_ends_while_idle_is_known_to_be_broken_before_it_is_used(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        await _terminate(database_url, await _pid(link))
-        await _until_broken(link)
-        with pytest.raises(LinkLost):
-            await _soon(link.run([(b"one", ())]))
-        await link.close()
+        connection = await _open(database_url)
+        await _terminate(database_url, await _pid(connection))
+        await _until_broken(connection)
+        with pytest.raises(ConnectionLost):
+            await _soon(connection.run([(b"one", ())]))
+        await connection.close()
 
     run(scenario())
 
 
-async def _until_broken(link: Link) -> None:
+async def _until_broken(connection: PipelineConnection) -> None:
     async def is_broken() -> bool:
-        return link.broken
+        return connection.is_broken
 
     await eventually(is_broken)
 
@@ -244,44 +244,44 @@ def test_closing_a_lost_link_does_not_deafen_the_one_that_got_its_file_number(da
         await _terminate(database_url, await _pid(lost))
         await _until_broken(lost)
         # The system gives out the lowest free number, so one of these has the lost one's.
-        links = [await _open(database_url) for _ in range(3)]
+        pool = [await _open(database_url) for _ in range(3)]
         await lost.close()
-        for link in links:
-            await _soon(link.run([(b"one", ())]))
-            await link.close()
+        for connection in pool:
+            await _soon(connection.run([(b"one", ())]))
+            await connection.close()
 
     run(scenario())
 
 
 def test_a_statement_that_takes_too_long_loses_the_link(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url, timeout_s=0.2)
-        with pytest.raises(LinkLost, match="no answer in time"):
-            await link.run([(b"nap", (b"60",))])
-        assert link.broken
-        await link.close()
+        connection = await _open(database_url, timeout_s=0.2)
+        with pytest.raises(ConnectionLost, match="no answer in time"):
+            await connection.run([(b"nap", (b"60",))])
+        assert connection.is_broken
+        await connection.close()
 
     run(scenario())
 
 
 def test_a_caller_that_gives_up_leaves_a_broken_link(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        working = asyncio.create_task(link.run([(b"nap", (b"60",))]))
+        connection = await _open(database_url)
+        working = asyncio.create_task(connection.run([(b"nap", (b"60",))]))
         await asyncio.sleep(0)
         working.cancel()
         with pytest.raises(asyncio.CancelledError):
             await working
-        assert link.broken
-        await link.close()
+        assert connection.is_broken
+        await connection.close()
 
     run(scenario())
 
 
 def test_a_database_that_is_not_there_is_a_lost_link(database_url: str) -> None:
     async def scenario() -> None:
-        with pytest.raises(LinkLost):
-            await Link.open(database_url.replace("host=", "host=%2Fnowhere"), STATEMENTS)
+        with pytest.raises(ConnectionLost):
+            await PipelineConnection.open(database_url.replace("host=", "host=%2Fnowhere"), STATEMENTS)
 
     run(scenario())
 
@@ -290,11 +290,11 @@ def test_a_link_that_cannot_be_prepared_is_closed(database_url: str) -> None:
     async def scenario() -> int:
         for _ in range(3):
             with pytest.raises(StatementFailed):
-                await Link.open(database_url, {b"nothing": b"select * from no_such_table"})
-        async with await connect(database_url) as connection:
+                await PipelineConnection.open(database_url, {b"nothing": b"select * from no_such_table"})
+        async with await connect(database_url) as observer:
             query = "select (count(*) = 0)::int from pg_stat_activity"
             query += " where application_name = 'merchant-wallet writer' and datname = current_database()"
-            return await eventually(lambda: _count(connection, query))
+            return await eventually(lambda: _count(observer, query))
 
     assert run(scenario()) == 1
 
@@ -306,11 +306,11 @@ async def _count(connection: psycopg.AsyncConnection, query: str, *values: objec
 
 def test_a_link_may_be_closed_twice(database_url: str) -> None:
     async def scenario() -> None:
-        link = await _open(database_url)
-        await link.close()
-        await link.close()
-        assert link.broken
-        with pytest.raises(LinkLost):
-            await link.run([(b"one", ())])
+        connection = await _open(database_url)
+        await connection.close()
+        await connection.close()
+        assert connection.is_broken
+        with pytest.raises(ConnectionLost):
+            await connection.run([(b"one", ())])
 
     run(scenario())

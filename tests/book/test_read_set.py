@@ -22,63 +22,63 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.needs import Needs, gather
+from merchant_wallet.book.read_set import ReadSet, read_set_of
 
 ORDER_ID = 77
 KEY = c.DepositKey("TRC20", "a1", 0)
-RELEASE = Needs(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID}, accounts={1, 3})
-NAMED: list[tuple[Command, Needs]] = [
+RELEASE = ReadSet(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID}, accounts={1, 3})
+NAMED: list[tuple[Command, ReadSet]] = [
     (
         debit("d1", "anna", "1"),
-        Needs(
+        ReadSet(
             ext_user_ids={"anna"},
             accounts={2},
-            order_ids_known={"d1"},
+            mc_order_ids={"d1"},
             order_kinds={"user_to_merchant"},
         ),
     ),
     (
         debit("d2", "anna", "1", "0.01"),
-        Needs(
+        ReadSet(
             ext_user_ids={"anna"},
             accounts={2, 5},
-            order_ids_known={"d2"},
+            mc_order_ids={"d2"},
             order_kinds={"user_to_merchant"},
         ),
     ),
     (
         credit("c1", "ulla", "1", USDT),
-        Needs(
+        ReadSet(
             addresses={addresses("ulla")[0]},
             accounts={1},
-            order_ids_known={"c1"},
+            mc_order_ids={"c1"},
             order_kinds={"merchant_to_user"},
         ),
     ),
     (
         swap("x1", "1"),
-        Needs(accounts={1, 2, 6, 7}, rates=True, order_ids_known={"x1"}, order_kinds={"exchange"}),
+        ReadSet(accounts={1, 2, 6, 7}, rates=True, mc_order_ids={"x1"}, order_kinds={"exchange"}),
     ),
-    (swap(None, "1"), Needs(accounts={1, 2, 6, 7}, rates=True)),
-    (withdraw("w1"), Needs(accounts={1, 3}, withdrawal_mc_ids={"w1"})),
-    (c.QuoteWithdrawal(1, 0, 0), Needs()),
-    (c.ReadWithdrawal(ORDER_ID, "w1"), Needs(withdrawal_ids={ORDER_ID})),
-    (c.Approve(ORDER_ID, "ann"), Needs(withdrawal_ids={ORDER_ID})),
-    (c.TakeUp(ORDER_ID), Needs(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID})),
+    (swap(None, "1"), ReadSet(accounts={1, 2, 6, 7}, rates=True)),
+    (withdraw("w1"), ReadSet(accounts={1, 3}, withdrawal_mc_ids={"w1"})),
+    (c.QuoteWithdrawal(1, 0, 0), ReadSet()),
+    (c.ReadWithdrawal(ORDER_ID, "w1"), ReadSet(withdrawal_ids={ORDER_ID})),
+    (c.Approve(ORDER_ID, "ann"), ReadSet(withdrawal_ids={ORDER_ID})),
+    (c.TakeUp(ORDER_ID), ReadSet(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID})),
     (c.Cancel(ORDER_ID, "ann"), RELEASE),
     (c.Expire(ORDER_ID), RELEASE),
-    (c.Settle(ORDER_ID, "0x"), Needs(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9})),
-    (c.Fail(ORDER_ID, "reverted"), Needs(withdrawal_ids={ORDER_ID})),
+    (c.Settle(ORDER_ID, "0x"), ReadSet(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9})),
+    (c.Fail(ORDER_ID, "reverted"), ReadSet(withdrawal_ids={ORDER_ID})),
     (c.Refund(ORDER_ID), RELEASE),
-    (c.ReadBalances(), Needs(accounts={1, 2})),
-    (c.ReadSubUser("anna"), Needs(ext_user_ids={"anna"})),
-    (registration("carl", 9), Needs(ext_user_ids={"carl"})),
-    (c.Adjust(KFB, 1, "a gift", "ann", "anna"), Needs(ext_user_ids={"anna"}, accounts={2, 11})),
+    (c.ReadBalances(), ReadSet(accounts={1, 2})),
+    (c.ReadSubUser("anna"), ReadSet(ext_user_ids={"anna"})),
+    (registration("carl", 9), ReadSet(ext_user_ids={"carl"})),
+    (c.Adjust(KFB, 1, "a gift", "ann", "anna"), ReadSet(ext_user_ids={"anna"}, accounts={2, 11})),
     (
         c.CreditDeposit(KEY, addresses("anna")[1], 1, False),
-        Needs(deposits={KEY}, addresses={addresses("anna")[1]}, accounts={1, 6, 7, 9}, rates=True),
+        ReadSet(deposits={KEY}, addresses={addresses("anna")[1]}, accounts={1, 6, 7, 9}, rates=True),
     ),
-    (c.WithdrawFees(USDT, None, "monthly", "ann"), Needs(accounts={4, 10})),
+    (c.WithdrawFees(USDT, None, "monthly", "ann"), ReadSet(accounts={4, 10})),
 ]
 
 
@@ -86,9 +86,9 @@ def test_every_command_is_listed_here() -> None:
     assert {type(command) for command, _ in NAMED} == every_command()
 
 
-@pytest.mark.parametrize(("command", "needs"), NAMED, ids=lambda value: type(value).__name__)
-def test_a_command_names_what_its_rule_looks_at(command: Command, needs: Needs) -> None:
-    assert gather([Submission(command)]) == needs
+@pytest.mark.parametrize(("command", "read_set"), NAMED, ids=lambda value: type(value).__name__)
+def test_a_command_names_what_its_rule_looks_at(command: Command, read_set: ReadSet) -> None:
+    assert read_set_of([Submission(command)]) == read_set
 
 
 STATUS = {c.Settle: 1, c.Fail: 1, c.Refund: 3}
@@ -120,7 +120,10 @@ def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: 
     (outcome,), draft = ledger.judge([Submission(command)])
     assert not isinstance(outcome, Refusal), outcome
     opened = {user.user_id for user in draft.changes.registered}
-    assert draft.balances.keys() <= gather([Submission(command)]).accounts | ledger.sub_users.keys() | opened
+    assert (
+        draft.balances.keys()
+        <= read_set_of([Submission(command)]).accounts | ledger.sub_users.keys() | opened
+    )
 
 
 def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
@@ -129,11 +132,11 @@ def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
         Submission(withdraw("w1"), "n2"),
         Submission(c.TakeUp(ORDER_ID)),
     ]
-    assert gather(batch) == Needs(
+    assert read_set_of(batch) == ReadSet(
         nonces={"n1", "n2"},
         ext_user_ids={"anna"},
         accounts={1, 2, 3, 5},
-        order_ids_known={"d1"},
+        mc_order_ids={"d1"},
         order_kinds={"user_to_merchant"},
         withdrawal_ids={ORDER_ID},
         withdrawal_mc_ids={"w1"},
@@ -143,7 +146,7 @@ def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
 
 def test_a_draft_of_the_ledger_holds_nothing_that_was_not_named() -> None:
     ledger = given("anna 5")
-    draft = ledger.open(Needs(), ledger.last_ms)
+    draft = ledger.open(ReadSet(), ledger.last_ms)
     assert (draft.balances, draft.sub_users, draft.rates, draft.used_nonces) == ({}, {}, {}, set())
     assert units("5") in ledger.balances.values()
     assert len(ledger.sub_users) == len(USERS)

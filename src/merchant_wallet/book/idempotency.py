@@ -8,18 +8,18 @@ from typing import Any
 
 from merchant_wallet.book import arrays
 from merchant_wallet.book.arrays import read_rows
-from merchant_wallet.book.link import Link
+from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.outcomes import Exchanged, Transferred
 from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.operators import know_adjustment, tell_adjusted
+from merchant_wallet.book.rules.operators import add_earlier_adjustment, tell_adjusted
 from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
-from merchant_wallet.book.state import NAMED_KINDS, Draft, KnownTransfer, Posting
+from merchant_wallet.book.state import NAMED_KINDS, Draft, EarlierTransfer, Posting
 
 
-async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:
-    """Make the entries that were found, rows of `find_orders`, known to the draft by their order ids."""
+async def read(connection: PipelineConnection, draft: Draft, found: list[list[Any]]) -> None:
+    """Add the entries that were found, rows of `find_earlier_entries`, to the draft by their order ids."""
     ids = arrays.of_ints([int(row[0]) for row in found])
-    (result,) = await link.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
+    (result,) = await connection.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
     postings: dict[bytes, list[Posting]] = {}
     for entry_id, source, target, currency, *amounts in read_rows(result):
         posting = Posting(int(source), int(target), currency.decode(), *map(int, amounts))
@@ -28,12 +28,12 @@ async def read(link: Link, draft: Draft, found: list[list[Any]]) -> None:
         mine = postings[entry_id]
         if kind.decode() in NAMED_KINDS:
             adjusted = tell_adjusted(int(entry_id), mine[0])
-            know_adjustment(draft, kind.decode(), name.decode(), facts.decode(), mine[0], adjusted)
+            add_earlier_adjustment(draft, kind.decode(), name.decode(), facts.decode(), mine[0], adjusted)
         else:
-            _know_order(draft, int(entry_id), kind.decode(), name.decode(), int(rate_e8), mine)
+            _add_earlier_order(draft, int(entry_id), kind.decode(), name.decode(), int(rate_e8), mine)
 
 
-def _know_order(
+def _add_earlier_order(
     draft: Draft, entry_id: int, kind: str, mc_order_id: str, rate_e8: int, postings: list[Posting]
 ) -> None:
     first, *rest = postings
@@ -41,8 +41,10 @@ def _know_order(
     second = rest[0].amount_units if rest else 0
     if kind == EXCHANGE:
         received = rest[0].currency
-        draft.known_exchanges[mc_order_id] = Exchanged(entry_id, currency, received, amount, second, rate_e8)
+        draft.earlier_exchanges[mc_order_id] = Exchanged(
+            entry_id, currency, received, amount, second, rate_e8
+        )
         return
     outcome = Transferred(entry_id, mc_order_id, currency, amount + second, amount, second, rate_e8)
     user_id = first.source_id if kind == USER_TO_MERCHANT else first.target_id
-    draft.known_transfers[kind, mc_order_id] = KnownTransfer(outcome, user_id)
+    draft.earlier_transfers[kind, mc_order_id] = EarlierTransfer(outcome, user_id)

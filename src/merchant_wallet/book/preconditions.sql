@@ -1,9 +1,9 @@
 -- The statements by which a foreseen batch proves what it was judged on. Each fails the batch unless the book is as it was
 -- foreseen, by reading a sentence as a number: that is what the database's log then shows, and it is no fault.
 -- What a statement costs here is mostly that it is one: so the lock is taken by the first, since what it is for must be looked
--- at after it, and nearly all the rest is one more. `proofs.py` runs them; each names one merchant first.
+-- at after it, and nearly all the rest is one more. `preconditions.py` runs them; each names one merchant first.
 
--- name: claim_book
+-- name: check_and_advance_book
 -- Takes the book's lock and moves the book on, only from the head that the batch was judged on. The book's clock may
 -- have moved since, but not past the batch's own moment.
 with changed as (
@@ -14,17 +14,17 @@ with changed as (
        and next_range is not distinct from $13::int and entry_count = $14::bigint and head_hash = $15::bytea
        and settings_version = $16::bigint and withdrawn_day = $17::int and withdrawn_units = $18::bigint
     returning 1)
-select (case when count(*) = 1 then '1' else 'not as foreseen: the batch is read now' end)::int from changed;
+select (case when count(*) = 1 then '1' else 'conflict: the book has changed, the batch runs again' end)::int from changed;
 
--- name: prove_accounts
+-- name: check_accounts
 -- Balances that the batch looked at and leaves alone; day and day_debited of sub-users.
-select (case when count(*) = $6::bigint then '1' else 'not as foreseen: the batch is read now' end)::int
+select (case when count(*) = $6::bigint then '1' else 'conflict: the book has changed, the batch runs again' end)::int
   from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[]) u (account_id, balance, day, day_debited)
  cross join lateral (select balance, day, day_debited from account
                       where merchant_id = $1::bigint and account_id = u.account_id limit 1) a
  where a.balance = u.balance and (u.day is null or (a.day = u.day and a.day_debited = u.day_debited));
 
--- name: write_foreseen
+-- name: write_optimistic
 -- Proves that none of the batch's nonces was used in any day that is still kept, that no order id of it is known, and
 -- that what can change about sub-users without an entry in the journal is as it was; claims the nonces and the batch's
 -- own id, appends to the journal, and writes the balances after the batch, each only from the one that it was judged
@@ -65,9 +65,9 @@ select (case when (select count(*) from changed) = $26::bigint
                   where s.username = u.username and s.paused = u.paused and (s.pin_hash is not null) = u.has_pin
                     and s.limit_debit_units is not distinct from u.limit_debit_units
                     and s.limit_day_units is not distinct from u.limit_day_units)
-             then '1' else 'not as foreseen: the batch is read now' end)::int;
+             then '1' else 'conflict: the book has changed, the batch runs again' end)::int;
 
--- name: write_foreseen_one
+-- name: write_optimistic_transfer
 -- The same for the commonest batch by far when little is going on, one transfer without a fee: without arrays and what
 -- takes them apart, it costs a fifth less.
 with claimed as (
@@ -94,4 +94,4 @@ select (case when (select count(*) from changed) = 2
             and exists (select 1 from sub_user where merchant_id = $1::bigint and user_id = $28::bigint and username = $29::text
                            and paused = $30::boolean and limit_debit_units is not distinct from $31::bigint
                            and limit_day_units is not distinct from $32::bigint and (pin_hash is not null) = $33::boolean)
-             then '1' else 'not as foreseen: the batch is read now' end)::int;
+             then '1' else 'conflict: the book has changed, the batch runs again' end)::int;

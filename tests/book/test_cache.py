@@ -7,11 +7,11 @@ import pytest
 from merchant_wallet.base import ids
 from merchant_wallet.base.money import KFB
 from merchant_wallet.book import commands as c
+from merchant_wallet.book.cache import MAX_SKIPPED, BookCache
 from merchant_wallet.book.chart import MERCHANT_KFB_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.foresight import MOST_SKIPPED, Foresight
-from merchant_wallet.book.needs import Needs, gather
 from merchant_wallet.book.outcomes import Transferred
+from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft, SubUser
 
@@ -56,23 +56,23 @@ def _batch(*commands: Command, version: int | None = VERSION) -> list[Submission
     ]
 
 
-def _read(foresight: Foresight, *people: int, book: int = BOOK, count: int = 5, counter: int = 50) -> None:
+def _read(cache: BookCache, *people: int, book: int = BOOK, count: int = 5, counter: int = 50) -> None:
     """A batch was read, which changed nothing, and committed."""
     draft = _draft(*people, book=book, count=count, counter=counter)
-    foresight.learn_read(draft, draft.head, Needs())
+    cache.store_read(draft, draft.head, ReadSet())
 
 
-def _is_foreseen(foresight: Foresight, batch: Sequence[Submission], book: int = BOOK) -> bool:
-    return foresight.recall(book, batch, gather(batch)) is not None
+def _hits(cache: BookCache, batch: Sequence[Submission], book: int = BOOK) -> bool:
+    return cache.get(book, batch, read_set_of(batch)) is not None
 
 
-def test_a_book_is_foreseen_once_a_batch_of_it_was_read() -> None:
-    foresight = Foresight()
+def test_a_book_is_cached_once_a_batch_of_it_was_read() -> None:
+    cache = BookCache()
     batch = _batch(_debit("d1", 1), c.ReadBalances(), c.ReadSubUser("u2"))
-    assert not _is_foreseen(foresight, batch)
-    _read(foresight, 1, 2)
-    assert _is_foreseen(foresight, batch)
-    assert not _is_foreseen(foresight, batch, book=BOOK + 1)
+    assert not _hits(cache, batch)
+    _read(cache, 1, 2)
+    assert _hits(cache, batch)
+    assert not _hits(cache, batch, book=BOOK + 1)
 
 
 @pytest.mark.parametrize(
@@ -92,134 +92,134 @@ def test_a_book_is_foreseen_once_a_batch_of_it_was_read() -> None:
     ids=lambda command: type(command).__name__,
 )
 def test_a_batch_that_names_anything_else_is_read(command: Command) -> None:
-    foresight = Foresight()
-    _read(foresight, 1)
+    cache = BookCache()
+    _read(cache, 1)
     known = _debit("d0", 1)
     # A quote names nothing at all of the book.
-    assert _is_foreseen(foresight, _batch(known, command)) == isinstance(command, c.QuoteWithdrawal)
-    assert _is_foreseen(foresight, _batch(known))
+    assert _hits(cache, _batch(known, command)) == isinstance(command, c.QuoteWithdrawal)
+    assert _hits(cache, _batch(known))
 
 
 def test_a_batch_made_under_other_settings_is_read() -> None:
-    foresight = Foresight()
-    _read(foresight, 1)
-    assert not _is_foreseen(foresight, _batch(_debit("d1", 1), version=VERSION + 1))
-    assert not _is_foreseen(foresight, _batch(_debit("d1", 1), version=VERSION - 1))
-    assert _is_foreseen(foresight, _batch(_debit("d1", 1), version=None))
+    cache = BookCache()
+    _read(cache, 1)
+    assert not _hits(cache, _batch(_debit("d1", 1), version=VERSION + 1))
+    assert not _hits(cache, _batch(_debit("d1", 1), version=VERSION - 1))
+    assert _hits(cache, _batch(_debit("d1", 1), version=None))
 
 
 def test_a_batch_that_might_use_up_the_range_of_ids_is_read() -> None:
-    foresight = Foresight()
-    _read(foresight, 1, counter=ids.MAX_COUNTER - 2)
+    cache = BookCache()
+    _read(cache, 1, counter=ids.MAX_COUNTER - 2)
     two = _batch(_debit("d1", 1), _debit("d2", 1))
-    assert _is_foreseen(foresight, two)
-    assert not _is_foreseen(foresight, [*two, *_batch(c.ReadBalances())])
+    assert _hits(cache, two)
+    assert not _hits(cache, [*two, *_batch(c.ReadBalances())])
 
 
 def test_a_draft_holds_what_the_batch_names_and_is_judged_apart_from_the_memory() -> None:
-    foresight = Foresight()
-    _read(foresight, 1, 2)
+    cache = BookCache()
+    _read(cache, 1, 2)
     batch = _batch(_debit("d1", 1))
-    needs = gather(batch)
-    memory = foresight.recall(BOOK, batch, needs)
-    assert memory is not None
-    draft = memory.draft(BOOK, needs, NOW_MS + 1)
+    read_set = read_set_of(batch)
+    cached = cache.get(BOOK, batch, read_set)
+    assert cached is not None
+    draft = cached.draft(BOOK, read_set, NOW_MS + 1)
     assert draft.balances == {MERCHANT_KFB_ID: 1000, 101: 1001}
     assert list(draft.sub_users) == [101]
     (outcome,) = apply_batch(draft, batch)
     assert isinstance(outcome, Transferred)
     assert draft.balances == {MERCHANT_KFB_ID: 1001, 101: 1000}
-    before = memory.draft(BOOK, needs, NOW_MS)
+    before = cached.draft(BOOK, read_set, NOW_MS)
     assert (before.balances, before.entry_count) == ({MERCHANT_KFB_ID: 1000, 101: 1001}, 5)
     assert before.sub_users[101] == _person(1)
 
-    foresight.learn_foreseen(draft, memory, needs)
-    after = memory.draft(BOOK, gather(_batch(_debit("d2", 1), _debit("d2", 2))), NOW_MS)
+    cache.store_optimistic(draft, cached, read_set)
+    after = cached.draft(BOOK, read_set_of(_batch(_debit("d2", 1), _debit("d2", 2))), NOW_MS)
     assert after.balances == {MERCHANT_KFB_ID: 1001, 101: 1000, 102: 1002}
     assert (after.head, after.sub_users[101].day_debited) == (draft.head, 1)
 
 
-def test_the_clock_of_a_foreseen_book_never_goes_back() -> None:
-    foresight = Foresight()
-    _read(foresight, 1)
+def test_the_clock_of_a_cached_book_never_goes_back() -> None:
+    cache = BookCache()
+    _read(cache, 1)
     batch = _batch(_debit("d1", 1))
-    memory = foresight.recall(BOOK, batch, gather(batch))
-    assert memory is not None
-    moments = [memory.draft(BOOK, gather(batch), at).now_ms for at in (NOW_MS - 9, NOW_MS, NOW_MS + 9)]
+    cached = cache.get(BOOK, batch, read_set_of(batch))
+    assert cached is not None
+    moments = [cached.draft(BOOK, read_set_of(batch), at).now_ms for at in (NOW_MS - 9, NOW_MS, NOW_MS + 9)]
     assert moments == [NOW_MS, NOW_MS, NOW_MS + 9]
 
 
 def test_an_entry_that_somebody_else_wrote_makes_everything_older_forgotten() -> None:
-    foresight = Foresight()
-    _read(foresight, 1)
-    _read(foresight, 2)
-    assert _is_foreseen(foresight, _batch(_debit("d1", 1), _debit("d2", 2)))
-    _read(foresight, 3, count=6)
-    assert not _is_foreseen(foresight, _batch(_debit("d1", 1)))
-    assert _is_foreseen(foresight, _batch(_debit("d1", 3)))
+    cache = BookCache()
+    _read(cache, 1)
+    _read(cache, 2)
+    assert _hits(cache, _batch(_debit("d1", 1), _debit("d2", 2)))
+    _read(cache, 3, count=6)
+    assert not _hits(cache, _batch(_debit("d1", 1)))
+    assert _hits(cache, _batch(_debit("d1", 3)))
 
 
 def test_a_nonce_or_an_order_id_that_came_before_is_not_guessed_to_be_new() -> None:
-    foresight = Foresight(names_limit=3)
-    _read(foresight, 1)
+    cache = BookCache(keys_limit=3)
+    _read(cache, 1)
     first = [Submission(_debit("d1", 1), "n1", VERSION)]
     draft = _draft(1)
-    foresight.learn_read(draft, draft.head, gather(first))
-    assert not _is_foreseen(foresight, [Submission(_debit("d2", 1), "n1", VERSION)])
-    assert not _is_foreseen(foresight, [Submission(_debit("d1", 1), "n2", VERSION)])
+    cache.store_read(draft, draft.head, read_set_of(first))
+    assert not _hits(cache, [Submission(_debit("d2", 1), "n1", VERSION)])
+    assert not _hits(cache, [Submission(_debit("d1", 1), "n2", VERSION)])
     # An order id is no nonce, and another book's names are its own.
-    assert _is_foreseen(foresight, [Submission(_debit("n1", 1), "d1", VERSION)])
-    _read(foresight, 1, book=BOOK + 1)
-    assert _is_foreseen(foresight, first, book=BOOK + 1)
+    assert _hits(cache, [Submission(_debit("n1", 1), "d1", VERSION)])
+    _read(cache, 1, book=BOOK + 1)
+    assert _hits(cache, first, book=BOOK + 1)
     # Only the latest are kept; the database knows them all.
     for number in range(6):
-        foresight.learn_read(draft, draft.head, Needs(nonces={f"x{number}"}))
-    assert _is_foreseen(foresight, first)
+        cache.store_read(draft, draft.head, ReadSet(nonces={f"x{number}"}))
+    assert _hits(cache, first)
 
 
 def test_a_book_that_surprises_is_read_for_a_while_and_longer_each_time() -> None:
-    foresight = Foresight()
+    cache = BookCache()
     batch = _batch(_debit("d1", 1))
 
-    def readings_until_foreseen() -> int:
-        for count in range(MOST_SKIPPED + 2):
-            if _is_foreseen(foresight, batch):
+    def reads_until_hit() -> int:
+        for count in range(MAX_SKIPPED + 2):
+            if _hits(cache, batch):
                 return count
-            _read(foresight, 1)
+            _read(cache, 1)
         raise AssertionError("read for ever")
 
-    assert readings_until_foreseen() == 1
+    assert reads_until_hit() == 1
     waits = []
     for _ in range(12):
-        foresight.note_surprise(BOOK)
-        waits.append(readings_until_foreseen())
+        cache.note_conflict(BOOK)
+        waits.append(reads_until_hit())
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024]
 
-    memory = foresight.recall(BOOK, batch, gather(batch))
-    assert memory is not None
-    foresight.learn_foreseen(_draft(1), memory, Needs())
-    foresight.note_surprise(BOOK)
-    assert readings_until_foreseen() == 1
+    cached = cache.get(BOOK, batch, read_set_of(batch))
+    assert cached is not None
+    cache.store_optimistic(_draft(1), cached, ReadSet())
+    cache.note_conflict(BOOK)
+    assert reads_until_hit() == 1
 
 
 def test_what_is_not_known_any_more_is_read() -> None:
-    foresight = Foresight()
-    _read(foresight, 1)
-    foresight.forget(BOOK)
-    foresight.forget(BOOK)
-    assert not _is_foreseen(foresight, _batch(_debit("d1", 1)))
+    cache = BookCache()
+    _read(cache, 1)
+    cache.evict(BOOK)
+    cache.evict(BOOK)
+    assert not _hits(cache, _batch(_debit("d1", 1)))
 
 
 def test_of_too_many_the_book_that_was_quiet_longest_is_forgotten() -> None:
-    foresight = Foresight(limit=6)
+    cache = BookCache(limit=6)
     batch = _batch(_debit("d1", 1))
     for book in (1, 2, 3):
-        _read(foresight, 1, book=book)
-    memory = foresight.recall(1, batch, gather(batch))
-    assert memory is not None
-    foresight.learn_foreseen(_draft(1, book=1), memory, Needs())
-    _read(foresight, 1, book=4)
-    assert [_is_foreseen(foresight, batch, book) for book in (1, 2, 3, 4)] == [True, False, True, True]
+        _read(cache, 1, book=book)
+    cached = cache.get(1, batch, read_set_of(batch))
+    assert cached is not None
+    cache.store_optimistic(_draft(1, book=1), cached, ReadSet())
+    _read(cache, 1, book=4)
+    assert [_hits(cache, batch, book) for book in (1, 2, 3, 4)] == [True, False, True, True]
     # A book that alone is half of all is not remembered, and pushes out no other.
-    _read(foresight, *range(1, 9), book=5)
-    assert [_is_foreseen(foresight, batch, book) for book in (1, 3, 4, 5)] == [True, True, True, False]
+    _read(cache, *range(1, 9), book=5)
+    assert [_hits(cache, batch, book) for book in (1, 3, 4, 5)] == [True, True, True, False]

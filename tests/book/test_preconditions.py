@@ -9,7 +9,7 @@ from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission, UserToMerchant
-from merchant_wallet.book.link import StatementFailed
+from merchant_wallet.book.connection import StatementFailed
 from merchant_wallet.book.writer import Writer
 
 DIFFERENCES = {
@@ -59,7 +59,7 @@ async def _remembering(url: str, fee_rate_e8: int) -> tuple[Shop, Writer]:
     await shop.ask(writer, shop.credit("x", 100 * COIN))
     for number in (1, 2):
         await writer.submit(shop.merchant_id, _debit(number, fee_rate_e8))
-    assert writer.foreseen_count > 0
+    assert writer.optimistic_count > 0
     return shop, writer
 
 
@@ -69,11 +69,11 @@ def test_any_difference_fails_the_batch_and_nothing_of_it_is_done(
     database_url: str, difference: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[Any] = []
-    commit = store.commit_foreseen
+    commit = store.commit_optimistic
 
     async def scenario() -> None:
         shop, writer = await _remembering(database_url, 0)
-        foreseen = writer.foreseen_count
+        optimistic = writer.optimistic_count
         await shop.rows(DIFFERENCES[difference].format(nonce="n9", order="o9"))
         before = await shop.rows(TOTALS)
 
@@ -84,11 +84,11 @@ def test_any_difference_fails_the_batch_and_nothing_of_it_is_done(
                 failed.append((failure.sqlstate, await shop.rows(TOTALS) == before))
                 raise
 
-        monkeypatch.setattr(store, "commit_foreseen", watched)
+        monkeypatch.setattr(store, "commit_optimistic", watched)
         futures = [writer.submit(shop.merchant_id, _debit(number)) for number in range(9, 9 + size)]
         # Some differences are faults of the book, which the way by reading tells of in its own manner.
         await asyncio.gather(*futures, return_exceptions=True)
-        assert writer.foreseen_count == foreseen
+        assert writer.optimistic_count == optimistic
         await writer.close()
 
     run(scenario())
@@ -97,17 +97,17 @@ def test_any_difference_fails_the_batch_and_nothing_of_it_is_done(
 
 @pytest.mark.parametrize("fee_rate_e8", [0, 10**6])
 @pytest.mark.parametrize("size", [1, 3])
-def test_what_is_foreseen_is_what_is_written(database_url: str, size: int, fee_rate_e8: int) -> None:
+def test_an_optimistic_batch_writes_what_it_judged(database_url: str, size: int, fee_rate_e8: int) -> None:
     async def scenario() -> None:
         shop, writer = await _remembering(database_url, fee_rate_e8)
-        foreseen = writer.foreseen_count
+        optimistic = writer.optimistic_count
         futures = [writer.submit(shop.merchant_id, _debit(n, fee_rate_e8)) for n in range(9, 9 + size)]
         for future in futures:
             await future
         await shop.ask(writer, shop.debit("too much", 10**6 * COIN))
-        assert writer.foreseen_count == foreseen + 2
+        assert writer.optimistic_count == optimistic + 2
         await shop.ask(writer, shop.debit("o9"))
-        assert writer.foreseen_count == foreseen + 2
+        assert writer.optimistic_count == optimistic + 2
         await writer.close()
         await shop.verify()
         assert await shop.alice_units() == (100 - 2 - size) * COIN

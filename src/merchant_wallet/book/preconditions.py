@@ -2,7 +2,7 @@
 
 Rules: the book's lock comes first; each proof fails the batch before its COMMIT unless the database holds
 exactly what the draft began with. What never changes about a sub-user (its ids, addresses
-and currency) is not compared again. Statements are in `proofs.sql`.
+and currency) is not compared again. Statements are in `preconditions.sql`.
 """
 
 from collections.abc import Iterator
@@ -11,19 +11,18 @@ from typing import Final
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import arrays
-from merchant_wallet.book.foresight import Memory
-from merchant_wallet.book.needs import Needs
+from merchant_wallet.book.cache import CachedBook
+from merchant_wallet.book.columns import BookStatement
+from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Head
 
-QUERIES: Final = Queries(Path(__file__).with_name("proofs.sql"))
-
-Write = tuple[bytes, tuple[bytes | None, ...]]
+QUERIES: Final = Queries(Path(__file__).with_name("preconditions.sql"))
 
 
-def claim_book(draft: Draft, seen: Head) -> Write:
+def check_and_advance_book(draft: Draft, seen: Head) -> BookStatement:
     """Take the lock and move the book on, only from the head that the draft began with."""
     head = draft.head
-    return b"claim_book", (b"%d" % head.last_ms, *_head_columns(head), *_head_columns(seen))
+    return b"check_and_advance_book", (b"%d" % head.last_ms, *_head_columns(head), *_head_columns(seen))
 
 
 def _head_columns(head: Head) -> tuple[bytes | None, ...]:
@@ -39,19 +38,19 @@ def _head_columns(head: Head) -> tuple[bytes | None, ...]:
     )
 
 
-def prove_untouched(draft: Draft, seen: Memory) -> Iterator[Write]:
+def check_untouched(draft: Draft, seen: CachedBook) -> Iterator[BookStatement]:
     """Balances that the batch looked at and leaves alone are as remembered."""
     untouched = draft.balances.keys() - draft.changes.touched
     if untouched:
-        yield b"prove_accounts", (*_seen_columns(list(untouched), seen), b"%d" % len(untouched))
+        yield b"check_accounts", (*_cached_columns(list(untouched), seen), b"%d" % len(untouched))
 
 
-def account_columns(draft: Draft, seen: Memory) -> tuple[bytes, ...]:
+def account_columns(draft: Draft, seen: CachedBook) -> tuple[bytes, ...]:
     """The new balances, and those that the draft began with."""
     touched = list(draft.changes.touched)
     users = [draft.sub_users.get(account_id) for account_id in touched]
     return (
-        *_seen_columns(touched, seen),
+        *_cached_columns(touched, seen),
         arrays.of_ints([draft.balances[account_id] for account_id in touched]),
         arrays.of_ints([None if user is None else user.day for user in users]),
         arrays.of_ints([None if user is None else user.day_debited for user in users]),
@@ -59,13 +58,13 @@ def account_columns(draft: Draft, seen: Memory) -> tuple[bytes, ...]:
     )
 
 
-def read_columns(draft: Draft, needs: Needs) -> tuple[bytes, ...]:
+def read_columns(draft: Draft, read_set: ReadSet) -> tuple[bytes, ...]:
     """What was read of the book and is not written: nonces and order ids that are new, sub-users."""
-    names = needs.nonces, needs.order_ids_known, needs.order_kinds
+    names = read_set.nonces, read_set.mc_order_ids, read_set.order_kinds
     return (*[arrays.of_texts(texts) for texts in names], *_sub_user_columns(draft))
 
 
-def is_single(draft: Draft, needs: Needs) -> bool:
+def is_one_transfer(draft: Draft, read_set: ReadSet) -> bool:
     """Whether the batch is one transfer between two accounts, with a nonce, an order id and a sub-user."""
     changes = draft.changes
     if len(changes.entries) != 1 or len(changes.nonces) != 1 or len(draft.sub_users) != 1:
@@ -74,14 +73,14 @@ def is_single(draft: Draft, needs: Needs) -> bool:
     return (
         len(entry.postings) == 1
         and changes.touched == {entry.postings[0].source_id, entry.postings[0].target_id}
-        and needs.nonces == set(changes.nonces)
-        and needs.order_ids_known == {entry.mc_order_id}
-        and needs.order_kinds == {entry.kind}
+        and read_set.nonces == set(changes.nonces)
+        and read_set.mc_order_ids == {entry.mc_order_id}
+        and read_set.order_kinds == {entry.kind}
     )
 
 
-def write_single(draft: Draft, seen: Memory, batch_id: str) -> Write:
-    """What `write_foreseen` does, of a batch that `is_single`."""
+def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookStatement:
+    """What `write_optimistic` does, of a batch that `is_one_transfer`."""
     ((user_id, user),) = draft.sub_users.items()
     (entry,) = draft.changes.entries
     (posting,) = entry.postings
@@ -112,13 +111,13 @@ def write_single(draft: Draft, seen: Memory, batch_id: str) -> Write:
         user.has_pin,
     )
     values = [None if value is None else str(value).encode() for value in columns]
-    return b"write_foreseen_one", tuple(values)
+    return b"write_optimistic_transfer", tuple(values)
 
 
-def _account_values(draft: Draft, seen: Memory, account_id: int) -> tuple[int | None, ...]:
-    before, after = seen.seen_sub_user(account_id), draft.sub_users.get(account_id)
+def _account_values(draft: Draft, seen: CachedBook, account_id: int) -> tuple[int | None, ...]:
+    before, after = seen.sub_user_of(account_id), draft.sub_users.get(account_id)
     return (
-        seen.seen_balance(account_id),
+        seen.balance_of(account_id),
         *((None, None) if before is None else (before.day, before.day_debited)),
         *((None, None) if after is None else (after.day, after.day_debited)),
     )
@@ -137,11 +136,11 @@ def _sub_user_columns(draft: Draft) -> tuple[bytes, ...]:
     )
 
 
-def _seen_columns(account_ids: list[int], seen: Memory) -> tuple[bytes, ...]:
-    users = [seen.seen_sub_user(account_id) for account_id in account_ids]
+def _cached_columns(account_ids: list[int], seen: CachedBook) -> tuple[bytes, ...]:
+    users = [seen.sub_user_of(account_id) for account_id in account_ids]
     return (
         arrays.of_ints(account_ids),
-        arrays.of_ints([seen.seen_balance(account_id) for account_id in account_ids]),
+        arrays.of_ints([seen.balance_of(account_id) for account_id in account_ids]),
         arrays.of_ints([None if user is None else user.day for user in users]),
         arrays.of_ints([None if user is None else user.day_debited for user in users]),
     )

@@ -1,0 +1,151 @@
+"""What a batch has to read before it can be judged. Pure.
+
+Rules: one line per kind of command says which rows it names; what it does not name here, its rule can't see.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from merchant_wallet.book import commands as c
+from merchant_wallet.book.chart import (
+    ADJUSTMENT_ID_OF,
+    CHAIN_ID_OF,
+    EXCHANGE_ID_OF,
+    FEES_ID_OF,
+    HOLD_ID,
+    MERCHANT_ID_OF,
+    MERCHANT_KFB_ID,
+    MERCHANT_USDT_ID,
+)
+from merchant_wallet.book.rules.exchange import EXCHANGE
+from merchant_wallet.book.rules.operators import ADJUST, FEE_WITHDRAW
+from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCHANT
+
+
+@dataclass(slots=True)
+class ReadSet:
+    """The keys to read: all of one book."""
+
+    nonces: set[str] = field(default_factory=set)
+    accounts: set[int] = field(default_factory=set)
+    ext_user_ids: set[str] = field(default_factory=set)
+    addresses: set[bytes] = field(default_factory=set)
+    mc_order_ids: set[str] = field(default_factory=set)
+    order_kinds: set[str] = field(default_factory=set)
+    withdrawal_ids: set[int] = field(default_factory=set)
+    withdrawal_mc_ids: set[str] = field(default_factory=set)
+    stoppable_ids: set[int] = field(default_factory=set)
+    deposits: set[c.DepositKey] = field(default_factory=set)
+    rates: bool = False
+
+
+def read_set_of(submissions: Iterable[c.Submission]) -> ReadSet:
+    """All that the batch's commands name."""
+    read_set = ReadSet()
+    nonces = read_set.nonces
+    for submission in submissions:
+        if submission.nonce is not None:
+            nonces.add(submission.nonce)
+        command = submission.command
+        _KEY_COLLECTORS[type(command)](read_set, command)
+    return read_set
+
+
+def _user_to_merchant(read_set: ReadSet, command: c.UserToMerchant) -> None:
+    read_set.ext_user_ids.add(command.ext_user_id)
+    read_set.accounts.add(MERCHANT_ID_OF[command.currency])
+    if command.fee_rate_e8:
+        read_set.accounts.add(FEES_ID_OF[command.currency])
+    read_set.mc_order_ids.add(command.mc_order_id)
+    read_set.order_kinds.add(USER_TO_MERCHANT)
+
+
+def _merchant_to_user(read_set: ReadSet, command: c.MerchantToUser) -> None:
+    read_set.addresses.add(command.address)
+    read_set.accounts.add(MERCHANT_ID_OF[command.currency])
+    read_set.mc_order_ids.add(command.mc_order_id)
+    read_set.order_kinds.add(MERCHANT_TO_USER)
+
+
+def _exchange(read_set: ReadSet, command: c.Exchange) -> None:
+    read_set.rates = True
+    for currency in (command.send_currency, command.receive_currency):
+        read_set.accounts.update((MERCHANT_ID_OF[currency], EXCHANGE_ID_OF[currency]))
+    if command.mc_order_id is not None:
+        read_set.mc_order_ids.add(command.mc_order_id)
+        read_set.order_kinds.add(EXCHANGE)
+
+
+def _create_withdrawal(read_set: ReadSet, command: c.CreateWithdrawal) -> None:
+    read_set.accounts.update((MERCHANT_USDT_ID, HOLD_ID))
+    read_set.withdrawal_mc_ids.add(command.mc_order_id)
+
+
+def _read_withdrawal(read_set: ReadSet, command: c.ReadWithdrawal) -> None:
+    read_set.withdrawal_ids.add(command.order_id)
+
+
+def _take_up(read_set: ReadSet, command: c.TakeUp) -> None:
+    read_set.withdrawal_ids.add(command.order_id)
+    read_set.stoppable_ids.add(command.order_id)
+
+
+def _release_withdrawal(read_set: ReadSet, command: Any) -> None:
+    read_set.withdrawal_ids.add(command.order_id)
+    read_set.stoppable_ids.add(command.order_id)
+    read_set.accounts.update((MERCHANT_USDT_ID, HOLD_ID))
+
+
+def _settle(read_set: ReadSet, command: c.Settle) -> None:
+    read_set.withdrawal_ids.add(command.order_id)
+    read_set.accounts.update((HOLD_ID, FEES_ID_OF["USDT"], *CHAIN_ID_OF.values()))
+
+
+def _name_entry(read_set: ReadSet, name: str | None) -> None:
+    """A name of an operator's entry is one over all kinds of them."""
+    if name is not None:
+        read_set.mc_order_ids.add(name)
+        read_set.order_kinds.update((ADJUST, FEE_WITHDRAW))
+
+
+def _adjust(read_set: ReadSet, command: c.Adjust) -> None:
+    _name_entry(read_set, command.name)
+    read_set.accounts.update((MERCHANT_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
+    if command.ext_user_id is not None:
+        read_set.ext_user_ids.add(command.ext_user_id)
+
+
+def _withdraw_fees(read_set: ReadSet, command: c.WithdrawFees) -> None:
+    _name_entry(read_set, command.name)
+    read_set.accounts.update((FEES_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
+
+
+def _credit_deposit(read_set: ReadSet, command: c.CreditDeposit) -> None:
+    read_set.deposits.add(command.key)
+    read_set.addresses.add(command.address)
+    read_set.rates = True
+    read_set.accounts.update((CHAIN_ID_OF[command.key.chain], MERCHANT_USDT_ID, *EXCHANGE_ID_OF.values()))
+
+
+_KEY_COLLECTORS: Final[dict[type[c.Command], Callable[[ReadSet, Any], None]]] = {
+    c.UserToMerchant: _user_to_merchant,
+    c.MerchantToUser: _merchant_to_user,
+    c.Exchange: _exchange,
+    c.CreateWithdrawal: _create_withdrawal,
+    c.QuoteWithdrawal: lambda read_set, command: None,
+    c.ReadWithdrawal: _read_withdrawal,
+    c.Approve: _read_withdrawal,
+    c.TakeUp: _take_up,
+    c.Cancel: _release_withdrawal,
+    c.Expire: _release_withdrawal,
+    c.Settle: _settle,
+    c.Fail: _read_withdrawal,
+    c.Refund: _release_withdrawal,
+    c.ReadBalances: lambda read_set, command: read_set.accounts.update((MERCHANT_USDT_ID, MERCHANT_KFB_ID)),
+    c.ReadSubUser: lambda read_set, command: read_set.ext_user_ids.add(command.ext_user_id),
+    c.Register: lambda read_set, command: read_set.ext_user_ids.add(command.ext_user_id),
+    c.Adjust: _adjust,
+    c.WithdrawFees: _withdraw_fees,
+    c.CreditDeposit: _credit_deposit,
+}
