@@ -46,16 +46,16 @@ def all_goes_on(platform: Platform) -> Iterator[None]:
 
 
 def band_of(page: str) -> str:
-    """What the band of a page says."""
-    return tell(page.split('id="band"')[1].split('<div class="desk-page"')[0].partition(">")[2])
+    """What the banner of a page says."""
+    return tell(page.split('id="banner"')[1].split('<div class="console-page"')[0].partition(">")[2])
 
 
-def band(visitor: Visitor, path: str) -> str:
+def banner(visitor: Visitor, path: str) -> str:
     return band_of(visitor.page(path))
 
 
 def test_while_nothing_is_stopped_there_is_no_band(people: People) -> None:
-    assert band(people.seat("operator"), "/console") == ""
+    assert banner(people.seat("operator"), "/console") == ""
 
 
 def test_a_stop_is_told_on_every_page_with_who_why_and_since_when(till: Till, people: People) -> None:
@@ -71,7 +71,7 @@ def test_a_stop_is_told_on_every_page_with_who_why_and_since_when(till: Till, pe
         "/console/operators",
         PAYOUTS,
     ):
-        told = band(owner, path)
+        told = banner(owner, path)
         assert "Payouts on TRC20 are stopped" in told, path
         assert f"cli:ann · {CAUSE} · since " in told, path
 
@@ -83,7 +83,7 @@ def test_a_frozen_wallet_is_told_like_a_stop(till: Till, people: People) -> None
     till.platform.rows(
         "update hot_wallet set frozen_cause = 'a stranger paid', frozen_ms = 5 where chain = 'ERC20'"
     )
-    assert "The hot wallet on ERC20 is frozen a stranger paid · since" in band(
+    assert "The hot wallet on ERC20 is frozen a stranger paid · since" in banner(
         people.seat("auditor"), "/console/audit"
     )
 
@@ -96,7 +96,7 @@ def test_a_rolled_back_database_is_told_on_every_page_and_at_each_order(till: Ti
     )
     operator, user = people.seat("operator"), people.seat("merchant", till.shop.merchant_id)
     for path in ("/console", "/console/operators", f"{QUEUE}/{order}"):
-        told = band(operator, path)
+        told = banner(operator, path)
         assert told.count("The database was rolled back or rewritten: nothing is paid") == 1, path
         assert "the book has 5 entries of 7 · since" in told, path
     assert "nothing is paid the book has 5" in tell(operator.page(f"{QUEUE}/{order}").split("order-state")[1])
@@ -111,10 +111,10 @@ def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: T
     hold(till, frozen, frozen_cause="the journal says another address", frozen_ms=6)
     operator = people.seat("operator")
     for path in ("/console", QUEUE, PAYOUTS, "/console/reconciliation"):
-        told = band(operator, path)
+        told = banner(operator, path)
         assert "The hot wallet on TRC20 holds too little One order waits. holds 1 of 2" in told, path
         assert "Payouts on TRC20 are frozen until somebody has looked One order waits." in told, path
-    assert band(operator, "/console/debugger") == ""
+    assert banner(operator, "/console/debugger") == ""
     page = tell(operator.page(PAYOUTS))
     assert "the journal says another address" in page
     assert "holds 1 of 2" in page
@@ -180,7 +180,7 @@ def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
     stop(till.platform, "TRC20", "operator:mei.lin", "Quayside Books moves too much")
     stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
     user = people.seat("merchant", till.shop.merchant_id)
-    assert band(user, "/console") == "", "none of its orders is on that chain"
+    assert banner(user, "/console") == "", "none of its orders is on that chain"
     order = till.order("40", chain="TRC20")
     pages = {path: user.page(path) for path in ("/console", f"{QUEUE}/all", f"{QUEUE}/{order}")}
     for path, page in pages.items():
@@ -205,10 +205,10 @@ def test_a_merchants_user_reads_how_many_orders_wait_whatever_each_waits_for(
         )
     for chain in ("TRC20", "ERC20"):
         hold(till, till.order("40", chain=chain), frozen_cause="the journal says else", frozen_ms=3)
-    told = band(people.seat("merchant", till.shop.merchant_id), "/console")
+    told = banner(people.seat("merchant", till.shop.merchant_id), "/console")
     assert "The platform can't pay on TRC20 at the moment 5 orders wait." in told
     assert "The platform is looking into this payment 2 orders wait." in told
-    theirs = band(people.seat("operator"), "/console")
+    theirs = banner(people.seat("operator"), "/console")
     assert "The hot wallet on TRC20 holds too little 3 orders wait." in theirs
     assert "The network fee on TRC20 is too high 2 orders wait." in theirs
 
@@ -221,7 +221,7 @@ def test_a_merchants_user_reads_of_frozen_and_hindered_orders_of_its_own_alone(
     theirs = Till(till.platform, other)
     hold(theirs, theirs.order("60"), obstacle_kind="fuel", obstacle_cause="0.1 ETH", obstacle_ms=5)
     user = people.seat("merchant", till.shop.merchant_id)
-    assert band(user, "/console") == ""
+    assert banner(user, "/console") == ""
     hold(till, till.order("60"), frozen_cause="the journal says another address", frozen_ms=5)
     page = user.page("/console")
     assert "The platform is looking into this payment One order waits." in band_of(page)
@@ -234,10 +234,10 @@ def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: T
     refused = operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": " "})
     assert refused.status_code == 422
     assert "A reason of 1 to 500 characters" in tell(refused.text)
-    assert band(operator, "/console") == ""
+    assert banner(operator, "/console") == ""
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": CAUSE}))
     assert "Stopped: nothing new is signed on TRC20." in tell(told.text)
-    assert f"operator:{operator.name} · {CAUSE} · since" in band(operator, "/console")
+    assert f"operator:{operator.name} · {CAUSE} · since" in banner(operator, "/console")
     again = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": "more"}))
     assert "You had stopped it before" in tell(again.text)
     assert audit(till.platform, "wallet TRC20")[subject_before:] == [
@@ -251,7 +251,7 @@ def test_in_the_sandbox_one_person_lets_payouts_go_on(till: Till, people: People
     operator = people.seat("operator")
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/resume", {"reason": "it was a drill"}))
     assert "Payouts on TRC20 go on." in tell(told.text)
-    assert band(operator, "/console") == ""
+    assert banner(operator, "/console") == ""
     assert audit(till.platform, "wallet TRC20")[-1] == (f"operator:{operator.name}", "wallet.thaw")
 
 
@@ -264,4 +264,4 @@ def test_an_order_whose_transfer_is_signed_goes_on_and_does_not_say_that_it_wait
     stop(till.platform)
     page = people.seat("operator").page(f"{QUEUE}/{order}")
     assert "Payouts on TRC20 are stopped" in band_of(page)
-    assert "Payouts on TRC20 are stopped" not in tell(page.split('class="desk-page"')[1])
+    assert "Payouts on TRC20 are stopped" not in tell(page.split('class="console-page"')[1])

@@ -3,7 +3,7 @@
 import re
 
 from tests.console.conftest import People, tell
-from tests.console.test_banner import CAUSE, PAYOUTS, all_goes_on, band, stop
+from tests.console.test_banner import CAUSE, PAYOUTS, all_goes_on, banner, stop
 from tests.console.test_withdrawals import QUEUE, Till, audit, till
 
 __all__ = ["all_goes_on", "till"]
@@ -23,14 +23,14 @@ def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People)
     proposed = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
     proposal = proposed.headers["location"]
     assert "Proposed. It holds once another person has accepted it." in tell(ann.follow(proposed).text)
-    assert "Payouts on TRC20 are stopped" in band(ann, "/console"), "a proposal resumes nothing"
+    assert "Payouts on TRC20 are stopped" in banner(ann, "/console"), "a proposal resumes nothing"
     assert f"operator:{ann.name} proposed it: {WHY}" in tell(ben.page(PAYOUTS))
     told = tell(ben.page(proposal))
     assert f"reconciliation: 12 USDT are missing; operator:carol: {CAUSE}" in told
     assert "It is your own proposal" in tell(ann.post(f"{proposal}/accept").text)
-    assert "Payouts on TRC20 are stopped" in band(ann, "/console"), "nobody accepts his own"
+    assert "Payouts on TRC20 are stopped" in banner(ann, "/console"), "nobody accepts his own"
     ben.post(f"{proposal}/accept")
-    assert band(ben, "/console") == ""
+    assert banner(ben, "/console") == ""
     assert "Payouts on TRC20" not in tell(ben.page(f"{QUEUE}/{order}"))
     assert audit(till.platform, "wallet TRC20")[before:] == [
         (f"operator:{ann.name}", "wallet.thaw.propose"),
@@ -45,8 +45,8 @@ def test_a_chain_that_was_stopped_again_after_the_proposal_stays_stopped(till: T
     stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
     told = ben.follow(ben.post(f"{proposal}/accept"))
     assert "It could not be carried out; nothing was changed." in tell(told.text)
-    assert "12 USDT are missing" in band(ben, "/console")
-    assert CAUSE in band(ben, "/console")
+    assert "12 USDT are missing" in banner(ben, "/console")
+    assert CAUSE in banner(ben, "/console")
 
 
 def test_what_is_not_stopped_can_not_be_resumed(till: Till, people: People) -> None:
@@ -61,7 +61,7 @@ def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, pe
     stop(till.platform)
     page = people.seat("auditor").page(PAYOUTS)
     assert f"Stopped by cli:ann {CAUSE}" in tell(page)
-    assert "data-opens" not in page.split('<div class="desk-page"')[1]
+    assert "data-opens" not in page.split('<div class="console-page"')[1]
 
 
 def shown_dialogs(page: str) -> list[str]:

@@ -119,7 +119,7 @@ async def show_preview(request: Request, seat: Seat, conn: Connection) -> Respon
     force = await rates.read_effective(conn, merchant.merchant_id)
     query = request.query_params
     shown = preview(query.get("amount", ""), _read_conditions(merchant, force, seat.at_ms, query))
-    return seat.part("console/preview.html", preview=shown)
+    return seat.part("console/fee_preview.html", preview=shown)
 
 
 async def _show(

@@ -1,10 +1,10 @@
-"""The band over the console's pages: what stops payouts or the service, who did it, why, and since when.
+"""The banner over the console's pages: what stops payouts or the service, who did it, why, and since when.
 
 Rules:
 - A source is a function in `SOURCES`. It asks one cheap question and gives notices, the gravest first.
 - A notice names the parts of the menu that it touches; without any it stands on every page.
 - A merchant's user reads of its own open orders alone, without names and causes.
-- An open page asks for its band again, so that a stop shows on pages that were open before it.
+- An open page asks for its banner again, so that a stop shows on pages that were open before it.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ ORDERS_FROZEN: Final = N_("Payouts on {chain} are frozen until somebody has look
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One line of the band: an English text and what fills it, and the way to what can be done.
+    """One line of the banner: an English text and what fills it, and the way to what can be done.
 
     `touches` are entries of the menu, none: all of them. `leads_to` is the entry that `href` belongs to.
     """
@@ -117,14 +117,14 @@ def _tell_merchant(halt: Halt) -> Notice:
 SOURCES: Final[tuple[Source, ...]] = (tell_payouts,)
 
 
-class Band(msgspec.Struct, frozen=True):
+class Banner(msgspec.Struct, frozen=True):
     """What one page shows of all notices; `version` changes with what is shown."""
 
     notices: tuple[Notice, ...] = ()
 
-    def on(self, active: str) -> "Band":
+    def for_page(self, active: str) -> "Banner":
         """What of it touches a part of the menu."""
-        return Band(tuple([one for one in self.notices if not one.touches or active in one.touches]))
+        return Banner(tuple([one for one in self.notices if not one.touches or active in one.touches]))
 
     @property
     def version(self) -> str:
@@ -132,7 +132,7 @@ class Band(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(self.notices)).hexdigest()[:16]
 
 
-async def read_band(conn: Connection, merchant_id: int | None) -> Band:
+async def read_banner(conn: Connection, merchant_id: int | None) -> Banner:
     """All notices, what is bad before what only waits."""
     found = [notice for source in SOURCES for notice in await source(conn, merchant_id)]
-    return Band(tuple(sorted(found, key=lambda one: one.tone != "bad")))
+    return Banner(tuple(sorted(found, key=lambda one: one.tone != "bad")))

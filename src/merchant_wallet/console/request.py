@@ -2,7 +2,7 @@
 
 Rules: a page names the right it needs, and the frame asks for it before the page's own code runs. A
 merchant's user is never told that another merchant exists: what is not of its own book is not there. A change
-is written into the audit log in the transaction that makes it. The band of notices is read once for each
+is written into the audit log in the transaction that makes it. The banner of notices is read once for each
 whole page.
 """
 
@@ -22,7 +22,7 @@ from merchant_wallet.audit import records
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
 from merchant_wallet.console.menu import Entry, list_entries
-from merchant_wallet.console.notices import Band, read_band
+from merchant_wallet.console.notices import Banner, read_banner
 from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
@@ -61,7 +61,7 @@ class Seat:
     form: Form
     url: str
     said: flash.Said | None = None
-    band: Band = Band()  # noqa: RUF009  # a Band never changes
+    banner: Banner = Banner()  # noqa: RUF009  # a Banner never changes
 
     @property
     def actor(self) -> str:
@@ -107,7 +107,7 @@ class Seat:
     def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:
         """A whole page: a template with the frame around it; `active` is the menu's entry it belongs to."""
         shown = {**self._common(), "active": active, "menu": self.menu(), "said": self.said, **values}
-        shown["band"] = self.band.on(active)
+        shown["banner"] = self.banner.for_page(active)
         response = self.ground.answers.page(name, self.visitor.language, shown, status=status)
         if self.said is not None:
             flash.forget(response)
@@ -198,7 +198,7 @@ def make_route(ground: Ground, page: Page | OpenPage) -> Route:
                 csrf.check(request, form, seat.csrf)
             _judge(request, page, seat)
             if not is_part(request):
-                seat = replace(seat, band=await read_band(conn, seat.merchant_id))
+                seat = replace(seat, banner=await read_banner(conn, seat.merchant_id))
             return await page.handler(request, seat, conn)
 
     endpoint = serve_open if isinstance(page, OpenPage) else serve

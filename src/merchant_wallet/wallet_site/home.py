@@ -64,7 +64,7 @@ async def show_entry(request: Request, holder: Holder, conn: Connection) -> Resp
 async def show_deposits(request: Request, holder: Holder, conn: Connection) -> Response:
     """What is on its way, for a page that is open."""
     arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
-    return holder.page("wallet/arrivals.html", arrivals=arrivals)
+    return holder.page("wallet/pending_deposits.html", arrivals=arrivals)
 
 
 async def _read_list(request: Request, holder: Holder, conn: Connection) -> Movements:

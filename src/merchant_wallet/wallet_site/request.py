@@ -185,7 +185,7 @@ def tell_alone(
         "text": translate(visitor.language, text),
     }
     return ground.answers.page(
-        "wallet/alone.html",
+        "wallet/message.html",
         visitor.language,
         shown,
         status=status,

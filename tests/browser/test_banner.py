@@ -97,10 +97,10 @@ def test_a_stop_stands_over_the_page_before_anybody_approves(
     page = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
     for path in ("/console", QUEUE, f"{QUEUE}/all", f"{QUEUE}/{order}", PAYOUTS):
         page.goto(path)
-        band = page.locator(".band")
-        expect(band).to_contain_text(STOPPED[language])
-        expect(band).to_contain_text(CAUSE)
-        expect(band).to_be_in_viewport()
+        banner = page.locator(".banner")
+        expect(banner).to_contain_text(STOPPED[language])
+        expect(banner).to_contain_text(CAUSE)
+        expect(banner).to_be_in_viewport()
         check_axe(page)
         assert_fits(page, screen)
     page.goto(f"{QUEUE}/{order}")
@@ -115,11 +115,11 @@ def test_a_stop_appears_on_a_page_that_is_open_and_goes_with_its_end(
 ) -> None:
     page = take_seat(visits, people.seat("operator"))
     page.goto("/console/debugger")
-    expect(page.locator("#band")).to_be_attached()
+    expect(page.locator("#banner")).to_be_attached()
     stop(till.platform)
-    expect(page.locator(".band")).to_contain_text("Payouts on TRC20 are stopped", timeout=30_000)
+    expect(page.locator(".banner")).to_contain_text("Payouts on TRC20 are stopped", timeout=30_000)
     till.platform.rows("delete from payout_stop")
-    expect(page.locator(".band")).to_have_count(0, timeout=30_000)
+    expect(page.locator(".banner")).to_have_count(0, timeout=30_000)
 
 
 def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
@@ -133,7 +133,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     dialog.get_by_label("Reason").fill(CAUSE)
     dialog.get_by_role("button", name="Stop payouts").click()
     expect(page.locator(".toast")).to_contain_text("nothing new is signed on TRC20")
-    expect(page.locator(".band")).to_contain_text("operator:mei.stops")
+    expect(page.locator(".banner")).to_contain_text("operator:mei.stops")
     page.goto(f"{QUEUE}/{order}")
     page.get_by_role("button", name="Approve").click()
     dialog = page.get_by_role("dialog", name="Approve this order?")
@@ -150,7 +150,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     dialog.get_by_label("Reason").fill("the node was replaced")
     dialog.get_by_role("button", name="Resume payouts").click()
     expect(page.locator(".toast")).to_contain_text("Payouts on TRC20 go on.")
-    expect(page.locator(".band").get_by_text("Payouts on TRC20 are stopped")).to_have_count(0)
+    expect(page.locator(".banner").get_by_text("Payouts on TRC20 are stopped")).to_have_count(0)
 
 
 @pytest.fixture(autouse=True)
