@@ -1,1 +1,1 @@
-"""Operators: who they are, what they may, and how they prove it with a password and a second factor."""
+"""Operators: accounts, roles and rights, and sign-in with a password and a second factor."""

@@ -1,9 +1,9 @@
-"""What lets an operator in: making, resetting, enabling, giving more rights.
+"""Actions that give an operator access: create, reset, enable, give more rights.
 
 Rules:
-- Each act begins a wait of the operator's word; see `waits`.
-- Disabling, ending sessions and taking rights away are one person's acts, and are in `records`.
-- A password that acceptance makes is shown to the person who accepted, this once.
+- After each of these actions the operator's approvals do not count for a time; see `waits`.
+- To disable an operator, to end sessions and to remove rights takes one person; see `records`.
+- If accepting a proposal generates a password, it is shown once, to the person who accepted.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ async def create(
     at_ms: int,
     wait_ms: int,
 ) -> NewOperator:
-    """Make an operator whose word waits. Raises as `records.create` does."""
+    """Create an operator whose approvals do not count yet. Raises what `records.create` raises."""
     made = await records.create(conn, name, role, password=password, merchant_id=merchant_id, at_ms=at_ms)
     await waits.begin_wait(conn, made.operator.operator_id, waits.CREATED, at_ms=at_ms, wait_ms=wait_ms)
     return made
@@ -41,14 +41,14 @@ async def create(
 async def reset(
     conn: Connection, operator_id: int, *, password: str | None = None, at_ms: int, wait_ms: int
 ) -> NewOperator:
-    """Give a new password and have the second factor set up anew. Raises as `records.reset` does."""
+    """Set a new password and require a new second factor. Raises what `records.reset` raises."""
     made = await records.reset(conn, operator_id, password=password)
     await waits.begin_wait(conn, operator_id, waits.RESET, at_ms=at_ms, wait_ms=wait_ms)
     return made
 
 
 async def enable(conn: Connection, operator_id: int, *, at_ms: int, wait_ms: int) -> Operator:
-    """Let a disabled operator in again. Raises OperatorUnknown."""
+    """Enable a disabled operator. Raises OperatorUnknown."""
     async with conn.transaction():
         was = await records.hold(conn, operator_id)
         enabled = await records.enable(conn, operator_id)
@@ -60,7 +60,9 @@ async def enable(conn: Connection, operator_id: int, *, at_ms: int, wait_ms: int
 async def set_role(
     conn: Connection, operator_id: int, role: str, merchant_id: int | None, *, at_ms: int, wait_ms: int
 ) -> Operator:
-    """Give another role; one with more rights waits. Raises as `records.set_role` does."""
+    """Change the role. If it has more rights, approvals do not count for a time. Raises what
+    `records.set_role` raises.
+    """
     async with conn.transaction():
         was = await records.hold(conn, operator_id)
         changed = await records.set_role(conn, operator_id, role, merchant_id)
@@ -75,29 +77,29 @@ def name_subject(name: str) -> str:
 
 
 def describe_creation(role: str, merchant_id: int | None) -> tuple[Facts, Facts]:
-    """What is proposed for an operator who is to be made: before and after."""
+    """The proposal to create an operator: facts before and after."""
     return {"exists": False}, {"exists": True, "role": role, "merchantId": merchant_id}
 
 
 def describe_reset(operator: Operator) -> tuple[Facts, Facts]:
-    """What is proposed for an operator who is to be reset."""
+    """The proposal to reset an operator."""
     before = {"enrolled": operator.enrolled, "newCredentials": False}
     return before, {"enrolled": False, "newCredentials": True}
 
 
 def describe_enabling(operator: Operator) -> tuple[Facts, Facts]:
-    """What is proposed for an operator who is to be let in again."""
+    """The proposal to enable an operator."""
     return {"status": operator.status}, {"status": records.ACTIVE}
 
 
 def describe_role(operator: Operator, role: str, merchant_id: int | None) -> tuple[Facts, Facts]:
-    """What is proposed for an operator who is to have another role."""
+    """The proposal to change an operator's role."""
     before = {"role": operator.role, "merchantId": operator.merchant_id}
     return before, {"role": role, "merchantId": merchant_id}
 
 
 def make_kinds(wait_ms: int) -> Mapping[str, Kind]:
-    """The kinds of proposals about operators; `wait_ms` is how long their words wait afterwards."""
+    """The kinds of proposals about operators. For `wait_ms` afterwards the operator's approvals do not count."""
     return {
         CREATE: Kind(CREATE, _read_creation, partial(_apply_creation, wait_ms)),
         RESET: Kind(RESET, _read_reset, partial(_apply_reset, wait_ms)),

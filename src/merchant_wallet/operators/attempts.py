@@ -1,14 +1,16 @@
-"""Failed attempts to sign in, and how long the next one must wait.
+"""Failed sign-ins, and how long the next attempt must wait.
 
-Rules: counted by source address (an IPv6 one by its /64, which is one subscriber's), by name and address
-together, and by name alone, whether anybody has it or not; in the database, so that it holds for all who
-serve. An attempt is counted as failed before it is looked at, so that many at once don't get more tries than
-one after the other. A few are free, then the wait doubles from one second up to a quarter of an hour; a day
-without a failure, an hour for an address, forgets them.
-
-By name alone many more are free, and at a known source, where the operator has signed in before, nothing is
-counted so: somebody who fails under a name makes himself wait, not its owner; who fails from many addresses
-makes only those wait who come from a new one.
+Rules:
+- Failures are counted by source address (an IPv6 address by its /64, which is one subscriber), by name and
+  address together, and by name alone. Names that do not exist are counted too. The counts are in the
+  database, so they hold for all web processes.
+- An attempt is counted as failed before it is judged, so parallel attempts get no more tries than sequential
+  ones.
+- A few failures are free. Then the wait doubles from one second up to 15 minutes. A count is dropped after a
+  day without a failure, the count of an address after an hour.
+- By name alone many more failures are free. At a known source, where the operator has signed in before,
+  nothing is counted by name alone. So an attacker who fails under someone's name slows down himself, not the
+  owner. An attack from many addresses slows down only people at new addresses.
 """
 
 import hashlib
@@ -21,12 +23,12 @@ HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 LONGEST_WAIT_MS: Final = 900_000
 KNOWN_MS: Final = 90 * DAY_MS
-"""For so long after its last sign-in an address is known."""
+"""An address stays known for this long after its last sign-in."""
 _HALF: Final = 16
 
 
 class Measure(NamedTuple):
-    """How many attempts are free, and after how long without one all are forgotten."""
+    """How many failures are free, and after how long without one the count is dropped."""
 
     free: int
     memory_ms: int
@@ -38,7 +40,7 @@ BY_SOURCE: Final = Measure(20, HOUR_MS)
 
 
 class Attempt(NamedTuple):
-    """One attempt: the keys of its address, of its name at that address, and of its name anywhere."""
+    """The three keys of an attempt: its address, its name at that address, and its name anywhere."""
 
     source_key: bytes
     there_key: bytes
@@ -46,24 +48,25 @@ class Attempt(NamedTuple):
 
 
 def name_attempt(name: str, source: str) -> Attempt:
-    """What an attempt is counted under. Pure.
+    """The keys under which an attempt is counted. Pure.
 
-    All keys of a name begin alike, so that they are found by it.
+    All keys of a name have the same prefix, so they can be found by the name.
     """
     who, where = _hash("name", name.lower()), _hash("source", subscriber_of(source))
     return Attempt(where, who[:_HALF] + where[:_HALF], who[:_HALF] + bytes(_HALF))
 
 
 async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
-    """Count an attempt; gives 0 when it may be looked at, else in how many milliseconds to come again.
+    """Count an attempt. Returns 0 if it may be judged, otherwise the wait in milliseconds.
 
-    Only one that may be looked at lengthens the wait. Not to be called in a transaction that may be undone.
+    Only an attempt that may be judged makes the next wait longer. Do not call this in a transaction that may
+    be rolled back.
     """
     counted: list[bytes] = []
     for key, measure in await _list_measures(conn, attempt, at_ms):
         wait_ms = await _count(conn, key, measure, at_ms)
         if wait_ms:
-            # It was not looked at, so nothing was tried.
+            # It is not judged, so it must not count.
             await _forgive(conn, counted)
             return wait_ms
         counted.append(key)
@@ -71,14 +74,15 @@ async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
 
 
 async def forgive(conn: Connection, attempt: Attempt, at_ms: int) -> None:
-    """What was tried was right."""
+    """Take back the count of an attempt that was right."""
     await _forgive(conn, [key for key, _ in await _list_measures(conn, attempt, at_ms)])
 
 
 async def forget(conn: Connection, attempt: Attempt, operator_id: int, at_ms: int) -> None:
-    """Both factors were right: the name's failures at this address are forgotten, and the address is known.
+    """After both factors were right: drop the name's failures at this address and remember the address.
 
-    Others' failures are not: those from the address under other names, those under the name from elsewhere.
+    Failures from this address under other names stay, and so do failures under this name from other
+    addresses.
     """
     await forgive(conn, attempt, at_ms)
     await conn.execute(QUERIES["forget_failures"].text, {"key": attempt.there_key})
@@ -89,7 +93,7 @@ async def forget(conn: Connection, attempt: Attempt, operator_id: int, at_ms: in
 
 
 async def drop_forgotten(conn: Connection, at_ms: int) -> None:
-    """Drop up to a hundred counts that say nothing any more."""
+    """Delete up to a hundred expired counts."""
     await conn.execute(QUERIES["drop_failures"].text, {"forgotten_ms": at_ms - BY_NAME.memory_ms})
 
 
@@ -111,7 +115,7 @@ async def _count(conn: Connection, key: bytes, measure: Measure, at_ms: int) -> 
     if await (await conn.execute(QUERIES["count_attempt"].text, values)).fetchone() is not None:
         return 0
     row = await (await conn.execute(QUERIES["read_wait"].text, {"key": key})).fetchone()
-    # Without a row the wait was ended between the two; whoever asks again soon is let in.
+    # Without a row the wait ended between the two queries. The client may retry at once.
     return 1 if row is None else max(1, row[0] - at_ms)
 
 

@@ -1,7 +1,7 @@
-"""The very first operator, an owner whom the first start makes.
+"""The first operator: an owner that the first start creates.
 
-Rules: only where there is no operator at all, and under a lock, so that of several starts one makes it. Its
-password is given once, to whoever started the service.
+Rules: it is created only if there is no operator. A lock makes sure that only one of several starts creates
+it. Its password is shown once, to the person who starts the service.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ ACTOR: Final = "up"
 
 
 async def ensure_first(conn: Connection, at_ms: int) -> NewOperator | None:
-    """Make the first owner where there is no operator; None where there is one."""
+    """Create the first owner if there is no operator. Returns None if there is one."""
     if await _is_any(conn):
         return None
     async with conn.transaction():

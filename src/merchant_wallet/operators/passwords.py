@@ -1,9 +1,11 @@
-"""Passwords: what is good enough, how they are kept, how one is compared.
+"""Passwords: how strong they must be, how they are stored and compared.
 
-Rules: kept as Argon2id (RFC 9106) with the parameters of the OWASP Password Storage Cheat Sheet: 19 MiB, two
-passes, one lane. Hashing takes a processor for a while, so from the event loop it runs on two threads of its
-own and no more: a flood of attempts waits in line there and the rest of the machine goes on. A password is
-never logged.
+Rules:
+- A password is stored as Argon2id (RFC 9106) with parameters of the OWASP Password Storage Cheat Sheet: 19
+  MiB, two passes, one lane.
+- Hashing needs a CPU for some time. The event loop hands it to a pool of two threads, so a flood of attempts
+  queues there and the rest of the process goes on.
+- A password is never logged.
 """
 
 import asyncio
@@ -20,15 +22,15 @@ from argon2.exceptions import InvalidHashError, VerificationError
 MIN_LENGTH: Final = 12
 MAX_LENGTH: Final = 200
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-"""Letters and digits, without those that look like others."""
+"""Letters and digits without those that look alike."""
 _GENERATED_LENGTH: Final = 20
 _LEAST_KINDS: Final = 5
-"""Fewer different characters than that are one pattern repeated."""
+"""A password with fewer different characters is a repeated pattern."""
 
 _LEAST_GUESSES: Final = 10**10
-"""A password that a guesser with lists finds sooner is too easy (zxcvbn's highest class begins here)."""
+"""A password that is guessed with fewer guesses is too easy (zxcvbn's highest class begins here)."""
 _JUDGED_LENGTH: Final = 48
-"""The guesses are counted for so many characters; judging more takes long and changes nothing."""
+"""Guesses are counted for this many characters. More would take long and change nothing."""
 _OUR_WORDS: Final = ("merchant", "wallet", "console", "operator")
 _SHORTEST_WORD: Final = 3
 
@@ -37,20 +39,20 @@ _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="password")
 _NOBODYS: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlzIQ$v6lL5mnHx2p5FD4HYk8P2ZpkL6zVWqyiK0H0mZ9Fq0w"
 )
-"""A hash that no known password has, to spend the same time on a name that does not exist."""
+"""The hash of no known password. Comparing with it makes a name that does not exist take the same time."""
 
 
 class PasswordRefused(ValueError):
-    """A password is not good enough; the text is a sentence that says why."""
+    """The password is not strong enough. The text is a sentence that says why."""
 
 
 def hash_password(password: str) -> str:
-    """The text to be kept for a password. Takes some hundredths of a second of a processor."""
+    """The text to store for a password. Takes some hundredths of a second of CPU."""
     return _HASHER.hash(_to_bytes(password))
 
 
 def verify_password(kept: str | None, password: str) -> bool:
-    """Whether it is the password; None stands for nobody's and costs the same."""
+    """Whether the password is right. None stands for an unknown name and takes the same time."""
     try:
         _HASHER.verify(kept or _NOBODYS, _to_bytes(password))
     except (VerificationError, InvalidHashError):
@@ -79,17 +81,17 @@ async def check_aside(password: str, name: str, further: str = "") -> None:
 
 
 def check_password(password: str, name: str, further: str = "") -> None:
-    """See that a password is good enough for the operator of this name. Raises PasswordRefused. Pure.
+    """Check that a password is strong enough for the operator of this name. Raises PasswordRefused. Pure.
 
-    `further` is other text that a guesser knows of the person, as the merchant's name. Words of name and
-    `further`, and the service's own, count for nothing. Takes up to some tenths of a second of a processor.
+    `further` is other text that an attacker knows about the person, such as the merchant's name. Words of the
+    name, of `further` and of the service itself add no strength. Takes up to some tenths of a second of CPU.
     """
     if len(password) < MIN_LENGTH:
         raise PasswordRefused(f"A password has at least {MIN_LENGTH} characters.")
     if len(password) > MAX_LENGTH:
         raise PasswordRefused(f"A password has at most {MAX_LENGTH} characters.")
     small = _normal(password).casefold()
-    # A name of one or two letters is inside of nearly everything.
+    # A name of one or two letters is part of nearly every password.
     if len(name) >= _SHORTEST_WORD and name.casefold() in small:
         raise PasswordRefused("A password can't contain the operator's name.")
     if len(set(small)) < _LEAST_KINDS:
@@ -99,13 +101,14 @@ def check_password(password: str, name: str, further: str = "") -> None:
 
 
 def _list_words(text: str) -> list[str]:
-    """The words of a name, each long enough to be one."""
+    """The words of a name that are long enough to matter."""
     return [word for word in re.split(r"[\W_]+", _normal(text).casefold()) if len(word) >= _SHORTEST_WORD]
 
 
 def _count_guesses(password: str, known: Sequence[str]) -> int:
-    """About how many guesses what is left stands when the known words are taken out."""
-    # Its lists take some tenths of a second to load, and few commands need them. It has no types of its own.
+    """Roughly how many guesses the password needs after the known words are removed."""
+    # Loading its word lists takes some tenths of a second, and few commands need them. It has no types of its
+    # own.
     from zxcvbn import zxcvbn  # type: ignore[import-untyped]
 
     left = _normal(password)
@@ -115,10 +118,10 @@ def _count_guesses(password: str, known: Sequence[str]) -> int:
 
 
 def _to_bytes(password: str) -> bytes:
-    # What a form brings may be any text; one that is no Unicode is simply nobody's password.
+    # A form may send any text. A text that is not Unicode matches no password.
     return _normal(password).encode("utf-8", "surrogatepass")
 
 
 def _normal(password: str) -> str:
-    # The same password typed on another keyboard may be other code points (NIST SP 800-63B, 3.1.1.2).
+    # Another keyboard may send other code points for the same password (NIST SP 800-63B, 3.1.1.2).
     return unicodedata.normalize("NFKC", password)

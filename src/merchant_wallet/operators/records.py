@@ -1,8 +1,10 @@
-"""Operators in the database: making, changing and listing them.
+"""Operators in the database: create, change and list them.
 
-Rules: each change is one transaction, or part of the caller's. An owner who is active is always left: whoever
-disables or demotes one holds the lock on all of them. Names are compared without regard to case. A password
-that was made here is given once and kept as a hash. The moment is handed in.
+Rules:
+- Each change is one transaction, or part of the caller's transaction.
+- At least one active owner always remains: to disable or demote an owner, all owners are locked.
+- Names are compared without regard to case.
+- A generated password is returned once and stored as a hash.
 """
 
 import re
@@ -38,17 +40,17 @@ NOT_PRESENT: Final = "The present password is another one."
 
 
 class OperatorUnknown(LookupError):
-    """There is no such operator; the text is a sentence."""
+    """There is no such operator. The text is a sentence."""
 
 
 class OperatorRefused(ValueError):
-    """What was asked of an operator's record is refused; the text is a sentence that says why."""
+    """The change of an operator is refused. The text is a sentence that says why."""
 
 
 class NewOperator(msgspec.Struct, frozen=True):
-    """An operator just made or reset, and the password to hand over: it is shown this once.
+    """A new or reset operator with the password to hand over, which is shown once.
 
-    `must_enrol`: the first sign-in goes on to setting up the second factor.
+    `must_enrol`: the first sign-in goes on to set up the second factor.
     """
 
     operator: Operator
@@ -68,10 +70,10 @@ async def create(
     merchant_id: int | None = None,
     at_ms: int,
 ) -> NewOperator:
-    """Make an operator; without a password one is generated.
+    """Create an operator. Without a password, one is generated.
 
-    Raises OperatorRefused for a name that is taken or no name, a role that is none or lacks its merchant;
-    PasswordRefused.
+    Raises PasswordRefused, and OperatorRefused for an invalid or used name, an unknown role, or a merchant
+    role without a merchant.
     """
     if NAME_FORM.fullmatch(name) is None:
         raise OperatorRefused("NAME: an operator's name has 1 to 64 letters, digits, dots, - _ or @.")
@@ -96,7 +98,7 @@ async def create(
 
 
 async def list_operators(conn: Connection, *, after_name: str = "", limit: int = 100) -> list[Operator]:
-    """At most `limit` (1 to 500) operators after a name, by name. Raises ValueError."""
+    """At most `limit` (1 to 500) operators with names after `after_name`, sorted by name. Raises ValueError."""
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} operators.")
     return await _read(conn, "list_operators", {"after_name": after_name.lower(), "limit": limit})
@@ -111,7 +113,7 @@ async def show(conn: Connection, name: str) -> Operator:
 
 
 async def find(conn: Connection, name: str) -> Operator | None:
-    """One operator by name, None when there is none."""
+    """One operator by name, or None."""
     if NAME_FORM.fullmatch(name) is None:
         return None
     found = await _read(conn, "read_by_name", {"name": name.lower()})
@@ -119,14 +121,14 @@ async def find(conn: Connection, name: str) -> Operator | None:
 
 
 async def show_by_id(conn: Connection, operator_id: int) -> Operator:
-    """One operator. Raises OperatorUnknown."""
+    """One operator by id. Raises OperatorUnknown."""
     return await _read_one(conn, "read_by_id", operator_id)
 
 
 async def hold(conn: Connection, operator_id: int) -> Operator:
-    """One operator as it is, whom nobody else changes until the caller's transaction ends.
+    """Lock one operator until the caller's transaction ends.
 
-    Takes the locks in the order in which every change takes them: owners, then the operator. Raises
+    Takes locks in the same order as every change: first the owners, then the operator. Raises
     OperatorUnknown.
     """
     await conn.execute(QUERIES["lock_owners"].text)
@@ -136,10 +138,10 @@ async def hold(conn: Connection, operator_id: int) -> Operator:
 async def change_password(
     conn: Connection, operator_id: int, old: str, new: str, *, kept_session: str | None = None
 ) -> None:
-    """Change an operator's own password; all sessions end but `kept_session`, the id of this one.
+    """Change an operator's own password. All sessions end except `kept_session`, a session's id.
 
-    Raises OperatorRefused when `old` is not the present one, or no longer once the new one is to be written;
-    PasswordRefused. The caller counts the attempts: see `attempts`.
+    Raises PasswordRefused, and OperatorRefused if `old` is not the present password, also if it was replaced
+    during the check. The caller counts the attempts; see `attempts`.
     """
     operator = await show_by_id(conn, operator_id)
     row = await (await conn.execute(QUERIES["read_password"].text, {"operator_id": operator_id})).fetchone()
@@ -152,15 +154,15 @@ async def change_password(
     values = {"operator_id": operator_id, "password_hash": password_hash, "seen_hash": row[0]}
     async with conn.transaction():
         if (await conn.execute(QUERIES["replace_password"].text, values)).rowcount != 1:
-            # A reset came in between, and it stands.
+            # An operator was reset meanwhile, and the reset stays in force.
             raise OperatorRefused(NOT_PRESENT)
         await _run(conn, "end_sessions", operator_id, kept_hash=kept_hash)
 
 
 async def reset(conn: Connection, operator_id: int, *, password: str | None = None) -> NewOperator:
-    """Give an operator a new password and have the second factor enrolled anew; ends all sessions.
+    """Set a new password, require a new second factor, and end all sessions.
 
-    Ends the wait after failed attempts at the name too, which may have been anybody's. Raises
+    Also ends the wait after failed attempts at this name, which anybody may have caused. Raises
     OperatorUnknown, PasswordRefused.
     """
     operator = await show_by_id(conn, operator_id)
@@ -175,7 +177,7 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
 
 
 async def disable(conn: Connection, operator_id: int) -> Operator:
-    """Let an operator in no more, and end all sessions. Raises OperatorUnknown, OperatorRefused."""
+    """Disable an operator and end all sessions. Raises OperatorUnknown, OperatorRefused."""
     async with conn.transaction():
         await _insist_on_another_owner(conn, operator_id, "disabled")
         await _read_one(conn, "lock_by_id", operator_id)
@@ -185,7 +187,7 @@ async def disable(conn: Connection, operator_id: int) -> Operator:
 
 
 async def enable(conn: Connection, operator_id: int) -> Operator:
-    """Let an operator in again. Raises OperatorUnknown."""
+    """Enable an operator. Raises OperatorUnknown."""
     async with conn.transaction():
         await _read_one(conn, "lock_by_id", operator_id)
         await _run(conn, "write_status", operator_id, status=ACTIVE)
@@ -193,7 +195,7 @@ async def enable(conn: Connection, operator_id: int) -> Operator:
 
 
 async def set_role(conn: Connection, operator_id: int, role: str, merchant_id: int | None = None) -> Operator:
-    """Give an operator another role, from the next request on. Raises OperatorUnknown, OperatorRefused."""
+    """Change the role, which holds from the next request on. Raises OperatorUnknown, OperatorRefused."""
     _check_role(role, merchant_id)
     try:
         async with conn.transaction():
@@ -207,7 +209,7 @@ async def set_role(conn: Connection, operator_id: int, role: str, merchant_id: i
 
 
 async def set_tastes(conn: Connection, operator_id: int, *, language: str | None, theme: str | None) -> None:
-    """Keep the pages' language and theme; None is what the browser says. Raises OperatorRefused."""
+    """Store the pages' language and theme; None: the browser's setting. Raises OperatorRefused."""
     if language not in LANGUAGES or theme not in THEMES:
         raise OperatorRefused("The language is en or zh-CN, the theme light or dark.")
     await _run(conn, "write_tastes", operator_id, language=language, theme=theme)
@@ -223,7 +225,7 @@ async def _choose_password(
     conn: Connection, name: str, merchant_id: int | None, password: str | None
 ) -> tuple[str, str]:
     if password is not None:
-        # The words that a guesser knows of a merchant's person are the merchant's too.
+        # An attacker who knows a merchant's user knows the words of the merchant's name too.
         row = await (
             await conn.execute(QUERIES["read_merchant_name"].text, {"merchant_id": merchant_id})
         ).fetchone()

@@ -1,7 +1,7 @@
 """What each role may do. Pure.
 
-Rules: a right that no role was given is nobody's. A merchant's own user has rights in its own merchant's book
-only, and a question that names no merchant is one about the whole platform.
+Rules: a right that no role has is nobody's. A merchant's user has rights only for its own merchant's book. A
+check without a merchant is about the whole platform.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Role(StrEnum):
-    """What an operator is."""
+    """The role of an operator."""
 
     OWNER = "owner"
     OPERATOR = "operator"
@@ -21,7 +21,7 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    """Something that not everybody may do."""
+    """A permission that not every operator has."""
 
     READ = "read"
     READ_AUDIT = "read audit"
@@ -60,18 +60,18 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
         }
     ),
 }
-"""What each role may: an auditor reads everything and changes nothing."""
+"""The rights of each role. An auditor reads everything and changes nothing."""
 
 
 def list_roles(right: Right) -> list[str]:
-    """The platform's own roles that have a right."""
+    """The platform's roles that have a right."""
     return [role.value for role in Role if role != Role.MERCHANT and right in RIGHTS[role]]
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """One operator. `merchant_id` is set exactly for the role merchant; `enrolled`: has a second factor.
+    """One operator. Only the role merchant has a `merchant_id`. `enrolled`: has a second factor.
 
-    `counts_ms` is from when the operator's word counts where two people are asked for; see `waits`.
+    `counts_ms`: from then on the operator's approvals count where two people are needed; see `waits`.
     """
 
     operator_id: int
@@ -87,12 +87,12 @@ class Operator(msgspec.Struct, frozen=True):
 
     @property
     def actor(self) -> str:
-        """How the logs name the operator."""
+        """The operator's name in logs."""
         return f"{'merchant' if self.role == Role.MERCHANT else 'operator'}:{self.name}"
 
 
 def may(operator: Operator, right: Right, merchant_id: int | None = None) -> bool:
-    """Whether an operator has a right, to a merchant's book or, without one, to the whole platform."""
+    """Whether an operator has a right, for a merchant's book or, without a merchant, for the whole platform."""
     if operator.status != "active" or right not in RIGHTS.get(operator.role, frozenset()):
         return False
     if operator.merchant_id is None:
@@ -101,7 +101,7 @@ def may(operator: Operator, right: Right, merchant_id: int | None = None) -> boo
 
 
 def gains_rights(role: str, merchant_id: int | None, new_role: str, new_merchant_id: int | None) -> bool:
-    """Whether another role lets an operator do anything that the present one does not."""
+    """Whether the new role allows anything that the present role does not."""
     if new_role == Role.MERCHANT and merchant_id != new_merchant_id:
         return True
     return not RIGHTS.get(new_role, frozenset()) <= RIGHTS.get(role, frozenset())

@@ -1,10 +1,11 @@
-"""Operators' sessions: a browser that has shown the password, or both factors.
+"""Operators' sessions: a browser after the password, or after both factors.
 
-Rules: a token is 256 random bits and only its SHA-256 is kept; a session's id is that hash in hexadecimal. A
-session that has shown the password alone opens nothing but the way to the second factor, for ten minutes: it
-is read by another function than one that is through. One that is through ends after half an hour without use
-and after twelve hours at any rate. Role and status are read with it, so that a change holds from the next
-request on.
+Rules:
+- A token is 256 random bits. Only its SHA-256 is stored. A session's id is that hash in hexadecimal.
+- A session after the password alone is pending: it only allows the second factor, for ten minutes. Another
+  function reads it, so it can't be mistaken for a full session.
+- A full session ends after half an hour without use, and always after twelve hours.
+- Role and status are read with the session, so a change holds from the next request on.
 """
 
 import hashlib
@@ -27,11 +28,11 @@ MAX_SOURCE: Final = 64
 
 
 class SessionOver(Exception):
-    """The session that was to be followed by another one has ended meanwhile."""
+    """The session to replace has ended meanwhile."""
 
 
 class SessionShown(msgspec.Struct, frozen=True):
-    """One of an operator's sessions as a list shows it."""
+    """One of an operator's sessions, for a list."""
 
     session_id: str
     created_ms: int
@@ -42,14 +43,14 @@ class SessionShown(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A session in use, and its operator as that is now."""
+    """A live session with the current state of its operator."""
 
     shown: SessionShown
     operator: Operator
 
     @property
     def session_id(self) -> str:
-        """What names the session without opening it."""
+        """The id of the session, which does not open it."""
         return self.shown.session_id
 
 
@@ -63,10 +64,11 @@ async def open_session(
     at_ms: int,
     replaced: str | None = None,
 ) -> str:
-    """Open a session and give its token, this once. `replaced` is the id of the one that it follows.
+    """Open a session and return its token, which is not stored. `replaced` is the id of the session before
+    it.
 
-    The second factor always gets a new token, so that one that was put into a browser before is worth
-    nothing. Raises SessionOver when the one before is gone: followed already, or ended by a reset.
+    The second factor always gets a new token, so a token that an attacker has planted in the browser is worth
+    nothing. Raises SessionOver if the session before has been replaced already, or ended by a reset.
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     values = {
@@ -79,7 +81,7 @@ async def open_session(
         "user_agent": _clean(user_agent, MAX_USER_AGENT),
     }
     async with conn.transaction():
-        # Whoever ends all sessions just now has the operator's lock: he ends this one, or it isn't opened.
+        # Ending all sessions takes this lock too: either it ends this session, or this session is not opened.
         await conn.execute(QUERIES["lock_by_id"].text, {"operator_id": operator_id})
         if replaced is not None and not await end_session(conn, operator_id, replaced):
             raise SessionOver
@@ -90,9 +92,9 @@ async def open_session(
 
 
 async def read_session(conn: Connection, token: str, at_ms: int, *, is_use: bool = True) -> Session | None:
-    """The session that is through and has this token, None when there is none that is live. Marks its use.
+    """The full session of a token, or None if there is no live one. Counts as use.
 
-    What a page asks by itself is no use: an open page does not keep a session alive.
+    `is_use=False` is for requests that a page makes without its user: an open page keeps no session alive.
     """
     session = await _read(conn, token, at_ms, totp_passed=True)
     if is_use and session is not None and at_ms - session.shown.seen_ms >= TOUCH_MS:
@@ -101,7 +103,7 @@ async def read_session(conn: Connection, token: str, at_ms: int, *, is_use: bool
 
 
 async def read_pending(conn: Connection, token: str, at_ms: int) -> Session | None:
-    """The session that has shown the password alone; None when there is none that is live."""
+    """The pending session of a token (password shown, second factor not), or None."""
     return await _read(conn, token, at_ms, totp_passed=False)
 
 
@@ -113,7 +115,7 @@ async def list_sessions(conn: Connection, operator_id: int, at_ms: int) -> list[
 
 
 async def end_session(conn: Connection, operator_id: int, session_id: str) -> bool:
-    """End one of the operator's own sessions. False when it has no such."""
+    """End one of the operator's own sessions. False if there is no such session."""
     try:
         token_hash = bytes.fromhex(session_id)
     except ValueError:
@@ -123,7 +125,7 @@ async def end_session(conn: Connection, operator_id: int, session_id: str) -> bo
 
 
 async def end_sessions(conn: Connection, operator_id: int, *, kept_session: str | None = None) -> int:
-    """End all of an operator's sessions but one that may be kept; gives how many."""
+    """End all of an operator's sessions except one, if given. Returns how many."""
     kept_hash = None if kept_session is None else bytes.fromhex(kept_session)
     values = {"operator_id": operator_id, "kept_hash": kept_hash}
     return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
@@ -143,7 +145,7 @@ async def _read(conn: Connection, token: str, at_ms: int, *, totp_passed: bool) 
 
 
 def _hash(token: str) -> bytes:
-    # What a browser sends may be any text; it is no token then.
+    # A browser may send any text. Such a text matches no token.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -1,9 +1,11 @@
-"""Signing in: the password, then the second factor, which the first sign-in sets up.
+"""Sign-in: the password, then the second factor. The first sign-in sets the second factor up.
 
-Rules: an answer is a value. A name that nobody has, a disabled operator and a wrong password look the same
-and take the same time. Every attempt of either factor is counted before it is looked at, see `attempts`; a
-code of the second factor and a recovery code count once. Connections commit by themselves here: an attempt
-stays counted whatever becomes of the rest. The moment is handed in.
+Rules:
+- Results are values, not exceptions.
+- An unknown name, a disabled operator and a wrong password look the same and take the same time.
+- Every attempt of either factor is counted before it is judged; see `attempts`.
+- A code of the second factor and a recovery code can each be used once.
+- Connections are in autocommit mode here, so an attempt stays counted whatever happens next.
 """
 
 from typing import Final
@@ -30,17 +32,17 @@ NOBODY: Final = 0
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """Not let on; nothing says which part was wrong."""
+    """Refused. Nothing says which part was wrong."""
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Too many attempts: it was not looked at; come again in so many seconds."""
+    """Too many attempts: this one was not judged. Retry after this many seconds."""
 
     wait_s: int
 
 
 class NeedsTotp(msgspec.Struct, frozen=True):
-    """The password was right, the one kept as `password_hash`; the second factor comes next."""
+    """The password was right (its hash is `password_hash`). The second factor is next."""
 
     operator: Operator
     password_hash: str
@@ -50,7 +52,7 @@ class NeedsTotp(msgspec.Struct, frozen=True):
 
 
 class MustEnrol(msgspec.Struct, frozen=True):
-    """The password was right, the one kept as `password_hash`; the second factor is to be set up next."""
+    """The password was right (its hash is `password_hash`). The second factor must be set up next."""
 
     operator: Operator
     password_hash: str
@@ -60,7 +62,7 @@ class MustEnrol(msgspec.Struct, frozen=True):
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """Both factors were right. `recovery_codes` are those of a factor just set up, shown this once."""
+    """Both factors were right. `recovery_codes` belong to a new second factor and are shown once."""
 
     operator: Operator
     recovery_codes: tuple[str, ...] = ()
@@ -70,7 +72,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class Enrolment(msgspec.Struct, frozen=True):
-    """A second factor to be put into an authenticator: its secret as base32, and the same as a URI."""
+    """A second factor for an authenticator app: its secret in base32, and the same as a URI."""
 
     secret: str
     uri: str
@@ -86,30 +88,29 @@ Second = Wrong | Wait | Passed
 async def sign_in(conn: Connection, name: str, password: str, *, source: str, at_ms: int) -> SignIn:
     """Judge a name and a password.
 
-    The caller sees in one transaction that it `still_holds`, opens a session with `totp_passed=False`, and
-    goes on.
+    Then the caller, in one transaction, checks `still_holds` and opens a session with `totp_passed=False`.
     """
     attempt = attempts.name_attempt(name, source)
     if blocked_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(blocked_ms)
     operator = await find(conn, name)
-    # Nobody's is looked for too, so that a name that exists costs no question more than one that doesn't.
+    # An unknown name runs the same queries as a known one.
     kept = await _read_password(conn, NOBODY if operator is None else operator.operator_id)
-    # A longer one can't be right, and hashing it would be work for whoever likes to make some.
+    # A longer text can't be right, and hashing it would waste CPU.
     is_right = await verify_aside(kept, password[: MAX_LENGTH + 1])
     if operator is None or kept is None or not is_right or operator.status != ACTIVE:
         return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
     if await _read_password(conn, operator.operator_id) != kept:
-        # Replaced while this one waited to be hashed: whoever reset it means the old one to end now.
+        # The password was reset while this attempt waited for its hash. The old one must not work any more.
         return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
     await attempts.forgive(conn, attempt, at_ms)
     return NeedsTotp(operator, kept) if operator.enrolled else MustEnrol(operator, kept)
 
 
 async def still_holds(conn: Connection, outcome: NeedsTotp | MustEnrol) -> bool:
-    """Whether the password that was shown is the present one, and stays it until the transaction ends.
+    """Whether the password is still the present one. Locks it until the transaction ends.
 
-    A reset in between means the old password to open nothing, least of all the way to a new second factor.
+    After a reset the old password must open nothing, least of all the enrolment of a new second factor.
     """
     values = {"operator_id": outcome.operator.operator_id}
     row = await (await conn.execute(QUERIES["lock_password"].text, values)).fetchone()
@@ -117,9 +118,9 @@ async def still_holds(conn: Connection, outcome: NeedsTotp | MustEnrol) -> bool:
 
 
 async def begin_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *, issuer: str) -> Enrolment:
-    """Make a second factor for an operator who has shown the password; it counts once a code of it was shown.
+    """Create a second factor for an operator who has shown the password. Its first right code confirms it.
 
-    Asked again before that, it is another one. Raises OperatorRefused when one counts already.
+    A second call before that replaces it. Raises OperatorRefused if a confirmed factor exists.
     """
     operator = await show_by_id(conn, operator_id)
     secret = totp.generate_secret()
@@ -131,9 +132,9 @@ async def begin_enrolment(conn: Connection, keyring: Keyring, operator_id: int, 
 
 
 async def show_enrolment(conn: Connection, keyring: Keyring, operator_id: int, *, issuer: str) -> Enrolment:
-    """The second factor that is being set up, as it was made: for a page that is loaded again.
+    """The second factor that is being set up, for a page that is loaded again.
 
-    Raises OperatorRefused when there is none or it counts already.
+    Raises OperatorRefused if there is none or it is confirmed already.
     """
     operator = await show_by_id(conn, operator_id)
     row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
@@ -153,10 +154,10 @@ async def confirm_totp(
     at_ms: int,
     wait_ms: int,
 ) -> Second:
-    """Judge a code of the second factor; the first right one after an enrolment makes it count.
+    """Judge a code of the second factor. The first right code after the enrolment confirms the factor.
 
-    From then on the operator's word waits for `wait_ms`, see `waits`. Raises OperatorRefused when no factor
-    was begun, WrongMasterKey.
+    From then on the operator's approvals do not count for `wait_ms`; see `waits`. Raises WrongMasterKey, and
+    OperatorRefused if no factor was created.
     """
     operator = await show_by_id(conn, operator_id)
     attempt = attempts.name_attempt(operator.name, source)
@@ -172,7 +173,7 @@ async def confirm_totp(
 async def use_recovery_code(
     conn: Connection, operator_id: int, code: str, *, source: str, at_ms: int
 ) -> Second:
-    """Judge a recovery code in the second factor's place; a right one is used up."""
+    """Judge a recovery code instead of the second factor. A right one is used up."""
     operator = await show_by_id(conn, operator_id)
     attempt = attempts.name_attempt(operator.name, source)
     if blocked_ms := await attempts.count(conn, attempt, at_ms):
@@ -190,9 +191,10 @@ async def use_recovery_code(
 
 
 async def renew_recovery_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
-    """Ten new recovery codes, shown this once; the old ones count no more. Raises OperatorRefused."""
+    """Ten new recovery codes, shown once. The old ones stop working. Raises OperatorRefused."""
     async with conn.transaction():
-        # Of two at once, the second must see what the first has made, to take it away; and a reset stands.
+        # Locks: of two calls at once, the second sees and deletes the codes of the first. A reset stays in
+        # force.
         row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
         if row is None or row[1] is None:
             raise OperatorRefused("Recovery codes come with a second factor, and none was set up yet.")
@@ -206,7 +208,7 @@ async def count_recovery_codes(conn: Connection, operator_id: int) -> int:
 
 
 async def mark_signed_in(conn: Connection, operator: Operator, at_ms: int) -> failures.Failures | None:
-    """Note that an operator is in; gives what failed since the last time, None when nothing did."""
+    """Record a sign-in. Returns the failures since the last one, or None."""
     values = {"operator_id": operator.operator_id, "at_ms": at_ms}
     row = await (await conn.execute(QUERIES["mark_signed_in"].text, values)).fetchone()
     since_ms = at_ms if row is None else int(row[0])
@@ -219,12 +221,12 @@ def name_subject(name: str) -> str:
 
 
 async def note_wrong_password(conn: Connection, operator: Operator, source: str, at_ms: int) -> None:
-    """Count a wrong present password of somebody who is signed in."""
+    """Count a wrong present password of an operator who is signed in."""
     await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
 
 
 async def _refuse(conn: Connection, operator: Operator | None, factor: str, source: str, at_ms: int) -> Wrong:
-    """Count a failed sign-in. What was typed as a name that nobody has is not kept: it may be a password."""
+    """Count a failed sign-in. An unknown name is not stored: it may be a password typed into the wrong field."""
     subject = failures.NOBODY if operator is None else name_subject(operator.name)
     merchant_id = None if operator is None else operator.merchant_id
     await failures.count_failure(conn, subject, factor, source=source, at_ms=at_ms, merchant_id=merchant_id)
@@ -234,7 +236,7 @@ async def _refuse(conn: Connection, operator: Operator | None, factor: str, sour
 async def _take_code(
     conn: Connection, keyring: Keyring, operator: Operator, code: str, at_ms: int, wait_ms: int
 ) -> tuple[str, ...] | None:
-    """Use a code up; gives the recovery codes of a factor just set up, None for a wrong code."""
+    """Use up a code. Returns the recovery codes of a new factor; None for a wrong code."""
     operator_id = operator.operator_id
     async with conn.transaction():
         row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()

@@ -1,8 +1,9 @@
-"""The second factor: time-based one-time passwords (RFC 6238) and the recovery codes that stand in for them.
+"""The second factor: time-based one-time passwords (RFC 6238) and recovery codes.
 
-Rules: the parameters are the ones every authenticator knows: SHA-1, six digits, 30 seconds. A code of the
-step before or after counts too, since clocks differ. Which step was taken is told, so that none is taken
-twice. The moment is handed in; making secrets draws from the system.
+Rules:
+- The parameters are those that every authenticator supports: SHA-1, six digits, 30 seconds.
+- The codes of the step before and the step after are accepted too, because clocks differ.
+- The used step is returned, so that the caller can refuse to use it twice.
 """
 
 import base64
@@ -28,7 +29,7 @@ _GROUP: Final = 4
 
 
 def generate_secret() -> str:
-    """A new secret of 160 bits, as base32 without padding: what authenticators take."""
+    """A new secret of 160 bits in base32 without padding, as authenticators expect it."""
     return base64.b32encode(os.urandom(SECRET_BYTES)).decode()
 
 
@@ -46,15 +47,15 @@ def make_uri(secret: str, name: str, issuer: str) -> str:
 
 
 def make_code(secret: str, step: int) -> str:
-    """The code of a step: the number of 30 seconds since the epoch. Pure."""
+    """The code of a step. A step is a count of 30-second periods since the epoch. Pure."""
     totp = TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP_MS // 1000, enforce_key_length=False)
     return totp.generate(step * STEP_MS // 1000).decode()
 
 
 def find_step(secret: str, code: str, at_ms: int, last_step: int) -> int | None:
-    """The step whose code it is, later than `last_step` and at most one away from the moment. Pure.
+    """The step of a code: later than `last_step` and at most one away from the present step. Pure.
 
-    None when it is no such code. Every candidate is compared, in constant time.
+    None if the code is wrong. Every candidate is compared in constant time.
     """
     typed = re.sub(r"[\s-]", "", code).encode("utf-8", "surrogatepass")
     found = None
@@ -71,7 +72,9 @@ def generate_recovery_codes() -> list[str]:
 
 
 def hash_recovery_code(operator_id: int, code: str) -> bytes:
-    """What is kept of a code, however it was typed. Pure. It is random, so one SHA-256 is enough."""
+    """The stored hash of a recovery code, in whatever case and spacing it was typed. Pure. The code is
+    random, so one SHA-256 is enough.
+    """
     letters = re.sub(r"[\s-]", "", code).lower()
     return hashlib.sha256(f"recovery;{operator_id};{letters}".encode("utf-8", "surrogatepass")).digest()
 

@@ -1,8 +1,9 @@
-"""When an operator's word does not count.
+"""When an operator's approvals do not count.
 
 Rules:
-- An account that was made, reset, enabled, given more rights, or just got its second factor waits for a time.
-- Meanwhile its approvals and proposals are refused. So a second account of one's own does not help at once.
+- After an account is created, reset, enabled, given more rights or given its second factor, it waits for a
+  time.
+- Meanwhile its approvals and proposals are refused. So an attacker can't use a second account at once.
 - Waits are only inserted. Verification and the payer compare every approval with them.
 - The first operator of a platform does not wait.
 """
@@ -22,19 +23,19 @@ ENROLLED: Final = "enrolled"
 
 
 async def begin_wait(conn: Connection, operator_id: int, cause: str, *, at_ms: int, wait_ms: int) -> None:
-    """Have an operator's word wait from now on; part of the transaction that causes it."""
+    """Start a wait for an operator, in the transaction that causes it."""
     values = {"operator_id": operator_id, "cause": cause, "at_ms": at_ms, "wait_ms": wait_ms}
     await conn.execute(QUERIES["begin_wait"].text, values)
 
 
 async def read_wait_end(conn: Connection, actor: str) -> int:
-    """From when the word of the person behind an actor counts; 0 when it always did."""
+    """The time from which the approvals of the person behind an actor count; 0 if always."""
     row = await (await conn.execute(QUERIES["read_wait_end"].text, {"actor": actor})).fetchone()
     return 0 if row is None else int(row[0])
 
 
 async def count_deciders(conn: Connection, right: Right, actors: Sequence[str], *, at_ms: int) -> int:
-    """How many operators could decide with this right now, not counting the persons behind `actors`."""
+    """How many operators with this right could decide now, without the persons behind `actors`."""
     values = {"roles": list_roles(right), "others": [person_of(actor) for actor in actors], "at_ms": at_ms}
     row = await (await conn.execute(QUERIES["count_deciders"].text, values)).fetchone()
     return 0 if row is None else int(row[0])
