@@ -8,9 +8,9 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
-from merchant_wallet.operators import signing_in
+from merchant_wallet.operators import authentication
+from merchant_wallet.operators.authentication import MustEnrol, SignIn, Wrong
 from merchant_wallet.operators.sessions import open_session
-from merchant_wallet.operators.signing_in import MustEnrol, SignIn, Wrong
 
 GOOD = "seven otters sing"
 
@@ -18,7 +18,7 @@ GOOD = "seven otters sing"
 def sign_in(wallet: Wallet, name: str, password: str) -> SignIn:
     async def act() -> SignIn:
         async with await connect(wallet.url) as conn:
-            return await signing_in.sign_in(conn, name, password, source="192.0.2.1", at_ms=now_ms())
+            return await authentication.sign_in(conn, name, password, source="192.0.2.1", at_ms=now_ms())
 
     return asyncio.run(act())
 

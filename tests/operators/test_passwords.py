@@ -12,7 +12,7 @@ from merchant_wallet.operators.passwords import (
     PasswordRefused,
     check_password,
     generate_password,
-    hash_aside,
+    hash_in_thread,
     hash_password,
     verify_password,
 )
@@ -116,7 +116,7 @@ def test_a_flood_of_passwords_is_hashed_two_at_a_time(monkeypatch: pytest.Monkey
         return password
 
     async def flood() -> list[str]:
-        hashing = [asyncio.create_task(hash_aside(str(number))) for number in range(6)]
+        hashing = [asyncio.create_task(hash_in_thread(str(number))) for number in range(6)]
         # The threads tell nobody that they have begun.
         while len(begun) < 2 or passwords._THREADS._work_queue.qsize() < 4:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

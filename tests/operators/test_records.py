@@ -10,12 +10,12 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.operators import records, signing_in, totp
-from merchant_wallet.operators.first import ensure_first
+from merchant_wallet.operators import authentication, records, totp
+from merchant_wallet.operators.authentication import MustEnrol, Passed, Wait, Wrong
+from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import Connection, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.sessions import open_session, read_pending, read_session
-from merchant_wallet.operators.signing_in import MustEnrol, Passed, Wait, Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +48,7 @@ async def test_an_operator_gets_a_password_that_is_shown_once_and_kept_as_a_hash
 
 
 async def sign_in(conn: Connection, name: str, password: str) -> object:
-    return await signing_in.sign_in(conn, name, password, source="192.0.2.1", at_ms=NOW_MS)
+    return await authentication.sign_in(conn, name, password, source="192.0.2.1", at_ms=NOW_MS)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "ann\n", "ännchen", "a/b", "<ann>", "a\0"])
@@ -204,9 +204,9 @@ async def test_a_reset_takes_password_second_factor_codes_and_sessions(
     conn: Connection, keyring: Keyring
 ) -> None:
     ann = await make(conn)
-    enrolment = await signing_in.begin_enrolment(conn, keyring, ann, issuer="Wallet")
+    enrolment = await authentication.begin_enrolment(conn, keyring, ann, issuer="Wallet")
     code = totp.make_code(enrolment.secret, NOW_MS // totp.STEP_MS)
-    passed = await signing_in.confirm_totp(
+    passed = await authentication.confirm_totp(
         conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0
     )
     assert isinstance(passed, Passed)
@@ -216,24 +216,26 @@ async def test_a_reset_takes_password_second_factor_codes_and_sessions(
     assert await read_session(conn, token, NOW_MS) is None
     assert isinstance(await sign_in(conn, "ann", GOOD), Wrong)
     assert isinstance(await sign_in(conn, "ann", made.password), MustEnrol)
-    assert await signing_in.count_recovery_codes(conn, ann) == 0
-    answer = await signing_in.use_recovery_code(
+    assert await authentication.count_recovery_codes(conn, ann) == 0
+    answer = await authentication.use_recovery_code(
         conn, ann, passed.recovery_codes[0], source="192.0.2.1", at_ms=NOW_MS
     )
     assert answer == Wrong()
     with pytest.raises(OperatorRefused):
-        await signing_in.confirm_totp(conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0)
+        await authentication.confirm_totp(
+            conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0
+        )
 
 
 async def test_the_pages_language_and_theme_are_kept(conn: Connection) -> None:
     ann = await make(conn)
-    await records.set_tastes(conn, ann, language="zh-CN", theme="dark")
+    await records.set_preferences(conn, ann, language="zh-CN", theme="dark")
     shown = await records.show(conn, "ann")
     assert (shown.language, shown.theme) == ("zh-CN", "dark")
-    await records.set_tastes(conn, ann, language=None, theme=None)
+    await records.set_preferences(conn, ann, language=None, theme=None)
     for language, theme in (("de", None), (None, "pink")):
         with pytest.raises(OperatorRefused):
-            await records.set_tastes(conn, ann, language=language, theme=theme)
+            await records.set_preferences(conn, ann, language=language, theme=theme)
 
 
 async def test_an_operator_that_is_not_there_is_named(conn: Connection) -> None:

@@ -126,10 +126,10 @@ def show(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fals
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.operators import records, signing_in
+        from merchant_wallet.operators import authentication, records
 
         operator = await records.show(session.conn, name)
-        left = await signing_in.count_recovery_codes(session.conn, operator.operator_id)
+        left = await authentication.count_recovery_codes(session.conn, operator.operator_id)
         return {**describe(operator), "recoveryCodesLeft": left}
 
     terminal.print_answer(run(data, act), as_json)
@@ -160,7 +160,7 @@ def reset(
 
         found = await records.show(session.conn, name)
         async with session.conn.transaction():
-            operator = await records.hold(session.conn, found.operator_id)
+            operator = await records.lock(session.conn, found.operator_id)
             made = await _propose(session, access.RESET, operator, access.describe_reset(operator), reason)
             if made is not None:
                 return _without_password(made, password)
@@ -298,7 +298,7 @@ async def _change_or_propose(
 
     async with session.conn.transaction():
         found = await records.show(session.conn, name)
-        judged = await judge(await records.hold(session.conn, found.operator_id))
+        judged = await judge(await records.lock(session.conn, found.operator_id))
         if isinstance(judged, dict):
             return await _change_within(session, name, what, act, judged)
     return judged
@@ -315,7 +315,7 @@ async def _change_within(
 
     async with session.conn.transaction():
         found = await records.show(session.conn, name)
-        before = await records.hold(session.conn, found.operator_id)
+        before = await records.lock(session.conn, found.operator_id)
         after = describe(await act(session.conn, before.operator_id))
         was, became = tell_changes(describe(before), after)
         await session.record(

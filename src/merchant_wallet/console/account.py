@@ -13,7 +13,7 @@ from starlette.responses import Response
 from merchant_wallet.console.form_state import EMPTY, Filled
 from merchant_wallet.console.passwords import explain
 from merchant_wallet.console.request import POST, Connection, Page, Seat, act
-from merchant_wallet.operators import attempts, records, sessions, signing_in
+from merchant_wallet.operators import attempts, authentication, records, sessions
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.web.client import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
@@ -45,12 +45,12 @@ async def change_password(request: Request, seat: Seat, conn: Connection) -> Res
             )
             await act(seat, conn, "operator.change_password", _subject(seat), seat.merchant_id)
     except PasswordRefused as error:
-        await attempts.forgive(conn, attempt, seat.at_ms)
+        await attempts.uncount(conn, attempt, seat.at_ms)
         return await _show(seat, conn, Filled(errors={"new": explain(seat, error)}))
     except OperatorRefused:
-        await signing_in.note_wrong_password(conn, operator, seat.source, seat.at_ms)
+        await authentication.note_wrong_password(conn, operator, seat.source, seat.at_ms)
         return await _show(seat, conn, Filled(errors={"old": seat.say(_WRONG)}))
-    await attempts.forgive(conn, attempt, seat.at_ms)
+    await attempts.uncount(conn, attempt, seat.at_ms)
     return seat.go(ACCOUNT, N_("Your password is changed. All your other sessions were ended."))
 
 
@@ -78,16 +78,16 @@ async def end_sessions(request: Request, seat: Seat, conn: Connection) -> Respon
 async def renew_codes(request: Request, seat: Seat, conn: Connection) -> Response:
     """Make new recovery codes, shown this once; the old ones work no more."""
     operator = seat.operator
-    outcome = await signing_in.sign_in(
+    outcome = await authentication.sign_in(
         conn, operator.name, seat.form.raw("password"), source=seat.visitor.source, at_ms=seat.at_ms
     )
-    if isinstance(outcome, signing_in.Wait):
+    if isinstance(outcome, authentication.Wait):
         return await _wait(seat, conn, outcome.wait_s, "password")
-    if isinstance(outcome, signing_in.Wrong):
+    if isinstance(outcome, authentication.Wrong):
         return await _show(seat, conn, Filled(errors={"password": seat.say(_WRONG)}))
     try:
         async with conn.transaction():
-            codes = await signing_in.renew_recovery_codes(conn, operator.operator_id)
+            codes = await authentication.renew_recovery_codes(conn, operator.operator_id)
             await act(seat, conn, "operator.renew_codes", _subject(seat), seat.merchant_id)
     except OperatorRefused:
         # An owner's reset was quicker, which has ended this session too.
@@ -95,11 +95,11 @@ async def renew_codes(request: Request, seat: Seat, conn: Connection) -> Respons
     return seat.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator, failed="")
 
 
-async def set_tastes(request: Request, seat: Seat, conn: Connection) -> Response:
+async def set_preferences(request: Request, seat: Seat, conn: Connection) -> Response:
     """Keep one's language and theme, for every browser one signs in with."""
     language, theme = seat.form.text("language"), seat.form.text("theme")
     try:
-        await records.set_tastes(
+        await records.set_preferences(
             conn,
             seat.operator.operator_id,
             language=None if language == AUTO else language,
@@ -123,7 +123,7 @@ async def _show(seat: Seat, conn: Connection, filled: Filled = EMPTY, status: in
         status=status if filled.ok else max(status, 422),
         filled=filled,
         sessions=await sessions.list_sessions(conn, number, seat.at_ms),
-        codes_left=await signing_in.count_recovery_codes(conn, number),
+        codes_left=await authentication.count_recovery_codes(conn, number),
     )
 
 
@@ -144,5 +144,5 @@ ROUTES: Final = (
     Page(f"{ACCOUNT}/sessions/end", end_session, None, POST),
     Page(f"{ACCOUNT}/sessions/end-others", end_sessions, None, POST),
     Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST),
-    Page(f"{ACCOUNT}/look", set_tastes, None, POST),
+    Page(f"{ACCOUNT}/look", set_preferences, None, POST),
 )

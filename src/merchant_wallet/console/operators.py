@@ -130,7 +130,7 @@ async def _change_role(
 ) -> ProposedChange | None:
     """Give the role, or propose it where it gives more rights than the operator has under its lock."""
     async with conn.transaction():
-        before = await records.hold(conn, operator_id)
+        before = await records.lock(conn, operator_id)
         if _needs_two(seat) and gains_rights(before.role, before.merchant_id, role, merchant_id):
             facts = access.describe_role(before, role, merchant_id)
             return await _propose(seat, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
@@ -165,7 +165,7 @@ async def _change_status(
 ) -> ProposedChange | None:
     """Disable an operator or let it in again; proposes the latter if it is disabled under its lock."""
     async with conn.transaction():
-        before = await records.hold(conn, operator_id)
+        before = await records.lock(conn, operator_id)
         if not disables and before.status != records.ACTIVE and _needs_two(seat):
             facts = access.describe_enabling(before)
             return await _propose(seat, conn, access.ENABLE, before.name, facts, before.merchant_id)
@@ -184,7 +184,7 @@ async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
     found = await _find(request, conn)
     try:
         async with conn.transaction():
-            before = await records.hold(conn, found.operator_id)
+            before = await records.lock(conn, found.operator_id)
             if _needs_two(seat):
                 facts = access.describe_reset(before)
                 proposed = await _propose(seat, conn, access.RESET, before.name, facts, before.merchant_id)

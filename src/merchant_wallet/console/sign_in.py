@@ -30,10 +30,10 @@ from merchant_wallet.console.request import (
     keep_session,
 )
 from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
-from merchant_wallet.operators import sessions, signing_in
+from merchant_wallet.operators import authentication, sessions
+from merchant_wallet.operators.authentication import MustEnrol, Passed, Wait
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.operators.roles import Operator
-from merchant_wallet.operators.signing_in import MustEnrol, Passed, Wait
 from merchant_wallet.web import csrf
 from merchant_wallet.web.context import Ground
 from merchant_wallet.web.forms import Form, read_form
@@ -87,12 +87,12 @@ async def take_password(request: Request, ground: Ground) -> Response:
     name, back = form.text("name")[:_MAX_NAME], read_back(form.text("back"))
     source, at_ms = ground.visitor(request).source, ground.clock()
     async with ground.connections.take() as conn:
-        outcome = await signing_in.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
-        if not isinstance(outcome, signing_in.NeedsTotp | MustEnrol):
+        outcome = await authentication.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
+        if not isinstance(outcome, authentication.NeedsTotp | MustEnrol):
             return _refuse(request, ground, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
         async with conn.transaction():
-            if not await signing_in.still_holds(conn, outcome):
-                wrong = signing_in.Wrong()
+            if not await authentication.still_holds(conn, outcome):
+                wrong = authentication.Wrong()
                 return _refuse(request, ground, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
             enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(ground, conn, outcome.operator)
             token = await sessions.open_session(
@@ -145,18 +145,18 @@ async def take_code(request: Request, ground: Ground) -> Response:
             token, failed = await _let_in(request, ground, conn, pending, by=by)
         except sessions.SessionOver:
             return _begin_again(request, ground)
-        left = await signing_in.count_recovery_codes(conn, who.operator_id) if is_recovery else None
+        left = await authentication.count_recovery_codes(conn, who.operator_id) if is_recovery else None
     return _send_in(ground, back, token, _tell_arrival(left, failed))
 
 
 async def _judge_second(
     request: Request, ground: Ground, conn: Connection, who: Operator, form: Form
-) -> signing_in.Second:
+) -> authentication.Second:
     """Judge the code or the recovery code that a form bears. Raises OperatorRefused."""
     if "recovery" not in form:
         return await _confirm(request, ground, conn, who, form.text("code"))
     source, at_ms = ground.visitor(request).source, ground.clock()
-    return await signing_in.use_recovery_code(
+    return await authentication.use_recovery_code(
         conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
     )
 
@@ -233,7 +233,7 @@ async def _begin_enrolment(ground: Ground, conn: Connection, who: Operator) -> b
     """
     try:
         async with conn.transaction():
-            await signing_in.begin_enrolment(conn, ground.keyring, who.operator_id, issuer=ISSUER)
+            await authentication.begin_enrolment(conn, ground.keyring, who.operator_id, issuer=ISSUER)
             await sessions.end_sessions(conn, who.operator_id)
     except OperatorRefused:
         # Another browser was through with it in the meantime.
@@ -241,21 +241,21 @@ async def _begin_enrolment(ground: Ground, conn: Connection, who: Operator) -> b
     return True
 
 
-async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> signing_in.Enrolment:
+async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> authentication.Enrolment:
     """The factor that is being set up; a page that is loaded again shows the same one."""
     number, keyring = who.operator_id, ground.keyring
     try:
-        return await signing_in.show_enrolment(conn, keyring, number, issuer=ISSUER)
+        return await authentication.show_enrolment(conn, keyring, number, issuer=ISSUER)
     except OperatorRefused:
-        return await signing_in.begin_enrolment(conn, keyring, number, issuer=ISSUER)
+        return await authentication.begin_enrolment(conn, keyring, number, issuer=ISSUER)
 
 
 async def _confirm(
     request: Request, ground: Ground, conn: Connection, who: Operator, code: str
-) -> signing_in.Second:
+) -> authentication.Second:
     number, wait_ms = who.operator_id, ground.settings.operator_wait_ms
     source, at_ms = ground.visitor(request).source, ground.clock()
-    return await signing_in.confirm_totp(
+    return await authentication.confirm_totp(
         conn, ground.keyring, number, code, source=source, at_ms=at_ms, wait_ms=wait_ms
     )
 
@@ -270,7 +270,7 @@ async def _let_in(
     who, at_ms = pending.operator, ground.clock()
     source = ground.visitor(request).source
     async with conn.transaction():
-        failed = await signing_in.mark_signed_in(conn, who, at_ms)
+        failed = await authentication.mark_signed_in(conn, who, at_ms)
         token = await sessions.open_session(
             conn,
             who.operator_id,
@@ -324,7 +324,7 @@ def _show(
     return response
 
 
-def _describe_enrolment(enrolment: signing_in.Enrolment) -> dict[str, Any]:
+def _describe_enrolment(enrolment: authentication.Enrolment) -> dict[str, Any]:
     """What the page shows of a factor that is being set up."""
     return {"secret": enrolment.secret, "qr": draw_qr(enrolment.uri)}
 
@@ -347,7 +347,7 @@ def _show_codes(
 def _refuse(
     request: Request,
     ground: Ground,
-    outcome: signing_in.SignIn | signing_in.Second,
+    outcome: authentication.SignIn | authentication.Second,
     text: str,
     template: str,
     **values: object,
@@ -359,7 +359,7 @@ def _refuse(
 
 
 def _tell(
-    request: Request, ground: Ground, outcome: signing_in.SignIn | signing_in.Second, text: str
+    request: Request, ground: Ground, outcome: authentication.SignIn | authentication.Second, text: str
 ) -> tuple[str, int, dict[str, str]]:
     """What is wrong, in the visitor's language, with the answer's status and headers."""
     language = ground.visitor(request).language

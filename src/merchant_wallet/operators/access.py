@@ -50,7 +50,7 @@ async def reset(
 async def enable(conn: Connection, operator_id: int, *, at_ms: int, wait_ms: int) -> Operator:
     """Enable a disabled operator. Raises OperatorUnknown."""
     async with conn.transaction():
-        was = await records.hold(conn, operator_id)
+        was = await records.lock(conn, operator_id)
         enabled = await records.enable(conn, operator_id)
         if was.status != records.ACTIVE:
             await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=at_ms, wait_ms=wait_ms)
@@ -64,7 +64,7 @@ async def set_role(
     `records.set_role` raises.
     """
     async with conn.transaction():
-        was = await records.hold(conn, operator_id)
+        was = await records.lock(conn, operator_id)
         changed = await records.set_role(conn, operator_id, role, merchant_id)
         if gains_rights(was.role, was.merchant_id, role, merchant_id):
             await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=at_ms, wait_ms=wait_ms)
@@ -99,7 +99,7 @@ def describe_role(operator: Operator, role: str, merchant_id: int | None) -> tup
 
 
 def make_kinds(wait_ms: int) -> Mapping[str, Kind]:
-    """The kinds of proposals about operators. For `wait_ms` afterwards the operator's approvals do not count."""
+    """The kinds of proposals about operators. Afterwards approvals do not count for `wait_ms`."""
     return {
         CREATE: Kind(CREATE, _read_creation, partial(_apply_creation, wait_ms)),
         RESET: Kind(RESET, _read_reset, partial(_apply_reset, wait_ms)),
@@ -168,7 +168,7 @@ async def _hold(conn: Connection, change: ProposedChange) -> Operator:
     if found is None:
         raise ChangeRefused("There is no such operator any more.")
     try:
-        return await records.hold(conn, found.operator_id)
+        return await records.lock(conn, found.operator_id)
     except OperatorUnknown as unknown:
         raise ChangeRefused(str(unknown)) from None
 

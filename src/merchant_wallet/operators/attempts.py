@@ -24,19 +24,19 @@ DAY_MS: Final = 24 * HOUR_MS
 LONGEST_WAIT_MS: Final = 900_000
 KNOWN_MS: Final = 90 * DAY_MS
 """An address stays known for this long after its last sign-in."""
-_HALF: Final = 16
+_PREFIX_BYTES: Final = 16
 
 
-class Measure(NamedTuple):
+class FailureLimit(NamedTuple):
     """How many failures are free, and after how long without one the count is dropped."""
 
     free: int
     memory_ms: int
 
 
-BY_NAME_THERE: Final = Measure(5, DAY_MS)
-BY_NAME: Final = Measure(30, DAY_MS)
-BY_SOURCE: Final = Measure(20, HOUR_MS)
+BY_NAME_THERE: Final = FailureLimit(5, DAY_MS)
+BY_NAME: Final = FailureLimit(30, DAY_MS)
+BY_SOURCE: Final = FailureLimit(20, HOUR_MS)
 
 
 class Attempt(NamedTuple):
@@ -53,7 +53,9 @@ def name_attempt(name: str, source: str) -> Attempt:
     All keys of a name have the same prefix, so they can be found by the name.
     """
     who, where = _hash("name", name.lower()), _hash("source", subscriber_of(source))
-    return Attempt(where, who[:_HALF] + where[:_HALF], who[:_HALF] + bytes(_HALF))
+    return Attempt(
+        where, who[:_PREFIX_BYTES] + where[:_PREFIX_BYTES], who[:_PREFIX_BYTES] + bytes(_PREFIX_BYTES)
+    )
 
 
 async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
@@ -67,44 +69,44 @@ async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
         wait_ms = await _count(conn, key, measure, at_ms)
         if wait_ms:
             # It is not judged, so it must not count.
-            await _forgive(conn, counted)
+            await _uncount(conn, counted)
             return wait_ms
         counted.append(key)
     return 0
 
 
-async def forgive(conn: Connection, attempt: Attempt, at_ms: int) -> None:
+async def uncount(conn: Connection, attempt: Attempt, at_ms: int) -> None:
     """Take back the count of an attempt that was right."""
-    await _forgive(conn, [key for key, _ in await _list_measures(conn, attempt, at_ms)])
+    await _uncount(conn, [key for key, _ in await _list_measures(conn, attempt, at_ms)])
 
 
-async def forget(conn: Connection, attempt: Attempt, operator_id: int, at_ms: int) -> None:
+async def reset_counts(conn: Connection, attempt: Attempt, operator_id: int, at_ms: int) -> None:
     """After both factors were right: drop the name's failures at this address and remember the address.
 
     Failures from this address under other names stay, and so do failures under this name from other
     addresses.
     """
-    await forgive(conn, attempt, at_ms)
-    await conn.execute(QUERIES["forget_failures"].text, {"key": attempt.there_key})
+    await uncount(conn, attempt, at_ms)
+    await conn.execute(QUERIES["delete_failures"].text, {"key": attempt.there_key})
     values = {"key": attempt.there_key, "operator_id": operator_id, "at_ms": at_ms}
     await conn.execute(QUERIES["remember_source"].text, values)
     values = {"operator_id": operator_id, "forgotten_ms": at_ms - KNOWN_MS}
-    await conn.execute(QUERIES["drop_sources"].text, values)
+    await conn.execute(QUERIES["delete_old_sources"].text, values)
 
 
-async def drop_forgotten(conn: Connection, at_ms: int) -> None:
+async def delete_expired(conn: Connection, at_ms: int) -> None:
     """Delete up to a hundred expired counts."""
-    await conn.execute(QUERIES["drop_failures"].text, {"forgotten_ms": at_ms - BY_NAME.memory_ms})
+    await conn.execute(QUERIES["delete_expired_failures"].text, {"forgotten_ms": at_ms - BY_NAME.memory_ms})
 
 
-async def _list_measures(conn: Connection, attempt: Attempt, at_ms: int) -> list[tuple[bytes, Measure]]:
+async def _list_measures(conn: Connection, attempt: Attempt, at_ms: int) -> list[tuple[bytes, FailureLimit]]:
     values = {"key": attempt.there_key, "forgotten_ms": at_ms - KNOWN_MS}
     is_known = await (await conn.execute(QUERIES["find_source"].text, values)).fetchone() is not None
     measures = [(attempt.source_key, BY_SOURCE), (attempt.there_key, BY_NAME_THERE)]
     return measures if is_known else [*measures, (attempt.name_key, BY_NAME)]
 
 
-async def _count(conn: Connection, key: bytes, measure: Measure, at_ms: int) -> int:
+async def _count(conn: Connection, key: bytes, measure: FailureLimit, at_ms: int) -> int:
     values = {
         "key": key,
         "at_ms": at_ms,
@@ -119,9 +121,9 @@ async def _count(conn: Connection, key: bytes, measure: Measure, at_ms: int) -> 
     return 1 if row is None else max(1, row[0] - at_ms)
 
 
-async def _forgive(conn: Connection, keys: list[bytes]) -> None:
+async def _uncount(conn: Connection, keys: list[bytes]) -> None:
     for key in keys:
-        await conn.execute(QUERIES["forgive_attempt"].text, {"key": key})
+        await conn.execute(QUERIES["uncount_attempt"].text, {"key": key})
 
 
 def _hash(kind: str, subject: str) -> bytes:

@@ -111,11 +111,11 @@ update operator set role = %(role)s::text, merchant_id = %(merchant_id)s::bigint
 -- Active or disabled.
 update operator set status = %(status)s::text where operator_id = %(operator_id)s::bigint;
 
--- name: write_tastes
+-- name: write_preferences
 -- The pages' language and theme. Null means the browser's setting.
 update operator set language = %(language)s::text, theme = %(theme)s::text where operator_id = %(operator_id)s::bigint;
 
--- name: forget_totp
+-- name: delete_totp
 -- Removes the second factor. A new one must be enrolled.
 update operator set totp_sealed = null, totp_confirmed_ms = null, totp_last_step = null
  where operator_id = %(operator_id)s::bigint;
@@ -130,14 +130,14 @@ returning operator_id;
 -- Locks the second factor and its last used step, so that codes are judged one by one.
 select totp_sealed, totp_confirmed_ms, totp_last_step from operator where operator_id = %(operator_id)s::bigint for update;
 
--- name: take_step
+-- name: use_step
 -- Marks the step as used. The first one confirms the factor. The step never goes back.
 update operator
    set totp_last_step = %(step)s::bigint, totp_confirmed_ms = coalesce(totp_confirmed_ms, %(at_ms)s::bigint)
  where operator_id = %(operator_id)s::bigint and coalesce(totp_last_step, -1) < %(step)s::bigint
 returning operator_id;
 
--- name: forget_codes
+-- name: delete_codes
 -- Deletes the recovery codes of the old second factor.
 delete from operator_recovery_code where operator_id = %(operator_id)s::bigint;
 
@@ -195,7 +195,7 @@ delete from operator_session
  where operator_id = %(operator_id)s::bigint
    and (%(kept_hash)s::bytea is null or token_hash <> %(kept_hash)s::bytea);
 
--- name: drop_expired
+-- name: delete_expired_sessions
 -- Deletes expired sessions. Rows that another transaction deletes at the moment are skipped.
 delete from operator_session where token_hash in (
     select token_hash from operator_session where expires_ms <= %(at_ms)s::bigint limit 100 for update skip locked);
@@ -217,16 +217,16 @@ returning failures;
 -- The time from which the next attempt is judged.
 select next_ms from operator_failure where key = %(key)s::bytea;
 
--- name: forgive_attempt
+-- name: uncount_attempt
 -- Takes back an attempt that was right.
 update operator_failure set failures = greatest(failures - 1, 0), next_ms = 0
  where key = %(key)s::bytea;
 
--- name: forget_failures
+-- name: delete_failures
 -- Drops the counts after a sign-in with both factors.
 delete from operator_failure where key = %(key)s::bytea;
 
--- name: forget_failures_of
+-- name: delete_failures_of_operator
 -- Drops all counts of one operator at all addresses. All keys that `attempts` makes of a name begin with half its hash.
 with named as (
     select substring(sha256(convert_to('name;' || lower(name collate "C"), 'UTF8')) for 16) as beginning
@@ -244,11 +244,11 @@ insert into operator_known_source as s (key, operator_id, seen_ms)
 values (%(key)s::bytea, %(operator_id)s::bigint, %(at_ms)s::bigint)
 on conflict (key) do update set seen_ms = greatest(s.seen_ms, excluded.seen_ms);
 
--- name: drop_sources
+-- name: delete_old_sources
 -- Deletes addresses from which the operator has not signed in for long.
 delete from operator_known_source where operator_id = %(operator_id)s::bigint and seen_ms <= %(forgotten_ms)s::bigint;
 
--- name: drop_failures
+-- name: delete_expired_failures
 -- Deletes expired counts.
 delete from operator_failure where key in (
     select key from operator_failure where last_ms <= %(forgotten_ms)s::bigint limit 100 for update skip locked);

@@ -60,12 +60,12 @@ def verify_password(kept: str | None, password: str) -> bool:
     return kept is not None
 
 
-async def hash_aside(password: str) -> str:
+async def hash_in_thread(password: str) -> str:
     """`hash_password` off the event loop."""
     return await asyncio.get_running_loop().run_in_executor(_THREADS, hash_password, password)
 
 
-async def verify_aside(kept: str | None, password: str) -> bool:
+async def verify_in_thread(kept: str | None, password: str) -> bool:
     """`verify_password` off the event loop."""
     return await asyncio.get_running_loop().run_in_executor(_THREADS, verify_password, kept, password)
 
@@ -75,7 +75,7 @@ def generate_password() -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(_GENERATED_LENGTH))
 
 
-async def check_aside(password: str, name: str, further: str = "") -> None:
+async def check_in_thread(password: str, name: str, further: str = "") -> None:
     """`check_password` off the event loop."""
     await asyncio.get_running_loop().run_in_executor(_THREADS, check_password, password, name, further)
 

@@ -20,10 +20,10 @@ from psycopg.rows import class_row
 from merchant_wallet.base.db import Queries
 from merchant_wallet.operators.passwords import (
     PasswordRefused,
-    check_aside,
+    check_in_thread,
     generate_password,
-    hash_aside,
-    verify_aside,
+    hash_in_thread,
+    verify_in_thread,
 )
 from merchant_wallet.operators.roles import Operator, Role
 
@@ -98,7 +98,7 @@ async def create(
 
 
 async def list_operators(conn: Connection, *, after_name: str = "", limit: int = 100) -> list[Operator]:
-    """At most `limit` (1 to 500) operators with names after `after_name`, sorted by name. Raises ValueError."""
+    """At most `limit` (1 to 500) operators after `after_name`, sorted by name. Raises ValueError."""
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} operators.")
     return await _read(conn, "list_operators", {"after_name": after_name.lower(), "limit": limit})
@@ -125,7 +125,7 @@ async def show_by_id(conn: Connection, operator_id: int) -> Operator:
     return await _read_one(conn, "read_by_id", operator_id)
 
 
-async def hold(conn: Connection, operator_id: int) -> Operator:
+async def lock(conn: Connection, operator_id: int) -> Operator:
     """Lock one operator until the caller's transaction ends.
 
     Takes locks in the same order as every change: first the owners, then the operator. Raises
@@ -145,7 +145,7 @@ async def change_password(
     """
     operator = await show_by_id(conn, operator_id)
     row = await (await conn.execute(QUERIES["read_password"].text, {"operator_id": operator_id})).fetchone()
-    if row is None or not await verify_aside(row[0], old):
+    if row is None or not await verify_in_thread(row[0], old):
         raise OperatorRefused(NOT_PRESENT)
     if old == new:
         raise PasswordRefused("The new password is the present one; choose another one.")
@@ -169,9 +169,9 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
     chosen, password_hash = await _choose_password(conn, operator.name, operator.merchant_id, password)
     async with conn.transaction():
         await _run(conn, "write_password", operator_id, password_hash=password_hash)
-        await _run(conn, "forget_totp", operator_id)
-        await _run(conn, "forget_codes", operator_id)
-        await _run(conn, "forget_failures_of", operator_id)
+        await _run(conn, "delete_totp", operator_id)
+        await _run(conn, "delete_codes", operator_id)
+        await _run(conn, "delete_failures_of_operator", operator_id)
         await _run(conn, "end_sessions", operator_id, kept_hash=None)
         return NewOperator(await show_by_id(conn, operator_id), chosen)
 
@@ -208,11 +208,13 @@ async def set_role(conn: Connection, operator_id: int, role: str, merchant_id: i
         raise OperatorRefused(f"MERCHANT: there is no merchant {merchant_id}.") from None
 
 
-async def set_tastes(conn: Connection, operator_id: int, *, language: str | None, theme: str | None) -> None:
+async def set_preferences(
+    conn: Connection, operator_id: int, *, language: str | None, theme: str | None
+) -> None:
     """Store the pages' language and theme; None: the browser's setting. Raises OperatorRefused."""
     if language not in LANGUAGES or theme not in THEMES:
         raise OperatorRefused("The language is en or zh-CN, the theme light or dark.")
-    await _run(conn, "write_tastes", operator_id, language=language, theme=theme)
+    await _run(conn, "write_preferences", operator_id, language=language, theme=theme)
 
 
 async def _insist_on_another_owner(conn: Connection, operator_id: int, what: str) -> None:
@@ -229,9 +231,9 @@ async def _choose_password(
         row = await (
             await conn.execute(QUERIES["read_merchant_name"].text, {"merchant_id": merchant_id})
         ).fetchone()
-        await check_aside(password, name, "" if row is None else row[0])
+        await check_in_thread(password, name, "" if row is None else row[0])
     chosen = password or generate_password()
-    return chosen, await hash_aside(chosen)
+    return chosen, await hash_in_thread(chosen)
 
 
 def _check_role(role: str, merchant_id: int | None) -> None:

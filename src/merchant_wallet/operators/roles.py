@@ -92,7 +92,7 @@ class Operator(msgspec.Struct, frozen=True):
 
 
 def may(operator: Operator, right: Right, merchant_id: int | None = None) -> bool:
-    """Whether an operator has a right, for a merchant's book or, without a merchant, for the whole platform."""
+    """Whether an operator has a right, for a merchant's book or (None) for the whole platform."""
     if operator.status != "active" or right not in RIGHTS.get(operator.role, frozenset()):
         return False
     if operator.merchant_id is None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.operators.attempts import drop_forgotten
+from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.operators.records import QUERIES, Connection
 from merchant_wallet.operators.roles import Operator
 
@@ -86,8 +86,8 @@ async def open_session(
         if replaced is not None and not await end_session(conn, operator_id, replaced):
             raise SessionOver
         await conn.execute(QUERIES["insert_session"].text, values)
-    await conn.execute(QUERIES["drop_expired"].text, {"at_ms": at_ms})
-    await drop_forgotten(conn, at_ms)
+    await conn.execute(QUERIES["delete_expired_sessions"].text, {"at_ms": at_ms})
+    await delete_expired(conn, at_ms)
     return token
 
 

@@ -33,7 +33,7 @@ from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
-from merchant_wallet.operators.first import ensure_first
+from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.app import make_base, require_supported, settle_master_key

@@ -44,7 +44,7 @@ from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
-from merchant_wallet.operators.attempts import drop_forgotten
+from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, make_writer
 from merchant_wallet.processes.custody_readers import Custodians
@@ -227,6 +227,6 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
         "deposit addresses": give_missing_addresses,
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,
-        "failed sign-ins": drop_forgotten,
+        "failed sign-ins": delete_expired,
         "failed sign-ins to log": write_failures,
     }

@@ -15,7 +15,7 @@ import msgspec
 from merchant_wallet.audit import failures
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import attempts, totp
-from merchant_wallet.operators.passwords import MAX_LENGTH, verify_aside
+from merchant_wallet.operators.passwords import MAX_LENGTH, verify_in_thread
 from merchant_wallet.operators.records import (
     ACTIVE,
     QUERIES,
@@ -28,7 +28,7 @@ from merchant_wallet.operators.roles import Operator
 from merchant_wallet.operators.waits import ENROLLED, begin_wait
 
 NO_STEP: Final = -1
-NOBODY: Final = 0
+UNKNOWN_OPERATOR: Final = 0
 
 
 class Wrong(msgspec.Struct, frozen=True):
@@ -95,15 +95,15 @@ async def sign_in(conn: Connection, name: str, password: str, *, source: str, at
         return _wait(blocked_ms)
     operator = await find(conn, name)
     # An unknown name runs the same queries as a known one.
-    kept = await _read_password(conn, NOBODY if operator is None else operator.operator_id)
+    kept = await _read_password(conn, UNKNOWN_OPERATOR if operator is None else operator.operator_id)
     # A longer text can't be right, and hashing it would waste CPU.
-    is_right = await verify_aside(kept, password[: MAX_LENGTH + 1])
+    is_right = await verify_in_thread(kept, password[: MAX_LENGTH + 1])
     if operator is None or kept is None or not is_right or operator.status != ACTIVE:
         return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
     if await _read_password(conn, operator.operator_id) != kept:
         # The password was reset while this attempt waited for its hash. The old one must not work any more.
         return await _refuse(conn, operator, failures.PASSWORD, source, at_ms)
-    await attempts.forgive(conn, attempt, at_ms)
+    await attempts.uncount(conn, attempt, at_ms)
     return NeedsTotp(operator, kept) if operator.enrolled else MustEnrol(operator, kept)
 
 
@@ -166,7 +166,7 @@ async def confirm_totp(
     codes = await _take_code(conn, keyring, operator, code, at_ms, wait_ms)
     if codes is None:
         return await _refuse(conn, operator, failures.CODE, source, at_ms)
-    await attempts.forget(conn, attempt, operator_id, at_ms)
+    await attempts.reset_counts(conn, attempt, operator_id, at_ms)
     return Passed(await show_by_id(conn, operator_id), codes)
 
 
@@ -186,7 +186,7 @@ async def use_recovery_code(
     is_open = operator.status == ACTIVE and operator.enrolled
     if not is_open or await (await conn.execute(QUERIES["use_code"].text, values)).fetchone() is None:
         return await _refuse(conn, operator, failures.RECOVERY_CODE, source, at_ms)
-    await attempts.forget(conn, attempt, operator_id, at_ms)
+    await attempts.reset_counts(conn, attempt, operator_id, at_ms)
     return Passed(operator)
 
 
@@ -226,7 +226,7 @@ async def note_wrong_password(conn: Connection, operator: Operator, source: str,
 
 
 async def _refuse(conn: Connection, operator: Operator | None, factor: str, source: str, at_ms: int) -> Wrong:
-    """Count a failed sign-in. An unknown name is not stored: it may be a password typed into the wrong field."""
+    """Count a failed sign-in. An unknown name is not stored: it may be a mistyped password."""
     subject = failures.NOBODY if operator is None else name_subject(operator.name)
     merchant_id = None if operator is None else operator.merchant_id
     await failures.count_failure(conn, subject, factor, source=source, at_ms=at_ms, merchant_id=merchant_id)
@@ -248,7 +248,7 @@ async def _take_code(
         if step is None or operator.status != ACTIVE:
             return None
         await conn.execute(
-            QUERIES["take_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
+            QUERIES["use_step"].text, {"operator_id": operator_id, "step": step, "at_ms": at_ms}
         )
         if confirmed_ms is not None:
             return ()
@@ -259,7 +259,7 @@ async def _take_code(
 
 async def _give_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
     codes = tuple(totp.generate_recovery_codes())
-    await conn.execute(QUERIES["forget_codes"].text, {"operator_id": operator_id})
+    await conn.execute(QUERIES["delete_codes"].text, {"operator_id": operator_id})
     hashes = [totp.hash_recovery_code(operator_id, code) for code in codes]
     await conn.execute(QUERIES["insert_codes"].text, {"operator_id": operator_id, "hashes": hashes})
     return codes

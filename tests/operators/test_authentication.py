@@ -12,9 +12,8 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
-from merchant_wallet.operators import attempts, passwords, records, signing_in, totp
-from merchant_wallet.operators.records import Connection, OperatorRefused
-from merchant_wallet.operators.signing_in import (
+from merchant_wallet.operators import attempts, authentication, passwords, records, totp
+from merchant_wallet.operators.authentication import (
     MustEnrol,
     NeedsTotp,
     Passed,
@@ -23,6 +22,7 @@ from merchant_wallet.operators.signing_in import (
     Wait,
     Wrong,
 )
+from merchant_wallet.operators.records import Connection, OperatorRefused
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.worker import make_duties
 
@@ -46,18 +46,18 @@ class Desk:
     async def sign_in(
         self, password: str = GOOD, *, name: str = "ann", source: str = HOME, at_ms: int = NOW_MS
     ) -> SignIn:
-        return await signing_in.sign_in(self.conn, name, password, source=source, at_ms=at_ms)
+        return await authentication.sign_in(self.conn, name, password, source=source, at_ms=at_ms)
 
     def code(self, at_ms: int) -> str:
         return totp.make_code(self.secret, at_ms // totp.STEP_MS)
 
     async def confirm(self, code: str, *, source: str = HOME, at_ms: int = NOW_MS) -> Second:
-        return await signing_in.confirm_totp(
+        return await authentication.confirm_totp(
             self.conn, self.keyring, self.ann, code, source=source, at_ms=at_ms, wait_ms=0
         )
 
     async def recover(self, code: str, *, at_ms: int = NOW_MS) -> Second:
-        return await signing_in.use_recovery_code(self.conn, self.ann, code, source=HOME, at_ms=at_ms)
+        return await authentication.use_recovery_code(self.conn, self.ann, code, source=HOME, at_ms=at_ms)
 
 
 EARLIER_MS = NOW_MS - 3_600_000
@@ -67,7 +67,7 @@ EARLIER_MS = NOW_MS - 3_600_000
 async def desk(conn: Connection, keyring: Keyring) -> Desk:
     made = await records.create(conn, "ann", "owner", password=GOOD, at_ms=EARLIER_MS)
     ann = made.operator.operator_id
-    enrolment = await signing_in.begin_enrolment(conn, keyring, ann, issuer="Wallet")
+    enrolment = await authentication.begin_enrolment(conn, keyring, ann, issuer="Wallet")
     desk = Desk(conn, keyring, ann, enrolment.secret, ())
     passed = await desk.confirm(desk.code(EARLIER_MS), at_ms=EARLIER_MS)
     assert isinstance(passed, Passed)
@@ -97,31 +97,33 @@ async def test_what_is_wrong_looks_the_same_for_any_name(desk: Desk, name: str, 
 async def test_the_first_sign_in_sets_the_second_factor_up(conn: Connection, keyring: Keyring) -> None:
     made = await records.create(conn, "bob", "operator", password=GOOD, at_ms=NOW_MS)
     bob = made.operator.operator_id
-    first = await signing_in.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS)
+    first = await authentication.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS)
     assert isinstance(first, MustEnrol)
 
     async def confirm(code: str) -> Second:
-        return await signing_in.confirm_totp(conn, keyring, bob, code, source=HOME, at_ms=NOW_MS, wait_ms=0)
+        return await authentication.confirm_totp(
+            conn, keyring, bob, code, source=HOME, at_ms=NOW_MS, wait_ms=0
+        )
 
     with pytest.raises(OperatorRefused, match="No second factor"):
         await confirm("123456")
     with pytest.raises(OperatorRefused, match="No second factor"):
-        await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet")
-    left = await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
-    taken = await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+        await authentication.show_enrolment(conn, keyring, bob, issuer="Wallet")
+    left = await authentication.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+    taken = await authentication.begin_enrolment(conn, keyring, bob, issuer="Wallet")
     assert left.secret != taken.secret
     assert taken.secret not in repr(taken)
-    assert await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet") == taken
+    assert await authentication.show_enrolment(conn, keyring, bob, issuer="Wallet") == taken
     assert await confirm(totp.make_code(left.secret, NOW_MS // totp.STEP_MS)) == Wrong()
-    assert isinstance(await signing_in.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS), MustEnrol)
+    assert isinstance(await authentication.sign_in(conn, "bob", GOOD, source=HOME, at_ms=NOW_MS), MustEnrol)
     passed = await confirm(totp.make_code(taken.secret, NOW_MS // totp.STEP_MS))
     assert isinstance(passed, Passed)
     assert (len(passed.recovery_codes), passed.operator.enrolled) == (10, True)
     assert passed.recovery_codes[0] not in repr(passed)
     with pytest.raises(OperatorRefused, match="already"):
-        await signing_in.begin_enrolment(conn, keyring, bob, issuer="Wallet")
+        await authentication.begin_enrolment(conn, keyring, bob, issuer="Wallet")
     with pytest.raises(OperatorRefused):
-        await signing_in.show_enrolment(conn, keyring, bob, issuer="Wallet")
+        await authentication.show_enrolment(conn, keyring, bob, issuer="Wallet")
 
 
 async def test_the_second_factor_is_sealed_under_the_master_key_and_bound_to_its_operator(
@@ -149,7 +151,7 @@ async def test_a_code_is_taken_once(desk: Desk) -> None:
 async def test_of_two_who_show_the_same_code_at_once_one_is_let_in(desk: Desk, database_url: str) -> None:
     async def confirm() -> bool:
         async with await connect(database_url) as own:
-            answer = await signing_in.confirm_totp(
+            answer = await authentication.confirm_totp(
                 own, desk.keyring, desk.ann, desk.code(NOW_MS), source=HOME, at_ms=NOW_MS, wait_ms=0
             )
             return isinstance(answer, Passed)
@@ -158,16 +160,16 @@ async def test_of_two_who_show_the_same_code_at_once_one_is_let_in(desk: Desk, d
 
 
 async def test_a_recovery_code_stands_in_once(desk: Desk) -> None:
-    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 10
+    assert await authentication.count_recovery_codes(desk.conn, desk.ann) == 10
     assert isinstance(await desk.recover(desk.codes[3].upper().replace("-", " ")), Passed)
     assert await desk.recover(desk.codes[3]) == Wrong()
     assert await desk.recover("aaaa-bbbb-cccc-dddd") == Wrong()
     assert isinstance(await desk.recover(desk.codes[4]), Passed)
-    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 8
+    assert await authentication.count_recovery_codes(desk.conn, desk.ann) == 8
 
 
 async def test_renewed_recovery_codes_replace_the_old_ones(desk: Desk) -> None:
-    renewed = await signing_in.renew_recovery_codes(desk.conn, desk.ann)
+    renewed = await authentication.renew_recovery_codes(desk.conn, desk.ann)
     assert len(set(renewed) | set(desk.codes)) == 20
     assert await desk.recover(desk.codes[0]) == Wrong()
     assert isinstance(await desk.recover(renewed[0]), Passed)
@@ -178,11 +180,11 @@ async def test_of_codes_that_are_renewed_twice_at_once_the_last_ten_count(
 ) -> None:
     async with await connect(database_url) as other:
         async with other.transaction():
-            first = await signing_in.renew_recovery_codes(other, desk.ann)
-            renewing = asyncio.create_task(signing_in.renew_recovery_codes(desk.conn, desk.ann))
+            first = await authentication.renew_recovery_codes(other, desk.ann)
+            renewing = asyncio.create_task(authentication.renew_recovery_codes(desk.conn, desk.ann))
             await wait_until_blocked(other, desk.conn.info.backend_pid, renewing)
         last = await renewing
-    assert await signing_in.count_recovery_codes(desk.conn, desk.ann) == 10
+    assert await authentication.count_recovery_codes(desk.conn, desk.ann) == 10
     assert await desk.recover(first[0]) == Wrong()
     assert isinstance(await desk.recover(last[0]), Passed)
 
@@ -339,7 +341,7 @@ async def test_recovery_codes_are_counted_with_the_rest(desk: Desk) -> None:
 async def test_many_at_once_get_no_more_tries_than_one_after_the_other(desk: Desk, database_url: str) -> None:
     async def attempt() -> SignIn:
         async with await connect(database_url) as own:
-            return await signing_in.sign_in(own, "ann", "wrong", source=HOME, at_ms=NOW_MS)
+            return await authentication.sign_in(own, "ann", "wrong", source=HOME, at_ms=NOW_MS)
 
     answers = await asyncio.gather(*[attempt() for _ in range(20)])
     assert answers.count(Wrong()) == 6
@@ -384,9 +386,9 @@ async def test_failures_are_forgotten_after_a_day_and_their_rows_are_dropped(des
     last_ms = later_ms - 1 + attempts.BY_NAME.memory_ms
     for _ in range(5):
         assert await desk.sign_in("wrong", at_ms=last_ms) == Wrong()
-    await attempts.drop_forgotten(desk.conn, last_ms)
+    await attempts.delete_expired(desk.conn, last_ms)
     assert await count_rows(desk) == 2
-    await attempts.drop_forgotten(desk.conn, last_ms + attempts.BY_NAME.memory_ms)
+    await attempts.delete_expired(desk.conn, last_ms + attempts.BY_NAME.memory_ms)
     assert await count_rows(desk) == 0
 
 
