@@ -83,9 +83,10 @@ def read_whole(connection: psycopg.Connection, text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_query_of_the_desk_goes_by_an_index_in_a_large_book(filled: psycopg.Connection, name: str) -> None:
-    assert read_whole(filled, TEXTS[name]) == []
+def test_a_query_of_the_desk_goes_by_an_index_in_a_large_book(filled: psycopg.Connection) -> None:
+    assert len(TEXTS) > 50
+    found = {name: read_whole(filled, text) for name, text in TEXTS.items()}
+    assert {name: tables for name, tables in found.items() if tables} == {}
 
 
 def test_this_would_find_a_table_that_is_read_whole(filled: psycopg.Connection) -> None:
