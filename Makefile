@@ -1,10 +1,10 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test check format demo devnet bench schema docs sbom lock
+.PHONY: help setup install test test-long check format demo devnet bench schema docs sbom lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
-# tests that start hundreds of them is a good part of their time. --no-loadscope-reorder: see tests/conftest.py.
+# tests that start hundreds of them is a good part of their time.
 export PYTHONDONTWRITEBYTECODE =
 
 PYTHON := .venv/bin/python
@@ -14,7 +14,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --
 	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
 
 help: ## list these commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
 	@scripts/setup
@@ -22,15 +22,16 @@ setup: ## make .venv with exactly what requirements/ locks (quick when nothing c
 install: ## install for production into PREFIX (/opt/merchant-wallet): runtime packages alone
 	@scripts/install "$(PREFIX)"
 
-test: setup ## run every test; ARGS goes to pytest
+test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --browser
-	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	@scripts/test $(ARGS)
+
+test-long: setup ## run the long kill loops, storms and properties; ARGS goes to pytest
+	@scripts/setup --browser
+	$(PYTHON) -m pytest -n auto -m long $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m mypy
-	.venv/bin/lint-imports
+	@scripts/check
 
 format: setup ## format the code and mend what ruff can mend
 	$(PYTHON) -m ruff format .

@@ -1,0 +1,66 @@
+"""`scripts/test`, which is `make test`: a check that fails makes it fail, and its last line says so."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Stands in for Python: a tool fails if a file with its name is there, and says that it was run.
+PYTHON = 'echo "ran $*"; if [ -e "$2" ]; then echo "$2 found a fault"; exit 1; fi'
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What the script needs of the project, in a folder with a space in its name."""
+    folder = tmp_path / "merchant wallet"
+    for name in ("test", "check"):
+        (folder / "scripts").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, script in (("python", PYTHON), ("lint-imports", f"set -- -m lint-imports\n{PYTHON}")):
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    return folder
+
+
+def run_tests(clone: Path, *arguments: str, faults: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    """The status, what was printed, and the last line of what was said."""
+    for tool in faults:
+        (clone / tool).touch()
+    done = subprocess.run(
+        [clone / "scripts" / "test", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout, done.stderr.splitlines()[-1]
+
+
+def test_it_runs_the_tests_and_all_that_make_check_runs(clone: Path) -> None:
+    status, printed, last = run_tests(clone, "-k", "two words")
+    assert (status, last) == (0, "make test: passed: checks and tests")
+    for run in ("ruff format --check .", "ruff check .", "lint-imports", "mypy"):
+        assert f"ran -m {run}\n" in printed
+    assert "ran -m pytest -n auto --dist loadfile --no-loadscope-reorder -k two words\n" in printed
+
+
+@pytest.mark.parametrize("tool", ["ruff", "lint-imports"])
+def test_after_a_quick_check_that_failed_no_test_is_run(clone: Path, tool: str) -> None:
+    status, printed, last = run_tests(clone, faults=(tool,))
+    assert (status, last) == (1, "make test: FAILED: the checks (make check); no test was run")
+    assert "pytest" not in printed
+
+
+def test_wrong_types_fail_it_though_every_test_passes(clone: Path) -> None:
+    status, printed, last = run_tests(clone, faults=("mypy",))
+    assert (status, last) == (1, "make test: FAILED: types (make check)")
+    assert "mypy found a fault" in printed
+
+
+def test_a_failed_test_fails_it(clone: Path) -> None:
+    status, _, last = run_tests(clone, faults=("pytest",))
+    assert (status, last) == (1, "make test: FAILED: tests")
+
+
+def test_both_are_said_where_both_fail(clone: Path) -> None:
+    assert run_tests(clone, faults=("mypy", "pytest"))[2] == "make test: FAILED: tests and types (make check)"
