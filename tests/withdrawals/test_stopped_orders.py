@@ -139,7 +139,6 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
         payer = shop.payer(chain)
         await payer.start_due()
         await chain.building.wait()
-        chain.may_build.set()
         await shop.rows(
             "create function sign_now() returns trigger language plpgsql as $$ begin"
             " insert into rollback_sign values (0, 'audit', 'behind', 'now', 1); return new; end $$"
@@ -148,6 +147,7 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
             "create trigger sign_at_failure after update on withdrawal for each row"
             " when (new.status = 3) execute function sign_now()"
         )
+        chain.may_build.set()
         await payer.finish()
         assert (await shop.status(order), await held_units(shop)) == (3, 10 * COIN)
         assert await shop.rows("select failures from payout") == [(0,)]

@@ -115,8 +115,8 @@ class Attempt:
         purse = self._purses.get(chain)
         if purse is None:
             raise LookupError(f"no chain {chain} is set up here")
-        payment = Payment(self._held, self._line, purse, max_builds=self._max_builds, clock=self._clock)
-        result = await payment.advance(order, payout)
+        asked = (self._held, self._line, purse, order, payout)
+        result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):
             return result
         if isinstance(result, GivenUp):

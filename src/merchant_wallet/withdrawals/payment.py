@@ -1,15 +1,15 @@
-"""Paying one order that the book has taken up: reserve, sign, store, send, judge, and what follows from it.
+"""One attempt to pay one order that the book has taken up. It does the I/O that `payment_states` asks for.
 
-Rules: bytes are committed under the order's fence before anybody sends them, and only then can they move
-money. Another transfer is signed only for the same place (a sequenced chain lets one of them count) or
-when the chain has proven that all before are void. That an order can't be paid is committed under the fence
-too, with the number of transfers that the proof covers, before the book hears of it: a payer that was frozen
-and wakes up with an old verdict can write neither. A final transfer needs no fence, it is true whoever says
-it.
+Rules:
+- Every write names the fencing token of the claim. A payer that lost its claim changes nothing.
+- Signed bytes are committed before they are sent, and only then can they move money.
+- That an order can't be paid is committed before the book hears of it, with the number of transfers that the
+  proof covers.
+- A final transfer needs no claim: it is true whoever says it.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeGuard
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -22,22 +22,25 @@ from merchant_wallet.chains.protocol import (
     Obstacle,
     Payout,
     Pending,
+    SignedTransfer,
     Unpayable,
     Verdict,
 )
-from merchant_wallet.chains.signer import SignerAway, SigningRefused
+from merchant_wallet.chains.signer import SigningRefused
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals import hot_wallets, payouts, reservations
 from merchant_wallet.withdrawals.evidence import find_transfer_fault
-from merchant_wallet.withdrawals.payouts import (
-    Claim,
-    Fenced,
-    Halted,
-    Hindrance,
-    PayableOrder,
-    Reservation,
-    StoredTransfer,
+from merchant_wallet.withdrawals.payment_states import (
+    ACTIONS,
+    Action,
+    Event,
+    State,
+    begin,
+    read_error,
+    read_verdict,
+    step,
 )
+from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, StoredTransfer
 from merchant_wallet.withdrawals.purse import Purse
 
 RESEND_MS: Final = 5_000
@@ -80,45 +83,57 @@ Result = Waits | Paid | GivenUp | Suspect
 
 
 class Payment:
-    """One try at paying one order under a claim. Raises Fenced, what the chain raises, `psycopg.Error`."""
+    """One attempt at one order under a claim. `advance` is called once."""
 
     def __init__(
-        self, held: Claim, line: Line, purse: Purse, *, max_builds: int, clock: Callable[[], int]
+        self,
+        held: Claim,
+        line: Line,
+        hot_wallet: Purse,
+        order: PayableOrder,
+        payout: Payout,
+        *,
+        max_builds: int,
+        clock: Callable[[], int],
     ) -> None:
         self._held = held
         self._line = line
-        self._purse = purse
-        self._chain = purse.chain
+        self._hot_wallet = hot_wallet
+        self._chain = hot_wallet.chain
+        self._order = order
+        self._payout = payout
         self._max_builds = max_builds
         self._clock = clock
-        self._reserved: Reservation | None = None
-        self._asked = False
+        self._reserved = order.reservation
+        self._stored: list[StoredTransfer] = []
+        self._unstored: SignedTransfer | None = None
+        # In the attempt that signed a transfer nobody has sent it yet, so there is nothing to judge.
+        self._verdict: Verdict = Pending()
+        self._error: Exception | None = None
         self._name = {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
 
-    async def advance(self, order: PayableOrder, payout: Payout) -> Result:
-        """Take the payment as far as it goes now."""
-        if order.given_up_cause is not None:
-            return GivenUp(order.given_up_cause)
-        self._reserved = order.reservation
-        # What another attempt reserved may be signed for already, and the signer keeps an order at its place.
-        self._asked = order.reservation is not None
+    async def advance(self) -> Result:
+        """Take the payment as far as it goes now. Raises Fenced, what the chain raises, `psycopg.Error`."""
+        if self._order.given_up_cause is not None:
+            return GivenUp(self._order.given_up_cause)
         connection = await self._line.get()
-        signed = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
-        try:
-            await self._purse.open(connection)
-            # What is committed in this very attempt nobody can have sent yet, so there is nothing to judge.
-            verdict: Verdict | None = None
-            if not signed:
-                signed, verdict = [await self._sign_first(payout)], Pending()
-            return await self._follow(order, self._placed(payout), signed, verdict)
-        except Unpayable as unpayable:
-            # Raised by the first signing alone, or when all that was signed is void: see `_sign_again`.
-            return await self._give_up(str(unpayable), len(signed))
-        except Hindered as hindered:
-            return await self._wait(order, hindered.obstacle)
+        self._stored = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
+        await self._hot_wallet.open(connection)
+        state = self._begin()
+        while state in ACTIONS:
+            state = step(state, await self._perform(ACTIONS[state]))
+        return await self._end(state)
 
-    def _placed(self, payout: Payout) -> Payout:
-        """The payout with the place that is reserved for it. Raises WalletMoved."""
+    def _begin(self) -> State:
+        """The first state. Raises WalletMoved."""
+        reserved = self._reserved
+        if self._stored:
+            self._with_nonce()
+        is_moved = reserved is not None and reserved.wallet != self._chain.wallet
+        return begin(is_signed=bool(self._stored), is_reserved=reserved is not None, is_moved=is_moved)
+
+    def _with_nonce(self) -> Payout:
+        """The payout with the nonce that is reserved for it. Raises WalletMoved."""
         reserved = self._reserved
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
@@ -126,177 +141,172 @@ class Payment:
                 f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, of which "
                 "there is no key here"
             )
-        return Payout(payout.payout_id, payout.transfer, reserved.sequence)
+        return Payout(self._payout.payout_id, self._payout.transfer, reserved.sequence)
 
-    async def _sign_first(self, payout: Payout) -> StoredTransfer:
-        """The order's first signed transfer, committed.
-
-        What prevents it gives the reservation back, unless the signer may have signed for that place already.
-        """
-        if payout.transfer.recipient == self._chain.wallet:
-            raise Unpayable("the recipient is the platform's own hot wallet")
+    async def _perform(self, action: Action) -> Event:
+        perform: Callable[[], Awaitable[Event]] = {
+            Action.EXAMINE: self._examine,
+            Action.RESERVE: self._reserve,
+            Action.SIGN: self._sign,
+            Action.STORE: self._store,
+            Action.RELEASE: self._release,
+            Action.SEND: self._send,
+            Action.JUDGE: self._judge,
+            Action.CHECK_STOPS: self._check_stops,
+            Action.CHECK_REBUILD: self._check_rebuild,
+        }[action]
         try:
-            await self._chain.examine(payout.transfer)
-            if self._reserved is not None and self._reserved.wallet != self._chain.wallet:
-                # Another wallet's, from before this one came; nothing of it was ever sent.
-                await self._give_back()
-            if self._reserved is None:
-                amount_units = payout.transfer.amount_units
-                self._reserved = await self._purse.reserve(await self._line.get(), self._held, amount_units)
-            return await self._sign(self._placed(payout), [])
-        except Fenced:
-            raise
-        except Unpayable:
-            if self._reserved is not None:
-                await self._give_back()
-            raise
-        except Exception:
-            # A place that is kept without anything signed for it holds up every later place. One that is kept
-            # all the same goes back when it stands in the way (see `gaps`).
-            if self._reserved is not None and not self._asked:
-                await self._give_back()
-            raise
-
-    async def _give_back(self) -> None:
-        await reservations.give_back(await self._line.get(), self._held, self._clock())
-        self._reserved, self._asked = None, False
-
-    async def _sign(self, payout: Payout, earlier: Sequence[StoredTransfer]) -> StoredTransfer:
-        """Build, sign and commit the next transfer. Raises Unpayable, Hindered, Fenced; then nothing was."""
-        asked_before, self._asked = self._asked, True
-        try:
-            signed = await self._chain.build(payout, [one.signed for one in earlier])
-        except SigningRefused as refused:
-            self._asked = asked_before
-            raise Hindered(Obstacle("limit", f"the signer refused: {refused}")) from refused
+            return await perform()
         except Exception as error:
-            # Signing is the last that a chain does; only a signer that gave no answer may have done it.
-            self._asked = asked_before or isinstance(error, SignerAway)
-            raise
-        attempt_no, now = len(earlier) + 1, self._clock()
-        connection, wallet = await self._line.get(), self._chain.wallet
+            if action is Action.RELEASE and self._error is not None:
+                error.add_note(f"The reservation was being released after {self._error!r}.")
+            self._error = error
+            return read_error(action, error)
+
+    async def _examine(self) -> Event:
+        if self._payout.transfer.recipient == self._chain.wallet:
+            raise Unpayable("the recipient is the platform's own hot wallet")
+        await self._chain.examine(self._payout.transfer)
+        return Event.PAYABLE
+
+    async def _reserve(self) -> Event:
+        connection, amount_units = await self._line.get(), self._payout.transfer.amount_units
+        self._reserved = await self._hot_wallet.reserve(connection, self._held, amount_units)
+        return Event.RESERVED
+
+    async def _release(self) -> Event:
+        await reservations.give_back(await self._line.get(), self._held, self._clock())
+        self._reserved = None
+        return Event.RELEASED
+
+    async def _sign(self) -> Event:
+        """Have the chain build and sign a transfer. It is in memory only, so nobody can send it yet."""
+        earlier = [one.signed for one in self._stored]
         try:
-            await payouts.store_signed(
-                connection, self._held, self._purse.name, wallet, attempt_no, signed, now
-            )
+            self._unstored = await self._chain.build(self._with_nonce(), earlier)
+        except SigningRefused as refused:
+            raise Hindered(Obstacle("limit", f"the signer refused: {refused}")) from refused
+        return Event.SIGNED
+
+    async def _store(self) -> Event:
+        signed, number, now = self._unstored, len(self._stored) + 1, self._clock()
+        assert signed is not None, "only a signed transfer is stored"
+        connection, chain = await self._line.get(), self._hot_wallet.name
+        try:
+            await payouts.store_signed(connection, self._held, chain, self._chain.wallet, number, signed, now)
         except Halted as halted:
             raise Hindered(Obstacle("stopped", str(halted))) from halted
-        log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=attempt_no)
-        return StoredTransfer(attempt_no, signed, now, None)
+        log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=number)
+        self._stored.append(StoredTransfer(number, signed, now, None))
+        return Event.STORED
 
-    async def _follow(
-        self, order: PayableOrder, payout: Payout, signed: list[StoredTransfer], verdict: Verdict | None
-    ) -> Result:
-        """Send what was signed, and do what the chain's verdict, asked for unless it is given, calls for."""
-        verdict = verdict or await self._judge(payout, signed)
-        if isinstance(verdict, Pending):
-            try:
-                verdict = await self._send(payout, signed, verdict)
-            except NodeRefused as refused:
-                # Nodes may refuse what offers too little by now, and that only a replacement mends.
-                if not self._is_stuck(verdict):
-                    raise
-                log.warning("stuck bytes are refused", **self._name, cause=str(refused))
-        if isinstance(verdict, Lapsed) or self._is_stuck(verdict):
-            signed, verdict = await self._sign_again(payout, signed, verdict)
-        return await self._conclude(order, payout, signed, verdict)
-
-    def _is_stuck(self, verdict: Verdict) -> TypeGuard[Pending]:
-        return isinstance(verdict, Pending) and verdict.stuck and self._chain.is_sequenced
-
-    async def _judge(self, payout: Payout, signed: Sequence[StoredTransfer]) -> Verdict:
-        return await self._chain.judge(payout, [one.signed for one in signed])
-
-    async def _send(self, payout: Payout, signed: Sequence[StoredTransfer], judged: Verdict) -> Verdict:
-        """Hand the newest bytes to the chain; where they are new to it, ask what became of them all.
-
-        What was sent before has just been judged.
-        """
-        newest = signed[-1]
-        await self._chain.broadcast(newest.signed.raw)
-        if newest.broadcast_ms is not None:
-            return judged
-        await payouts.mark_broadcast(await self._line.get(), self._held, newest.attempt_no, self._clock())
-        return await self._judge(payout, signed)
-
-    async def _sign_again(
-        self, payout: Payout, signed: list[StoredTransfer], verdict: Pending | Lapsed
-    ) -> tuple[list[StoredTransfer], Verdict]:
-        """Sign another transfer beside those that are stuck, or after those that lapsed, and send it.
-
-        Raises Unpayable only when all that was signed is void, and Hindered.
-        """
-        chain = self._purse.name
-        if halts := await hot_wallets.find_halts(await self._line.get(), chain):
-            raise Hindered(Obstacle("stopped", halts[0]))
-        if isinstance(verdict, Lapsed) and len(signed) >= self._max_builds:
-            raise Hindered(
-                Obstacle("lapsed", f"{len(signed)} transfers in a row came to nothing: {verdict.cause}")
-            )
+    async def _send(self) -> Event:
+        """Hand the newest transfer to the chain, which takes the same bytes any number of times."""
+        newest = self._stored[-1]
         try:
-            if isinstance(verdict, Lapsed):
-                await self._chain.examine(payout.transfer)
-            again = await self._sign(payout, signed)
-        except Unpayable as unpayable:
-            if isinstance(verdict, Lapsed):
-                raise
-            # What was signed may still count, so this proves nothing about the order.
-            raise Hindered(Obstacle("stuck", f"it can't be replaced: {unpayable}")) from unpayable
-        extended = [*signed, again]
-        return extended, await self._send(payout, extended, verdict)
+            await self._chain.broadcast(newest.signed.raw)
+        except NodeRefused as refused:
+            if self._read_verdict() is Event.STUCK:
+                log.warning("stuck bytes are refused", **self._name, cause=str(refused))
+            raise
+        if newest.broadcast_ms is not None:
+            return Event.SENT_AGAIN
+        await payouts.mark_broadcast(await self._line.get(), self._held, newest.attempt_no, self._clock())
+        return Event.SENT
 
-    async def _conclude(
-        self, order: PayableOrder, payout: Payout, signed: Sequence[StoredTransfer], verdict: Verdict
-    ) -> Result:
-        if isinstance(verdict, Pending):
-            obstacle = Obstacle("alert", verdict.alert) if verdict.alert else None
-            rest_ms = min(LONGEST_REST_MS, max(RESEND_MS, (self._clock() - signed[-1].signed_ms) // AGE_PART))
-            if verdict.check_after_ms is not None:
-                rest_ms = min(verdict.check_after_ms, rest_ms)
-            self._report(order.hindrance, obstacle)
-            return Waits(rest_ms, obstacle)
-        if isinstance(verdict, Lapsed):
-            # It lapsed while it was being sent; the next attempt goes on from there.
-            return Waits(0)
-        if isinstance(verdict, Dead):
-            return await self._give_up(verdict.cause, len(signed), verdict.wallet_fault)
-        return await self._settle(payout, signed, verdict)
+    async def _judge(self) -> Event:
+        signed = [one.signed for one in self._stored]
+        self._verdict = await self._chain.judge(self._with_nonce(), signed)
+        return self._read_verdict()
 
-    async def _settle(
-        self, payout: Payout, signed: Sequence[StoredTransfer], final: protocol.Final
-    ) -> Result:
-        if fault := find_transfer_fault(payout.transfer, final):
-            return Suspect(fault)
-        if final.tx_hash not in {one.signed.tx_hash for one in signed}:
-            return Suspect(f"the chain calls {final.tx_hash} final, which was never signed for this order")
-        await reservations.spend(await self._line.get(), self._held)
-        return Paid(final.tx_hash)
+    def _read_verdict(self) -> Event:
+        verdict = self._verdict
+        is_exact = isinstance(verdict, protocol.Final) and self._find_fault(verdict) is None
+        return read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.is_sequenced)
 
-    async def _give_up(self, cause: str, signed_no: int, wallet_fault: str | None = None) -> GivenUp:
-        chain, now = self._purse.name, self._clock()
+    def _find_fault(self, final: protocol.Final) -> str | None:
+        """How a final transfer differs from the order."""
+        if fault := find_transfer_fault(self._payout.transfer, final):
+            return fault
+        if final.tx_hash not in {one.signed.tx_hash for one in self._stored}:
+            return f"the chain calls {final.tx_hash} final, which was never signed for this order"
+        return None
+
+    async def _check_stops(self) -> Event:
+        if halts := await hot_wallets.find_halts(await self._line.get(), self._hot_wallet.name):
+            raise Hindered(Obstacle("stopped", halts[0]))
+        return Event.ALLOWED
+
+    async def _check_rebuild(self) -> Event:
+        await self._check_stops()
+        count, verdict = len(self._stored), self._verdict
+        assert isinstance(verdict, Lapsed), "only what lapsed is built again"
+        if count >= self._max_builds:
+            text = f"{count} transfers in a row came to nothing: {verdict.cause}"
+            raise Hindered(Obstacle("lapsed", text))
+        return Event.ALLOWED
+
+    async def _end(self, state: State) -> Result:
+        """What follows from the state that ended the attempt. Raises the error of a failed one."""
+        match state, self._verdict, self._error:
+            case State.WAITING, Pending() as pending, _:
+                return self._wait_for_chain(pending)
+            case State.RETRYING, Lapsed(), _:
+                return Waits(0)
+            case State.HINDERED, _, Hindered(obstacle=obstacle):
+                return await self._wait_for(obstacle)
+            case State.IRREPLACEABLE, _, Unpayable() as unpayable:
+                return await self._wait_for(Obstacle("stuck", f"it can't be replaced: {unpayable}"))
+            case State.UNPAYABLE, _, Unpayable() as unpayable:
+                return await self._give_up(str(unpayable))
+            case State.DEAD, Dead() as dead, _:
+                return await self._give_up(dead.cause, dead.wallet_fault)
+            case State.PAID, protocol.Final() as final, _:
+                await reservations.spend(await self._line.get(), self._held)
+                return Paid(final.tx_hash)
+            case State.SUSPECT, protocol.Final() as final, _:
+                return Suspect(str(self._find_fault(final)))
+            case State.FAILED, _, Exception() as error:
+                raise error
+        raise AssertionError(f"an attempt can't end in {state.name} after this verdict and error")
+
+    def _wait_for_chain(self, pending: Pending) -> Waits:
+        obstacle = Obstacle("alert", pending.alert) if pending.alert else None
+        age_ms = self._clock() - self._stored[-1].signed_ms
+        rest_ms = min(LONGEST_REST_MS, max(RESEND_MS, age_ms // AGE_PART))
+        if pending.check_after_ms is not None:
+            rest_ms = min(pending.check_after_ms, rest_ms)
+        self._report(obstacle)
+        return Waits(rest_ms, obstacle)
+
+    async def _wait_for(self, obstacle: Obstacle) -> Waits:
+        """Let the order rest, longer the longer it has waited already."""
+        if obstacle.kind == "wallet":
+            await self._hot_wallet.freeze(await self._line.get(), obstacle.cause)
+        self._report(obstacle)
+        waited_ms, before = 0, self._order.hindrance
+        if before is not None and before.kind == obstacle.kind:
+            waited_ms = self._clock() - before.since_ms
+        return Waits(min(LONGEST_REST_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
+
+    def _report(self, obstacle: Obstacle | None) -> None:
+        """Log an obstacle once, when it appears."""
+        before = self._order.hindrance
+        if obstacle is not None and (before is None or before.kind != obstacle.kind):
+            log.warning("payout waits", **self._name, kind=obstacle.kind, cause=obstacle.cause)
+
+    async def _give_up(self, cause: str, wallet_fault: str | None = None) -> GivenUp:
+        """Commit that the order can never be paid. The commit releases the nonce of an unsigned order."""
+        chain = self._hot_wallet.name
         await reservations.give_up(
             await self._line.get(),
             self._held,
             cause,
-            now,
-            signed_no=signed_no,
+            self._clock(),
+            signed_no=len(self._stored),
             chain=chain,
             wallet_fault=wallet_fault,
         )
         if wallet_fault is not None:
             log.critical("hot wallet frozen, an operator must look", chain=chain, cause=wallet_fault)
         return GivenUp(cause)
-
-    async def _wait(self, order: PayableOrder, obstacle: Obstacle) -> Waits:
-        """Let the order rest, longer the longer it has waited already."""
-        if obstacle.kind == "wallet":
-            await self._purse.freeze(await self._line.get(), obstacle.cause)
-        self._report(order.hindrance, obstacle)
-        waited_ms = 0
-        if order.hindrance is not None and order.hindrance.kind == obstacle.kind:
-            waited_ms = self._clock() - order.hindrance.since_ms
-        return Waits(min(LONGEST_REST_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
-
-    def _report(self, before: Hindrance | None, obstacle: Obstacle | None) -> None:
-        if obstacle is not None and (before is None or before.kind != obstacle.kind):
-            log.warning("payout waits", **self._name, kind=obstacle.kind, cause=obstacle.cause)

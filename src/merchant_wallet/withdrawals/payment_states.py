@@ -1,0 +1,279 @@
+"""The life of one attempt to pay an order, as tables. Pure.
+
+An attempt is in one `State` at a time. Each state has one `Action`, which does the I/O and is answered by
+one `Event`. `STEPS` says which state an event leads to; a pair that is not in it is a fault. A state without
+an action ends the attempt. `payment` runs the tables.
+
+Rules that the tables hold:
+- Bytes are sent only after they are stored.
+- A second transfer is signed only when a stuck one is replaced at the same nonce, or when the chain has
+  proven that all earlier ones are void. At most one attempt in a row does so.
+- A nonce is released only while nothing is signed for it. If the signer was asked and did not say no, it may
+  have signed: the order keeps the nonce. The same holds for a nonce from an earlier attempt.
+- An order is failed only on proof: the recipient can't be paid and nothing signed can count, or the chain
+  calls all transfers dead.
+- An order is settled only by a final transfer that is exactly the order.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+from merchant_wallet.chains import protocol
+from merchant_wallet.chains.protocol import Dead, Hindered, Lapsed, Unpayable, Verdict
+from merchant_wallet.chains.signer import SignerAway
+from merchant_wallet.chains.transport import NodeRefused
+
+
+class State(Enum):
+    """What an attempt does now and why, or how it ended."""
+
+    # Nothing is signed and stored for the order.
+    EXAMINING = auto()
+    """Nothing is reserved yet."""
+    EXAMINING_RESERVED = auto()
+    """An earlier attempt reserved. The signer may have signed for its nonce."""
+    EXAMINING_MOVED = auto()
+    """The reservation is in an earlier hot wallet, whose key is not here."""
+    RELEASING_MOVED = auto()
+    RESERVING = auto()
+    SIGNING = auto()
+    """This attempt reserved: nobody has signed for the nonce."""
+    SIGNING_RESERVED = auto()
+    """The signer may have signed for the nonce before, so the nonce stays whatever happens."""
+    STORING = auto()
+    RELEASING_HINDERED = auto()
+    RELEASING_FAILED = auto()
+
+    # A signed transfer is stored. It may be on the chain.
+    JUDGING = auto()
+    SENDING = auto()
+    SENDING_STUCK = auto()
+    """The newest transfer waits for too long, but it may only have been forgotten by the nodes."""
+    JUDGING_SENT = auto()
+
+    # Another transfer is signed, once in an attempt.
+    CHECKING_STUCK = auto()
+    REPLACING = auto()
+    """At the same nonce, so that only one of them can count."""
+    CHECKING_LAPSED = auto()
+    EXAMINING_LAPSED = auto()
+    REBUILDING = auto()
+    """All that was signed is void."""
+    STORING_AGAIN = auto()
+    SENDING_AGAIN = auto()
+    JUDGING_AGAIN = auto()
+
+    # The attempt is over.
+    WAITING = auto()
+    """The transfer is on its way."""
+    RETRYING = auto()
+    """The new transfer lapsed at once. The next attempt begins without a pause."""
+    HINDERED = auto()
+    """An obstacle may pass. The order waits."""
+    IRREPLACEABLE = auto()
+    """A stuck transfer can't be replaced. It may still count, so the order waits."""
+    UNPAYABLE = auto()
+    """The recipient can't be paid, and nothing that was signed counts: the order fails."""
+    DEAD = auto()
+    """The chain proves that nothing was or will be paid: the order fails."""
+    PAID = auto()
+    SUSPECT = auto()
+    """The chain's final record is not the order: order and hot wallet are frozen."""
+    FAILED = auto()
+    """An error that decides nothing, or the claim was lost. Another attempt follows."""
+
+
+class Event(Enum):
+    """How an action went."""
+
+    PAYABLE = auto()
+    UNPAYABLE = auto()
+    """Proof that the recipient can't be paid now."""
+    ALLOWED = auto()
+    HINDERED = auto()
+    """An obstacle that may pass; the signer's refusal is one."""
+    RESERVED = auto()
+    RELEASED = auto()
+    SIGNED = auto()
+    UNANSWERED = auto()
+    """The signer was perhaps asked and gave no answer: it may have signed."""
+    STORED = auto()
+    SENT = auto()
+    """The newest transfer was sent for the first time."""
+    SENT_AGAIN = auto()
+    REFUSED = auto()
+    """The nodes refused the bytes."""
+    PENDING = auto()
+    STUCK = auto()
+    LAPSED = auto()
+    DEAD = auto()
+    FINAL = auto()
+    """A transfer is final, and is exactly the order."""
+    DIFFERENT = auto()
+    """A transfer is final, and is not the order."""
+    FAILED = auto()
+    """Any other error. Nothing is known about the action's effect, except that nothing was signed."""
+
+
+class Action(Enum):
+    """The I/O of a state."""
+
+    EXAMINE = auto()
+    RESERVE = auto()
+    SIGN = auto()
+    STORE = auto()
+    RELEASE = auto()
+    SEND = auto()
+    JUDGE = auto()
+    CHECK_STOPS = auto()
+    CHECK_REBUILD = auto()
+
+
+ACTIONS: Final[Mapping[State, Action]] = {
+    State.EXAMINING: Action.EXAMINE,
+    State.EXAMINING_RESERVED: Action.EXAMINE,
+    State.EXAMINING_MOVED: Action.EXAMINE,
+    State.RELEASING_MOVED: Action.RELEASE,
+    State.RESERVING: Action.RESERVE,
+    State.SIGNING: Action.SIGN,
+    State.SIGNING_RESERVED: Action.SIGN,
+    State.STORING: Action.STORE,
+    State.RELEASING_HINDERED: Action.RELEASE,
+    State.RELEASING_FAILED: Action.RELEASE,
+    State.JUDGING: Action.JUDGE,
+    State.SENDING: Action.SEND,
+    State.SENDING_STUCK: Action.SEND,
+    State.JUDGING_SENT: Action.JUDGE,
+    State.CHECKING_STUCK: Action.CHECK_STOPS,
+    State.REPLACING: Action.SIGN,
+    State.CHECKING_LAPSED: Action.CHECK_REBUILD,
+    State.EXAMINING_LAPSED: Action.EXAMINE,
+    State.REBUILDING: Action.SIGN,
+    State.STORING_AGAIN: Action.STORE,
+    State.SENDING_AGAIN: Action.SEND,
+    State.JUDGING_AGAIN: Action.JUDGE,
+}
+"""What each state does. States that are missing here end the attempt."""
+
+_EITHER: Final = {Event.HINDERED: State.HINDERED, Event.FAILED: State.FAILED}
+_ONLY_FAILED: Final = {Event.FAILED: State.FAILED}
+_EXAMINED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
+_KEEPS_NONCE: Final = {**_EXAMINED, Event.UNANSWERED: State.FAILED}
+_NOT_SENT: Final = {Event.REFUSED: State.FAILED, Event.FAILED: State.FAILED}
+_DECIDED: Final = {
+    Event.DEAD: State.DEAD,
+    Event.FINAL: State.PAID,
+    Event.DIFFERENT: State.SUSPECT,
+    Event.FAILED: State.FAILED,
+}
+
+STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
+    State.EXAMINING: {**_EXAMINED, Event.PAYABLE: State.RESERVING},
+    State.EXAMINING_RESERVED: {**_EXAMINED, Event.PAYABLE: State.SIGNING_RESERVED},
+    State.EXAMINING_MOVED: {**_EXAMINED, Event.PAYABLE: State.RELEASING_MOVED},
+    State.RELEASING_MOVED: {**_ONLY_FAILED, Event.RELEASED: State.RESERVING},
+    State.RESERVING: {**_EITHER, Event.RESERVED: State.SIGNING},
+    State.SIGNING: {
+        Event.SIGNED: State.STORING,
+        Event.UNPAYABLE: State.UNPAYABLE,
+        Event.HINDERED: State.RELEASING_HINDERED,
+        Event.FAILED: State.RELEASING_FAILED,
+        Event.UNANSWERED: State.FAILED,
+    },
+    State.SIGNING_RESERVED: {**_KEEPS_NONCE, Event.SIGNED: State.STORING},
+    State.STORING: {**_EITHER, Event.STORED: State.SENDING},
+    State.RELEASING_HINDERED: {**_ONLY_FAILED, Event.RELEASED: State.HINDERED},
+    State.RELEASING_FAILED: {**_ONLY_FAILED, Event.RELEASED: State.FAILED},
+    State.JUDGING: {
+        **_DECIDED,
+        Event.PENDING: State.SENDING,
+        Event.STUCK: State.SENDING_STUCK,
+        Event.LAPSED: State.CHECKING_LAPSED,
+    },
+    State.SENDING: {**_NOT_SENT, Event.SENT: State.JUDGING_SENT, Event.SENT_AGAIN: State.WAITING},
+    State.SENDING_STUCK: {
+        Event.SENT: State.JUDGING_SENT,
+        Event.SENT_AGAIN: State.CHECKING_STUCK,
+        # Nodes may refuse bytes whose fee is too low by now. Only a replacement helps.
+        Event.REFUSED: State.CHECKING_STUCK,
+        Event.FAILED: State.FAILED,
+    },
+    State.JUDGING_SENT: {
+        **_DECIDED,
+        Event.PENDING: State.WAITING,
+        Event.STUCK: State.CHECKING_STUCK,
+        Event.LAPSED: State.CHECKING_LAPSED,
+    },
+    State.CHECKING_STUCK: {**_EITHER, Event.ALLOWED: State.REPLACING},
+    # What was signed may still count, so an unpayable recipient proves nothing about the order.
+    State.REPLACING: {
+        **_KEEPS_NONCE,
+        Event.UNPAYABLE: State.IRREPLACEABLE,
+        Event.SIGNED: State.STORING_AGAIN,
+    },
+    State.CHECKING_LAPSED: {**_EITHER, Event.ALLOWED: State.EXAMINING_LAPSED},
+    State.EXAMINING_LAPSED: {**_EXAMINED, Event.PAYABLE: State.REBUILDING},
+    State.REBUILDING: {**_KEEPS_NONCE, Event.SIGNED: State.STORING_AGAIN},
+    State.STORING_AGAIN: {**_EITHER, Event.STORED: State.SENDING_AGAIN},
+    State.SENDING_AGAIN: {**_NOT_SENT, Event.SENT: State.JUDGING_AGAIN},
+    State.JUDGING_AGAIN: {
+        **_DECIDED,
+        Event.PENDING: State.WAITING,
+        Event.STUCK: State.WAITING,
+        Event.LAPSED: State.RETRYING,
+    },
+}
+"""Every legal step of an attempt."""
+
+
+class IllegalStep(Exception):
+    """An action was answered by an event that its state does not know: a fault of this program."""
+
+
+def begin(*, is_signed: bool, is_reserved: bool, is_moved: bool) -> State:
+    """The first state of an attempt at an order.
+
+    `is_signed`: signed transfers are stored. `is_moved`: the reservation is in another hot wallet.
+    """
+    if is_signed:
+        return State.JUDGING
+    if is_moved:
+        return State.EXAMINING_MOVED
+    return State.EXAMINING_RESERVED if is_reserved else State.EXAMINING
+
+
+def step(state: State, event: Event) -> State:
+    """The state that an event leads to. Raises IllegalStep."""
+    found = STEPS.get(state, {}).get(event)
+    if found is None:
+        raise IllegalStep(f"{event.name} in {state.name}")
+    return found
+
+
+def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event:
+    """The event that a chain's verdict is. `is_exact` is about a final transfer: whether it is the order.
+
+    Only a chain with nonces lets a stuck transfer be replaced.
+    """
+    if isinstance(verdict, protocol.Final):
+        return Event.FINAL if is_exact else Event.DIFFERENT
+    if isinstance(verdict, Dead):
+        return Event.DEAD
+    if isinstance(verdict, Lapsed):
+        return Event.LAPSED
+    return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
+
+
+def read_error(action: Action, error: Exception) -> Event:
+    """The event that an error of an action is."""
+    if isinstance(error, Unpayable):
+        return Event.UNPAYABLE
+    if isinstance(error, Hindered):
+        return Event.HINDERED
+    if action is Action.SEND and isinstance(error, NodeRefused):
+        return Event.REFUSED
+    # A chain asks the signer last, so any other error comes before that.
+    if action is Action.SIGN and isinstance(error, SignerAway | TimeoutError):
+        return Event.UNANSWERED
+    return Event.FAILED

@@ -1,0 +1,251 @@
+"""The tables of an attempt: every state with every event, and what no path through them may do."""
+
+from itertools import pairwise
+
+import pytest
+
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    Dead,
+    Final,
+    Hindered,
+    Lapsed,
+    Obstacle,
+    Pending,
+    Transfer,
+    Unpayable,
+    Verdict,
+)
+from merchant_wallet.chains.signer import SignerAway
+from merchant_wallet.chains.transport import NodeRefused
+from merchant_wallet.withdrawals.payment_states import (
+    ACTIONS,
+    STEPS,
+    Action,
+    Event,
+    IllegalStep,
+    State,
+    begin,
+    read_error,
+    read_verdict,
+    step,
+)
+
+BY_HAND = """
+examining            examine        payable>reserving unpayable>unpayable hindered>hindered failed>failed
+examining_reserved   examine        payable>signing_reserved unpayable>unpayable hindered>hindered
+                                    failed>failed
+examining_moved      examine        payable>releasing_moved unpayable>unpayable hindered>hindered
+                                    failed>failed
+releasing_moved      release        released>reserving failed>failed
+reserving            reserve        reserved>signing hindered>hindered failed>failed
+signing              sign           signed>storing unpayable>unpayable hindered>releasing_hindered
+                                    failed>releasing_failed unanswered>failed
+signing_reserved     sign           signed>storing unpayable>unpayable hindered>hindered failed>failed
+                                    unanswered>failed
+storing              store          stored>sending hindered>hindered failed>failed
+releasing_hindered   release        released>hindered failed>failed
+releasing_failed     release        released>failed failed>failed
+judging              judge          pending>sending stuck>sending_stuck lapsed>checking_lapsed dead>dead
+                                    final>paid different>suspect failed>failed
+sending              send           sent>judging_sent sent_again>waiting refused>failed failed>failed
+sending_stuck        send           sent>judging_sent sent_again>checking_stuck refused>checking_stuck
+                                    failed>failed
+judging_sent         judge          pending>waiting stuck>checking_stuck lapsed>checking_lapsed dead>dead
+                                    final>paid different>suspect failed>failed
+checking_stuck       check_stops    allowed>replacing hindered>hindered failed>failed
+replacing            sign           signed>storing_again unpayable>irreplaceable hindered>hindered
+                                    failed>failed unanswered>failed
+checking_lapsed      check_rebuild  allowed>examining_lapsed hindered>hindered failed>failed
+examining_lapsed     examine        payable>rebuilding unpayable>unpayable hindered>hindered failed>failed
+rebuilding           sign           signed>storing_again unpayable>unpayable hindered>hindered
+                                    failed>failed unanswered>failed
+storing_again        store          stored>sending_again hindered>hindered failed>failed
+sending_again        send           sent>judging_again refused>failed failed>failed
+judging_again        judge          pending>waiting stuck>waiting lapsed>retrying dead>dead
+                                    final>paid different>suspect failed>failed
+waiting retrying hindered irreplaceable unpayable dead paid suspect failed
+"""
+"""State, action and steps, written out here and not taken from the tables. The last line has the ends."""
+
+STARTS = [State.EXAMINING, State.EXAMINING_RESERVED, State.EXAMINING_MOVED, State.JUDGING]
+LONGEST = 13
+"""Actions of the longest attempt: reserve, sign, store, send, judge, and all of it a second time."""
+
+
+def read_by_hand() -> tuple[dict[str, str], dict[tuple[str, str], str], set[str]]:
+    """Actions by state, states by state and event, and the ends."""
+    *lines, last = BY_HAND.strip().splitlines()
+    actions: dict[str, str] = {}
+    steps: dict[tuple[str, str], str] = {}
+    state = ""
+    for line in lines:
+        words = line.split()
+        if ">" not in words[0]:
+            state, actions[words[0]], *words = words
+        steps |= {(state, event): to for event, to in (word.split(">") for word in words)}
+    return actions, steps, set(last.split())
+
+
+HAND_ACTIONS, HAND_STEPS, HAND_ENDS = read_by_hand()
+
+
+@pytest.mark.parametrize("state", State)
+def test_each_event_leads_where_the_list_says_and_every_other_is_refused(state: State) -> None:
+    for event in Event:
+        wanted = HAND_STEPS.get((state.name.lower(), event.name.lower()))
+        if wanted is None:
+            with pytest.raises(IllegalStep, match=f"{event.name} in {state.name}"):
+                step(state, event)
+        else:
+            assert step(state, event).name.lower() == wanted
+
+
+def test_each_state_acts_or_is_an_end() -> None:
+    assert {state.name.lower(): action.name.lower() for state, action in ACTIONS.items()} == HAND_ACTIONS
+    assert {state.name.lower() for state in State if state not in ACTIONS} == HAND_ENDS
+    assert STEPS.keys() == ACTIONS.keys()
+
+
+def paths() -> list[list[tuple[State, Event | None]]]:
+    """Every path from a start to an end, as states with the events that left them."""
+    found: list[list[tuple[State, Event | None]]] = []
+
+    def follow(state: State, before: list[tuple[State, Event | None]]) -> None:
+        assert len(before) <= LONGEST, "an attempt must end"
+        if state not in ACTIONS:
+            found.append([*before, (state, None)])
+        for event, after in STEPS.get(state, {}).items():
+            follow(after, [*before, (state, event)])
+
+    for start in STARTS:
+        follow(start, [])
+    return found
+
+
+PATHS = paths()
+
+
+def test_every_state_is_on_a_path() -> None:
+    assert {state for path in PATHS for state, _ in path} == set(State)
+
+
+def done(path: list[tuple[State, Event | None]]) -> list[tuple[Action, Event | None]]:
+    return [(ACTIONS[state], event) for state, event in path if state in ACTIONS]
+
+
+def test_bytes_are_sent_only_when_they_are_stored_and_stored_only_when_signed() -> None:
+    for path in PATHS:
+        actions = done(path)
+        stored = path[0][0] is State.JUDGING
+        for (before, event), (action, _) in pairwise(actions):
+            assert (action is Action.STORE) == ((before, event) == (Action.SIGN, Event.SIGNED)), path
+            stored |= (before, event) == (Action.STORE, Event.STORED)
+            assert stored or action not in (Action.SEND, Action.JUDGE), path
+
+
+def test_a_second_transfer_is_signed_only_after_a_stuck_or_a_void_one_and_once_in_an_attempt() -> None:
+    verdicts = {Event.PENDING, Event.STUCK, Event.LAPSED, Event.DEAD, Event.FINAL, Event.DIFFERENT}
+    last_verdict = {State.REPLACING: Event.STUCK, State.REBUILDING: Event.LAPSED}
+    for path in PATHS:
+        stored, again = path[0][0] is State.JUDGING, 0
+        for number, (state, event) in enumerate(path):
+            if stored and ACTIONS.get(state) is Action.SIGN:
+                again += 1
+                judged = [event for _, event in path[:number] if event in verdicts]
+                assert judged[-1] is last_verdict[state], path
+            stored |= event is Event.STORED
+        assert again <= 1, path
+
+
+def test_a_nonce_is_released_only_when_nobody_can_have_signed_for_it() -> None:
+    for path in PATHS:
+        for number, (state, _) in enumerate(path):
+            if ACTIONS.get(state) is not Action.RELEASE:
+                continue
+            before = path[number - 1]
+            # Its wallet's key is gone, or this attempt reserved it and the signer was not asked or said no.
+            if state is State.RELEASING_MOVED:
+                assert before == (State.EXAMINING_MOVED, Event.PAYABLE)
+            else:
+                assert before in [(State.SIGNING, Event.HINDERED), (State.SIGNING, Event.FAILED)]
+                assert path[number - 2] == (State.RESERVING, Event.RESERVED)
+
+
+def test_an_order_fails_only_on_proof_that_nothing_signed_for_it_counts() -> None:
+    proofs = {
+        State.UNPAYABLE: {
+            (state, Event.UNPAYABLE)
+            for state in State
+            if state.name.startswith(("EXAMINING", "SIGNING")) or state is State.REBUILDING
+        },
+        State.DEAD: {(state, Event.DEAD) for state in State if state.name.startswith("JUDGING")},
+    }
+    for path in PATHS:
+        (before, last) = path[-2:]
+        if last[0] in proofs:
+            assert before in proofs[last[0]], path
+        if last[0] is State.UNPAYABLE and Event.STORED in [event for _, event in path]:
+            assert (State.CHECKING_LAPSED, Event.ALLOWED) in path, path
+
+
+def test_an_order_is_paid_only_by_a_final_transfer_that_is_the_order() -> None:
+    for path in PATHS:
+        (before, last) = path[-2:]
+        assert (last[0] is State.PAID) == (before[1] is Event.FINAL), path
+        assert (last[0] is State.SUSPECT) == (before[1] is Event.DIFFERENT), path
+
+
+@pytest.mark.parametrize(
+    ("is_signed", "is_reserved", "is_moved", "state"),
+    [
+        (False, False, False, State.EXAMINING),
+        (False, True, False, State.EXAMINING_RESERVED),
+        (False, True, True, State.EXAMINING_MOVED),
+        (True, True, False, State.JUDGING),
+        (True, True, True, State.JUDGING),
+    ],
+)
+def test_an_attempt_begins_with_what_the_earlier_ones_left(
+    is_signed: bool, is_reserved: bool, is_moved: bool, state: State
+) -> None:
+    assert begin(is_signed=is_signed, is_reserved=is_reserved, is_moved=is_moved) is state
+
+
+FINAL = Final(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_exact", "has_nonces", "event"),
+    [
+        (Pending(), False, True, Event.PENDING),
+        (Pending(stuck=True), False, True, Event.STUCK),
+        (Pending(stuck=True), False, False, Event.PENDING),
+        (Lapsed("expired"), False, False, Event.LAPSED),
+        (Dead("reverted"), False, True, Event.DEAD),
+        (FINAL, True, True, Event.FINAL),
+        (FINAL, False, True, Event.DIFFERENT),
+    ],
+)
+def test_a_verdict_is_one_event(verdict: Verdict, is_exact: bool, has_nonces: bool, event: Event) -> None:
+    assert read_verdict(verdict, is_exact=is_exact, has_nonces=has_nonces) is event
+
+
+ANYWHERE = [
+    (Unpayable("blacklisted"), Event.UNPAYABLE),
+    (Hindered(Obstacle("fee", "too high")), Event.HINDERED),
+    (ChainAway("no node"), Event.FAILED),
+    (ValueError("a fault"), Event.FAILED),
+]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_an_error_is_one_event(action: Action) -> None:
+    for error, event in ANYWHERE:
+        assert read_error(action, error) is event
+    refused = Event.REFUSED if action is Action.SEND else Event.FAILED
+    assert read_error(action, NodeRefused("a node", -32000, "underpriced")) is refused
+    # A signer that gave no answer in time may have signed.
+    unanswered = Event.UNANSWERED if action is Action.SIGN else Event.FAILED
+    assert read_error(action, SignerAway("no answer")) is unanswered
+    assert read_error(action, TimeoutError()) is unanswered
