@@ -1,4 +1,6 @@
-"""`callbacks`: what merchants are told, every attempt to tell them, and what an operator decides about it."""
+"""`callbacks`: the callbacks to merchants, their delivery attempts, and an operator's decisions about
+them.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -70,7 +72,7 @@ def list_some(
                 session.conn, merchant_id, state=state, before=before, limit=limit + 1
             )
         more = len(found) > limit
-        # An order's callbacks may be cut in two: the next page begins with that order again.
+        # The limit may cut an order's callbacks in two, so the next page begins with the same order.
         next_before = found[limit - 1].order_id + 1 if more and merchant is not None else None
         pauses = [
             {"merchantId": merchant_id, "sinceMs": since_ms, "pausedBy": paused_by}
@@ -120,7 +122,7 @@ def resend(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a callback again at once, whether it was delivered or not; it is repeated as if it were new.
+    """Send a callback again now, delivered or not. It is then repeated like a new one.
 
     \b
     Examples:
@@ -152,7 +154,7 @@ def resend(
 
 @app.command()
 def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Send a callback, or anything to a merchant, no more until it is resumed; nothing is lost.
+    """Stop sending a callback, or all callbacks of a merchant, until you resume. Nothing is lost.
 
     \b
     Examples:
@@ -179,7 +181,7 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
 
 @app.command()
 def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Send a paused callback, or what waits for a paused merchant.
+    """Resume a paused callback, or all callbacks of a paused merchant.
 
     \b
     Examples:
@@ -206,7 +208,9 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
 def _change(
     data: DataOption, what: str, name: str, act: Callable[[Session], Awaitable[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """Change and note it, both or none; the answer's member `name` says which callbacks it is about."""
+    """Make a change and its record in the audit log in one transaction. The answer's member `name` lists
+    the callbacks concerned.
+    """
 
     async def both(session: Session) -> dict[str, Any]:
         async with session.conn.transaction():
@@ -226,7 +230,7 @@ def _is_event(text: str) -> bool:
 
 
 async def _find_book(session: Session, event: str) -> int:
-    """The merchant that an event's id names. Raises Failure."""
+    """The merchant of an event id. Raises Failure."""
     from merchant_wallet.book import reads
 
     form = EVENT_FORM.fullmatch(event)
@@ -252,7 +256,7 @@ async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any
 
 
 def describe(shown: "CallbackShown") -> dict[str, Any]:
-    """A callback as it is printed."""
+    """A callback for output."""
     return {
         "merchantId": shown.merchant_id,
         "eventId": shown.event_id,

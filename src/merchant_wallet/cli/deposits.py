@@ -1,4 +1,4 @@
-"""`deposits`: what arrived on the chains, and letting something arrive on the sandbox's."""
+"""`deposits`: what arrived on the chains. In the sandbox, also simulate a deposit."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ LIST_COLUMNS = (
 )
 CHAIN_COLUMNS = ("chainType", "finalBlock", "headBlock", "movedMs", "alert")
 SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
-"""Who sends what arrives in the sandbox."""
+"""The sender of simulated deposits."""
 
 StatusOption = Annotated[
     Literal["seen", "undone", "pending", "dust", "held", "dropped", "credited"] | None,
@@ -113,7 +113,7 @@ async def _list_of(
 
 @app.command()
 def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show what a transaction brought to addresses of ours, and what became of it.
+    """Show the deposits of a transaction and their status.
 
     \b
     Example:
@@ -138,7 +138,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
 @app.command()
 def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show how far each chain was read, and what keeps one from being read on.
+    """Show how far each chain was read, and what stops the reading of one.
 
     \b
     Example:
@@ -171,9 +171,9 @@ def rescan(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the running service read a chain again from a block on. Nothing is credited twice by it.
+    """Make the running service read a chain again from a block on. Nothing is credited twice.
 
-    A transaction that was settled in another block before is held, see `deposits release`.
+    A transaction that was credited from another block before is held; see `deposits release`.
 
     \b
     Example:
@@ -215,7 +215,7 @@ def release(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a held deposit credited: you have made sure on the chain that no book has been credited for it.
+    """Credit a held deposit. First make sure on the chain that no book was credited for it.
 
     \b
     Example:
@@ -232,7 +232,7 @@ def drop(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Credit nothing for a held deposit: a book was credited for it before, or it is on the chain no more.
+    """Do not credit a held deposit: a book was credited for it before, or it is no longer on the chain.
 
     \b
     Example:
@@ -290,7 +290,7 @@ def simulate(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let USDT arrive at an address on the sandbox's chain that the address is of.
+    """Simulate a deposit of USDT to an address on the sandbox's chain of that address.
 
     \b
     Example:
@@ -334,7 +334,7 @@ async def _connect(url: str) -> Any:
 
 
 def describe(shown: "DepositShown") -> dict[str, Any]:
-    """A deposit as it is printed; names that the interface has are the interface's."""
+    """A deposit for output. Where the interface has a name for a field, it is used."""
     from merchant_wallet.base.addresses import format_address
     from merchant_wallet.base.money import USDT, format_rate, format_units
 

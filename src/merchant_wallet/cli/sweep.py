@@ -1,4 +1,4 @@
-"""`sweep`: what lies at deposit addresses, what bringing it to the hot wallet would cost, and doing it."""
+"""`sweep`: what lies at deposit addresses, what it would cost to move it to the hot wallet, and moving it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -72,9 +72,9 @@ def plan(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what lies at deposit addresses, what moving it may cost at the most, and whether it is worth it.
+    """Show what lies at deposit addresses, what moving it may cost at most, and whether it is worth it.
 
-    Costs are in the chain's own coin and, at the price that you have set, in USDT. Nothing is sent.
+    Costs are in the chain's own coin and in USDT, at the price that you have set. Nothing is sent.
 
     \b
     Example:
@@ -119,10 +119,10 @@ def run_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Move what is worth it to the hot wallet, and finish what was begun before.
+    """Move what is worth it to the hot wallet, and finish earlier sweeps.
 
-    It needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
-    beside another: nothing is moved or paid for twice.
+    This needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
+    twice at once: nothing is moved or paid for twice.
 
     \b
     Example:
@@ -151,7 +151,7 @@ def list_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show sweeps, the newest first: how far they are, what they cost, their transactions.
+    """List sweeps, newest first: their progress, their costs and their transactions.
 
     \b
     Example:
@@ -177,7 +177,7 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
-    # The runner's lines must not mix with the answer on standard output.
+    # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     runner = await open_runner(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
@@ -220,7 +220,7 @@ async def _open(
     addresses = sum(proposal.verdict == SWEEP for proposal in proposals)
     if not addresses:
         return []
-    # Each sweep commits by itself, so what is about to begin is written down before.
+    # Each sweep commits by itself, so the record of what will begin is written first.
     subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
     await session.record("sweep.run.asked", subject, after=told)
     opened = await runner.open(chain, proposals, terms, name_actor())
@@ -231,7 +231,7 @@ async def _open(
 async def _follow(
     session: Session, runner: "SweepRunner", watched: set[tuple[str, int]], *, once: bool
 ) -> int:
-    """Take the sweeps on until none of those watched is under way; how many still are."""
+    """Continue until none of the watched sweeps is open. Returns how many still are."""
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.runner import SweepsLeft
 
