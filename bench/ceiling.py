@@ -38,7 +38,8 @@ from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.rules import apply_one
-from merchant_wallet.book.state import Changes, Draft, Rate, SubUser
+from merchant_wallet.book.state import Changes, Draft, Rate
+from merchant_wallet.book.sub_user import SubUser
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
@@ -107,7 +108,14 @@ def make_draft(player: Player) -> Draft:
     for known in player.sub_users:
         evm, tron = bytes.fromhex(known.evm_hex), bytes.fromhex(known.tron_hex)
         name = known.ext_user_id
-        sub_user = SubUser(known.user_id, name, name, KFB, evm, tron, False, None, None, False, 0, 0)
+        sub_user = SubUser(
+            user_id=known.user_id,
+            ext_user_id=name,
+            username=name,
+            currency=KFB,
+            evm_address=evm,
+            tron_address=tron,
+        )
         draft.add_sub_user(sub_user, SUB_USER_UNITS)
     for order in player.orders:
         draft.put_withdrawal(_make_order(order.order_id, order.mc_order_id))

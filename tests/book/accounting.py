@@ -6,10 +6,10 @@ zero (but for the adjustment account, which bears the other side of what was giv
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from tests.book.ledger import OWN, START_MS, Ledger, blank_changes
 
 from merchant_wallet.base.codes import Refusal

@@ -7,7 +7,9 @@ is read back from its postings, not kept from the first time.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
@@ -27,8 +29,8 @@ from merchant_wallet.book.state import (
     Entry,
     Rate,
     Step,
-    SubUser,
 )
+from merchant_wallet.book.sub_user import SubUser
 
 START_MS = 20_000 * DAY_MS
 RANGE_NO = 7
@@ -89,7 +91,7 @@ class Ledger:
         draft.balances = {account_id: self.balances[account_id] for account_id in read_set.accounts}
         for user in self.sub_users.values():
             if user.ext_user_id in read_set.ext_user_ids or _addresses(user) & read_set.addresses:
-                draft.add_sub_user(replace(user), self.balances[user.user_id])
+                draft.add_sub_user(user, self.balances[user.user_id])
         for order in self.withdrawals.values():
             if order.order_id in read_set.withdrawal_ids or order.mc_order_id in read_set.withdrawal_mc_ids:
                 draft.put_withdrawal(order)
@@ -158,14 +160,15 @@ class Ledger:
 
     def _write_accounts(self, draft: Draft) -> None:
         changes = draft.changes
-        for user, index in zip(changes.registered, changes.address_indexes, strict=True):
+        for user_id, index in zip(changes.registered, changes.address_indexes, strict=True):
+            user = draft.sub_users[user_id]
             others = self.sub_users.values()
             assert all(user.ext_user_id != other.ext_user_id for other in others)
             assert not any(_addresses(user) & _addresses(other) for other in others)
             assert index not in self.address_indexes.values()
-            self.sub_users[user.user_id] = replace(user)
-            self.address_indexes[user.user_id] = index
-            self.balances[user.user_id] = draft.balances[user.user_id]
+            self.sub_users[user_id] = user
+            self.address_indexes[user_id] = index
+            self.balances[user_id] = draft.balances[user_id]
         for account_id in changes.touched:
             assert account_id in self.balances
             balance = draft.balances[account_id]
@@ -215,7 +218,7 @@ class Ledger:
             assert step.order_id in self.withdrawals
             assert (step.at_ms, bool(step.cause)) == (draft.now_ms, True)
         assert all(callback.created_ms == draft.now_ms for callback in changes.callbacks)
-        for user in changes.registered:
+        for user in (draft.sub_users[user_id] for user_id in changes.registered):
             assert (user.paused, user.has_pin) == (False, False)
 
     def currency_of(self, account_id: int) -> str:

@@ -38,8 +38,8 @@ from merchant_wallet.book.state import (
     Entry,
     Posting,
     Rate,
-    SubUser,
 )
+from merchant_wallet.book.sub_user import SubUser
 
 MERCHANT_ID = 1001
 RANGE_NO = 7
@@ -137,8 +137,8 @@ class Scribe:
         draft = self.draft
         for entry in changes.entries:
             self._write_entry(entry)
-        for sub_user, index in zip(changes.registered, changes.address_indexes, strict=True):
-            self._write_sub_user(sub_user, index)
+        for user_id, index in zip(changes.registered, changes.address_indexes, strict=True):
+            self._write_sub_user(draft.sub_users[user_id], index)
         self._write_orders(changes)
         for key in changes.credited:
             self._write_credit(key)

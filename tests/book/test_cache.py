@@ -13,7 +13,8 @@ from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.state import Draft, SubUser
+from merchant_wallet.book.state import Draft
+from merchant_wallet.book.sub_user import SubUser
 
 BOOK = 1001
 NOW_MS = 1_700_000_000_000
@@ -28,12 +29,6 @@ def _person(number: int) -> SubUser:
         currency=KFB,
         evm_address=bytes([1]) * 19 + bytes([number]),
         tron_address=bytes([2]) * 19 + bytes([number]),
-        paused=False,
-        limit_debit_units=None,
-        limit_day_units=None,
-        has_pin=False,
-        day=0,
-        day_debited=0,
     )
 
 

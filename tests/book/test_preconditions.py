@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.book.sub_users import CHANGES, COUNTS
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.money import KFB
@@ -18,17 +19,12 @@ DIFFERENCES = {
         "insert into nonce select merchant_id, '{nonce}', (select max(day) - 1 from nonce) from book"
     ),
     "order id": "update entry set mc_order_id = '{order}' where mc_order_id = 'o1'",
-    "name": "update sub_user set username = 'other'",
-    "paused": "update sub_user set paused = true",
-    "pin": "update sub_user set pin_hash = 'x', pin_set_ms = 1",
-    "limit": "update sub_user set limit_debit_units = 5",
-    "day's limit": "update sub_user set limit_day_units = 5",
+    **CHANGES,
+    **COUNTS,
     "sub-user's balance": "update account set balance = balance + 1 where kind = 'subuser'",
     "merchant's balance": (
         "update account set balance = balance + 1 where kind = 'merchant' and currency = 'KFB'"
     ),
-    "day": "update account set day = day - 1 where kind = 'subuser'",
-    "day's debits": "update account set day_debited = day_debited + 1 where kind = 'subuser'",
     "account missing": "delete from account where kind = 'merchant' and currency = 'KFB'",
     "clock": "update book set last_ms = last_ms + 3600000",
     "range": "update book set id_range = id_range + 1",

@@ -119,7 +119,7 @@ def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: 
     ledger = waiting_for(command)
     (outcome,), draft = ledger.judge([Submission(command)])
     assert not isinstance(outcome, Refusal), outcome
-    opened = {user.user_id for user in draft.changes.registered}
+    opened = set(draft.changes.registered)
     assert (
         draft.balances.keys()
         <= read_set_of([Submission(command)]).accounts | ledger.sub_users.keys() | opened

@@ -10,8 +10,9 @@ from typing import Any, Final
 import psycopg
 import pytest
 from tests.postgres.test_grants import AS, SOURCE
+from tests.query_files import read_queries
 
-from merchant_wallet.base.db import Queries, Query, connect_sync
+from merchant_wallet.base.db import Query, connect_sync
 from merchant_wallet.postgres.grants import GRANTS, Side
 
 WEB, WORKER = (Side.WEB,), (Side.WORKER,)
@@ -123,7 +124,7 @@ MODULES_ALONE: Final = {("schema_migration", "select")}
 def _queries(side: Side) -> Iterator[tuple[str, Query]]:
     for file, sides in RUN_BY.items():
         if side in sides:
-            yield from ((file, query) for query in Queries(SOURCE / file).values())
+            yield from ((file, query) for query in read_queries(SOURCE / file).values())
 
 
 def _is_left_out(side: Side, file: str, name: str) -> bool:

@@ -11,16 +11,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.query_files import read_queries
 
 import merchant_wallet
-from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book.connection import SESSION
 from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
 from merchant_wallet.book.store import STATEMENTS
 
 SOURCE = Path(merchant_wallet.__file__).parent
 FILES = sorted(path for path in SOURCE.rglob("*.sql") if path.parent.name != "migrations")
-ALL = [(path, name) for path in FILES for name in Queries(path)]
+ALL = [(path, name) for path in FILES for name in read_queries(path)]
 HOT = {name.decode(): text.decode() for name, text in STATEMENTS.items()}
 
 GROWING = (
@@ -149,7 +150,7 @@ def test_every_named_query_fits_the_schema_and_has_an_index_to_go_by(filled_url:
         for path, name in ALL:
             label = f"{path.name}/{name}"
             try:
-                whole = _try_query(connection, Queries(path)[name].text)
+                whole = _try_query(connection, read_queries(path)[name].text)
             except psycopg.Error as error:
                 faults[label] = str(error)
             else:

@@ -17,10 +17,13 @@ from tests.sub_users.books import (
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.db import connect
+from merchant_wallet.book.sub_user import CONTROLS, LIMITS
+from merchant_wallet.sub_users.activity import read_wallet
 from merchant_wallet.sub_users.controls import (
     Connection,
     PinMissing,
     SubUserUnknown,
+    describe_controls,
     list_sub_users,
     read_by_ext_user_id,
     read_by_user_id,
@@ -70,6 +73,30 @@ async def test_each_control_changes_alone(conn: Connection) -> None:
     assert controls(await set_controls(conn, SHOP, "alice", limit_day_units=None)) == (False, None, None)
     assert controls(await set_controls(conn, SHOP, "alice")) == (False, None, None)
     assert controls(await read_by_ext_user_id(conn, SHOP, "bob")) == (False, None, None)
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+async def test_every_control_of_the_definition_can_be_changed_and_is_shown(
+    conn: Connection, name: str
+) -> None:
+    await add_sub_user(conn, "alice", 101)
+    before = await read_by_ext_user_id(conn, SHOP, "alice")
+    value = 7_500_000 if name in LIMITS else not getattr(before, name)
+    line = await set_controls(conn, SHOP, "alice", **{name: value})
+    wallet = await read_wallet(conn, SHOP, 101)
+    assert wallet is not None
+    for shown in (line, wallet):
+        changed = {each for each in CONTROLS if getattr(shown, each) != getattr(before, each)}
+        assert (changed, getattr(shown, name)) == ({name}, value)
+    told, kept = describe_controls(line), describe_controls(before)
+    assert len(told) == len(CONTROLS)
+    assert [told[key] for key in told if told[key] != kept[key]] == ["7.5" if name in LIMITS else value]
+
+
+async def test_no_control_of_another_name_is_changed(conn: Connection) -> None:
+    await add_sub_user(conn, "alice", 101)
+    with pytest.raises(TypeError, match="limit_year_units"):
+        await set_controls(conn, SHOP, "alice", limit_year_units=1)
 
 
 async def test_a_change_waits_for_a_batch_that_holds_the_books_lock(

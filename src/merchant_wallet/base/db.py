@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import psycopg
@@ -178,14 +179,14 @@ class Queries(Mapping[str, Query]):
 
     A line `-- name: read_heads` begins a query. The comment lines right after it are its reason, the rest is
     its text. A line `-- fragment: columns` begins a part that several queries share. A text below it, of a
-    query or of another fragment, says `{columns}` where that part belongs. Raises `QueryFileError` for a part
-    without a reason or text, a name twice, a fragment that is unknown or never used, or SQL before the first
-    name.
+    query or of another fragment, says `{columns}` where that part belongs. `made` are fragments that the
+    module derives from a definition of its own. Raises `QueryFileError` for a part without a reason or text,
+    a name twice, a fragment that is unknown or never used, or SQL before the first name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, made: Mapping[str, str] = MappingProxyType({})) -> None:
         self._queries: dict[str, Query] = {}
-        fragments: dict[str, Query] = {}
+        fragments = {name: Query(name, text, "") for name, text in made.items()}
         used: set[str] = set()
         for kind, part in _read_parts(path):
             if part.name in self._queries or part.name in fragments:

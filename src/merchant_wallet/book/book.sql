@@ -21,16 +21,14 @@ select a.account_id, a.balance
 
 -- name: read_sub_users_by_ext
 -- Sub-users by the merchant's own ids, with what their wallets hold.
-select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
-       s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
+select {sub_user}, a.balance
   from unnest($2::text[]) u
  cross join lateral (select * from sub_user where merchant_id = $1::bigint and ext_user_id = u limit 1) s
  cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
 -- name: read_sub_users_by_address
 -- Sub-users by a wallet address of either network.
-select s.user_id, s.ext_user_id, s.username, a.currency, s.evm_address, s.tron_address, s.paused,
-       s.limit_debit_units, s.limit_day_units, s.pin_hash is not null, a.day, a.day_debited, a.balance
+select {sub_user}, a.balance
   from unnest($2::bytea[]) u
  cross join lateral (select user_id from wallet_address where merchant_id = $1::bigint and address = u limit 1) w
  cross join lateral (select * from sub_user where merchant_id = $1::bigint and user_id = w.user_id limit 1) s

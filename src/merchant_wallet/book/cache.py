@@ -15,7 +15,8 @@ from typing import Final
 from merchant_wallet.base import ids
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.read_set import ReadSet
-from merchant_wallet.book.state import Draft, Head, SubUser
+from merchant_wallet.book.state import Draft, Head
+from merchant_wallet.book.sub_user import SubUser
 
 MAX_CACHED: Final = 40_000
 """So many books and sub-users are remembered together, in some 30 MB."""
@@ -58,7 +59,7 @@ class CachedBook:
         user_ids = {self._user_id_by_ext[ext] for ext in read_set.ext_user_ids}
         user_ids.update([self._user_id_by_address[address] for address in read_set.addresses])
         for user_id in user_ids:
-            draft.add_sub_user(self._sub_users[user_id].copy(), balances[user_id])
+            draft.add_sub_user(self._sub_users[user_id], balances[user_id])
         return draft
 
     def balance_of(self, account_id: int) -> int:

@@ -15,8 +15,27 @@ from merchant_wallet.book.cache import CachedBook
 from merchant_wallet.book.columns import BookStatement
 from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Head
+from merchant_wallet.book.sub_user import COMPARED
 
-QUERIES: Final = Queries(Path(__file__).with_name("preconditions.sql"))
+_FIRST, _FIRST_OF_ONE = 32, 29
+"""The parameter with the first compared column, in `write_optimistic` and `write_optimistic_transfer`."""
+QUERIES: Final = Queries(
+    Path(__file__).with_name("preconditions.sql"),
+    {
+        "compared": ", ".join(f"{column.expression} as {column.name}" for column in COMPARED),
+        "seen": ", ".join(
+            f"unnest(${number}::{column.sql_type}[]) as {column.name}"
+            for number, column in enumerate(COMPARED, _FIRST)
+        ),
+        "is_as_seen": " and ".join(
+            f"s.{column.name} is not distinct from u.{column.name}" for column in COMPARED
+        ),
+        "is_as_seen_one": " and ".join(
+            f"({column.expression}) is not distinct from ${number}::{column.sql_type}"
+            for number, column in enumerate(COMPARED, _FIRST_OF_ONE)
+        ),
+    },
+)
 
 
 def check_and_advance_book(draft: Draft, seen: Head) -> BookStatement:
@@ -104,11 +123,7 @@ def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookSta
         *_account_values(draft, seen, posting.source_id),
         *_account_values(draft, seen, posting.target_id),
         user_id,
-        user.username,
-        user.paused,
-        user.limit_debit_units,
-        user.limit_day_units,
-        user.has_pin,
+        *[column.get(user) for column in COMPARED],
     )
     values = [None if value is None else str(value).encode() for value in columns]
     return b"write_optimistic_transfer", tuple(values)
@@ -127,12 +142,8 @@ def _sub_user_columns(draft: Draft) -> tuple[bytes, ...]:
     users = draft.sub_users.values()
     return (
         arrays.of_ints(draft.sub_users),
-        arrays.of_texts([user.username for user in users]),
-        arrays.of_bools([user.paused for user in users]),
-        arrays.of_ints([user.limit_debit_units for user in users]),
-        arrays.of_ints([user.limit_day_units for user in users]),
-        arrays.of_bools([user.has_pin for user in users]),
         b"%d" % len(users),
+        *[column.make_array(map(column.get, users)) for column in COMPARED],
     )
 
 

@@ -56,15 +56,11 @@ select (case when (select count(*) from changed) = $26::bigint
             and not exists (select 1 from (select unnest($28::text[]) as mc_order_id) u
                              cross join lateral (select 1 from entry where merchant_id = $1::bigint and mc_order_id = u.mc_order_id
                                                     and kind = any($29::text[]) limit 1) e)
-            and (select count(*) = $36::bigint
-                   from (select unnest($30::bigint[]) as user_id, unnest($31::text[]) as username, unnest($32::boolean[]) as paused,
-                                unnest($33::bigint[]) as limit_debit_units, unnest($34::bigint[]) as limit_day_units,
-                                unnest($35::boolean[]) as has_pin) u
-                  cross join lateral (select username, paused, limit_debit_units, limit_day_units, pin_hash from sub_user
-                                       where merchant_id = $1::bigint and user_id = u.user_id limit 1) s
-                  where s.username = u.username and s.paused = u.paused and (s.pin_hash is not null) = u.has_pin
-                    and s.limit_debit_units is not distinct from u.limit_debit_units
-                    and s.limit_day_units is not distinct from u.limit_day_units)
+            and (select count(*) = $31::bigint
+                   from (select unnest($30::bigint[]) as user_id, {seen}) u
+                  cross join lateral (select {compared} from sub_user s
+                                       where s.merchant_id = $1::bigint and s.user_id = u.user_id limit 1) s
+                  where {is_as_seen})
              then '1' else 'conflict: the book has changed, the batch runs again' end)::int;
 
 -- name: write_optimistic_transfer
@@ -91,7 +87,6 @@ changed as (
 select (case when (select count(*) from changed) = 2
             and not exists (select 1 from nonce where merchant_id = $1::bigint and nonce = $4::text)
             and not exists (select 1 from entry where merchant_id = $1::bigint and mc_order_id = $7::text and kind = $6::text)
-            and exists (select 1 from sub_user where merchant_id = $1::bigint and user_id = $28::bigint and username = $29::text
-                           and paused = $30::boolean and limit_debit_units is not distinct from $31::bigint
-                           and limit_day_units is not distinct from $32::bigint and (pin_hash is not null) = $33::boolean)
+            and exists (select 1 from sub_user s
+                         where s.merchant_id = $1::bigint and s.user_id = $28::bigint and {is_as_seen_one})
              then '1' else 'conflict: the book has changed, the batch runs again' end)::int;

@@ -12,6 +12,7 @@ import msgspec
 
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Adjusted, Credited, Exchanged, Transferred, Withdrawal
+from merchant_wallet.book.sub_user import SubUser
 
 DAY_MS = 86_400_000
 NAMED_KINDS: Final = frozenset({"adjust", "fee_withdraw"})
@@ -40,41 +41,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     facts: str
     postings: tuple[Posting, ...]
     hash: bytes
-
-
-@dataclass(slots=True)
-class SubUser:
-    """A sub-user as the rules need it; `day_debited` counts what the merchant debited on UTC day `day`."""
-
-    user_id: int
-    ext_user_id: str
-    username: str
-    currency: str
-    evm_address: bytes
-    tron_address: bytes
-    paused: bool
-    limit_debit_units: int | None
-    limit_day_units: int | None
-    has_pin: bool
-    day: int
-    day_debited: int
-
-    def copy(self) -> "SubUser":
-        """The same, to be changed apart."""
-        return SubUser(
-            self.user_id,
-            self.ext_user_id,
-            self.username,
-            self.currency,
-            self.evm_address,
-            self.tron_address,
-            self.paused,
-            self.limit_debit_units,
-            self.limit_day_units,
-            self.has_pin,
-            self.day,
-            self.day_debited,
-        )
 
 
 class EarlierTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -153,7 +119,7 @@ class Changes:
     entries: list[Entry] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
     debited: set[int] = field(default_factory=set)
-    registered: list[SubUser] = field(default_factory=list)
+    registered: list[int] = field(default_factory=list)
     address_indexes: list[int] = field(default_factory=list)
     created: list[int] = field(default_factory=list)
     moved: set[int] = field(default_factory=set)

@@ -14,16 +14,16 @@ from psycopg.pq.abc import PGresult
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import KFB, USDT
-from merchant_wallet.book import arrays, columns, deposits, idempotency, preconditions
+from merchant_wallet.book import arrays, columns, deposits, idempotency, preconditions, sub_user
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.cache import CachedBook
 from merchant_wallet.book.columns import BookStatement
 from merchant_wallet.book.connection import BEGIN, COMMIT, PipelineConnection, StatementCall
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.read_set import ReadSet
-from merchant_wallet.book.state import Draft, Rate, SubUser
+from merchant_wallet.book.state import Draft, Rate
 
-QUERIES: Final = Queries(Path(__file__).with_name("book.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("book.sql"), {"sub_user": sub_user.SELECTED})
 STATEMENTS: Final = {
     name.encode(): query.text.encode() for name, query in (*QUERIES.items(), *preconditions.QUERIES.items())
 }
@@ -110,26 +110,10 @@ def _read_accounts(draft: Draft, result: PGresult) -> None:
 
 
 def _read_sub_users(draft: Draft, result: PGresult) -> None:
-    optional = arrays.read_optional_int
-    for row in read_rows(result):
-        user_id = int(row[0])
-        if user_id in draft.sub_users:
-            continue
-        sub_user = SubUser(
-            user_id,
-            ext_user_id=row[1].decode(),
-            username=row[2].decode(),
-            currency=row[3].decode(),
-            evm_address=arrays.read_bytes(row[4]),
-            tron_address=arrays.read_bytes(row[5]),
-            paused=row[6] == b"t",
-            limit_debit_units=optional(row[7]),
-            limit_day_units=optional(row[8]),
-            has_pin=row[9] == b"t",
-            day=int(row[10]),
-            day_debited=int(row[11]),
-        )
-        draft.add_sub_user(sub_user, int(row[12]))
+    for *values, balance in read_rows(result):
+        found = sub_user.read_row(values)
+        if found.user_id not in draft.sub_users:
+            draft.add_sub_user(found, int(balance))
 
 
 def _read_withdrawals(draft: Draft, result: PGresult) -> None:
@@ -267,7 +251,7 @@ def _write_entries(draft: Draft) -> Iterator[BookStatement]:
 
 def _write_accounts(draft: Draft) -> Iterator[BookStatement]:
     changes = draft.changes
-    opened = {sub_user.user_id for sub_user in changes.registered}
+    opened = set(changes.registered)
     touched = [account_id for account_id in changes.touched if account_id not in opened]
     if touched:
         debited = [
@@ -286,27 +270,27 @@ def _write_accounts(draft: Draft) -> Iterator[BookStatement]:
 
 
 def _write_sub_users(draft: Draft) -> Iterator[BookStatement]:
-    opened = draft.changes.registered
+    opened = [draft.sub_users[user_id] for user_id in draft.changes.registered]
     if not opened:
         return
-    ids = arrays.of_ints([sub_user.user_id for sub_user in opened])
-    evm = [sub_user.evm_address for sub_user in opened]
-    tron = [sub_user.tron_address for sub_user in opened]
+    ids = arrays.of_ints([user.user_id for user in opened])
+    evm = [user.evm_address for user in opened]
+    tron = [user.tron_address for user in opened]
     yield (
         b"insert_accounts",
         (
             ids,
-            arrays.of_texts([sub_user.currency for sub_user in opened]),
-            arrays.of_ints([draft.balances[sub_user.user_id] for sub_user in opened]),
-            arrays.of_ints([sub_user.day for sub_user in opened]),
-            arrays.of_ints([sub_user.day_debited for sub_user in opened]),
+            arrays.of_texts([user.currency for user in opened]),
+            arrays.of_ints([draft.balances[user.user_id] for user in opened]),
+            arrays.of_ints([user.day for user in opened]),
+            arrays.of_ints([user.day_debited for user in opened]),
         ),
     )
-    exts = arrays.of_texts([sub_user.ext_user_id for sub_user in opened])
+    exts = arrays.of_texts([user.ext_user_id for user in opened])
     names = ids, exts, arrays.of_ints(draft.changes.address_indexes)
     yield b"insert_sub_users", (*names, arrays.of_bytes(evm), arrays.of_bytes(tron), b"%d" % draft.now_ms)
     both = arrays.of_bytes(evm + tron)
-    yield b"insert_wallet_addresses", (both, arrays.of_ints([sub_user.user_id for sub_user in opened] * 2))
+    yield b"insert_wallet_addresses", (both, arrays.of_ints([user.user_id for user in opened] * 2))
     yield b"insert_given_addresses", (both,)
 
 

@@ -101,27 +101,24 @@ def set_(
       merchant-wallet sub-users set Shop player-7 --pause
       merchant-wallet sub-users set Shop player-7 --limit-debit 50 --limit-day none
     """
-    if paused is None and limit_debit is None and limit_day is None:
+    limits = {"limit_debit_units": limit_debit, "limit_day_units": limit_day}
+    if paused is None and set(limits.values()) == {None}:
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.sub_users.controls import UNCHANGED, describe_controls, lock_book, set_controls
+        from merchant_wallet.sub_users.controls import describe_controls, lock_book, set_controls
         from merchant_wallet.sub_users.controls import read_by_ext_user_id as read
 
         merchant_id = (await session.find(merchant)).merchant_id
-        debit = UNCHANGED if limit_debit is None else read_limit(limit_debit, "--limit-debit")
-        day = UNCHANGED if limit_day is None else read_limit(limit_day, "--limit-day")
+        changes: dict[str, bool | int | None] = {} if paused is None else {"paused": paused}
+        for name, text in limits.items():
+            if text is not None:
+                option = "--" + name.removesuffix("_units").replace("_", "-")
+                changes[name] = read_limit(text, option)
         async with session.conn.transaction():
             await lock_book(session.conn, merchant_id)
             before = await read(session.conn, merchant_id, ext)
-            after = await set_controls(
-                session.conn,
-                merchant_id,
-                ext,
-                paused=paused,
-                limit_debit_units=debit,
-                limit_day_units=day,
-            )
+            after = await set_controls(session.conn, merchant_id, ext, **changes)
             told = tell_changes(describe_controls(before), describe_controls(after))
             await session.record(
                 "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.console import merchants
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY, Filled, refill
@@ -45,7 +46,8 @@ PAGE_ROWS: Final = 50
 RECENT_ROWS: Final = 8
 BY: Final = ("id", "ext", "name")
 _NO_AMOUNT: Final = N_("An amount with at most 6 decimals, or nothing for no limit.")
-_LIMITS: Final = ("limit-debit", "limit-day")
+_FIELDS: Final = {name: name.removesuffix("_units").replace("_", "-") for name in LIMITS}
+"""The form's field of each limit."""
 
 
 async def show_sub_users(request: Request, seat: Seat, conn: Connection) -> Response:
@@ -81,21 +83,13 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
         raise HTTPException(400)
     limits, errors = _read_limits(seat) if do == "limits" else ({}, {})
     if errors:
-        return await _show(request, seat, conn, line, refill(seat.form, _LIMITS, errors))
+        return await _show(request, seat, conn, line, refill(seat.form, tuple(_FIELDS.values()), errors))
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
         await controls.lock_book(conn, merchant_id)
         before = await controls.read_by_ext_user_id(conn, merchant_id, line.ext_user_id)
-        if do == "limits":
-            after = await controls.set_controls(
-                conn,
-                merchant_id,
-                line.ext_user_id,
-                limit_debit_units=limits["limit-debit"],
-                limit_day_units=limits["limit-day"],
-            )
-        else:
-            after = await controls.set_controls(conn, merchant_id, line.ext_user_id, paused=do == "pause")
+        changes = limits if do == "limits" else {"paused": do == "pause"}
+        after = await controls.set_controls(conn, merchant_id, line.ext_user_id, **changes)
         facts = (controls.describe_controls(before), controls.describe_controls(after))
         await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
     return seat.go(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
@@ -161,22 +155,19 @@ async def _show(
         kinds=KINDS,
         recent=await activity.list_activity(conn, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
         filled=filled,
-        shown={
-            "limit-debit": _show_limit(line.limit_debit_units),
-            "limit-day": _show_limit(line.limit_day_units),
-        },
+        shown={field: _show_limit(getattr(line, name)) for name, field in _FIELDS.items()},
     )
 
 
 def _read_limits(seat: Seat) -> tuple[dict[str, int | None], dict[str, str]]:
     limits: dict[str, int | None] = {}
     errors: dict[str, str] = {}
-    for name in _LIMITS:
-        text = seat.form.text(name)
+    for name, field in _FIELDS.items():
+        text = seat.form.text(field)
         try:
             limits[name] = parse_units(text) if text else None
         except ValueError:
-            errors[name] = seat.say(_NO_AMOUNT)
+            errors[field] = seat.say(_NO_AMOUNT)
     return limits, errors
 
 

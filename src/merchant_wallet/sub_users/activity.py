@@ -18,11 +18,12 @@ from psycopg.rows import class_row, kwargs_row
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.book.sub_user import CONTROLS_READ, Controls
 from merchant_wallet.book.verification.entry_schemas import OperatorFacts
 
 Connection = AsyncConnection[Any]
 
-QUERIES: Final = Queries(Path(__file__).with_name("activity.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("activity.sql"), CONTROLS_READ)
 MAX_PAGE: Final = 100
 
 Direction = Literal["in", "out"]
@@ -69,7 +70,7 @@ class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
         return COMPLETED
 
 
-class WalletShown(msgspec.Struct, frozen=True, kw_only=True):
+class WalletShown(Controls, frozen=True, kw_only=True):
     """The summary of a wallet. `day_debited_units` is for UTC day `day` (days since the epoch)."""
 
     merchant_id: int
@@ -81,9 +82,6 @@ class WalletShown(msgspec.Struct, frozen=True, kw_only=True):
     balance_units: int
     evm_address: bytes
     tron_address: bytes
-    paused: bool
-    limit_debit_units: int | None
-    limit_day_units: int | None
     day: int
     day_debited_units: int
     has_pin: bool

@@ -1,14 +1,14 @@
 """A sub-user's controls: pause and limits for debits by the merchant. Also finds and lists sub-users.
 
 Rules: a change is made under the book's lock, so the next debit already obeys it. A limit of None means no
-limit. An argument that is not given changes nothing. Amounts are whole units of 10**-6.
+limit. Changes have the names of the fields of
+`Controls`; a control that is not named keeps its value. Amounts are whole units of 10**-6.
 """
 
-from enum import Enum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
@@ -16,22 +16,32 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.book.sub_user import CONTROLS, CONTROLS_READ, LIMITS, Controls
 from merchant_wallet.sub_users import audit_log
 
 Connection = AsyncConnection[Any]
 
-QUERIES = Queries(Path(__file__).with_name("controls.sql"))
+
+def _to_camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+QUERIES = Queries(
+    Path(__file__).with_name("controls.sql"),
+    {
+        **CONTROLS_READ,
+        "changed_controls": ", ".join(
+            f"{name} = case when '{name}' = any(%(changed)s::text[]) then %({name})s else {name} end"
+            for name in CONTROLS
+        ),
+    },
+)
 MAX_PAGE: Final = 500
 NO_PIN: Final = "Set a PIN first."
 
-
-class Unchanged(Enum):
-    """The type of `UNCHANGED`: keep the limit. (None removes it.)"""
-
-    UNCHANGED = "unchanged"
-
-
-UNCHANGED: Final = Unchanged.UNCHANGED
+_SHOWN_AS: Final = {name: _to_camel_case(name.removesuffix("_units")) for name in CONTROLS}
+"""How each control is called where it is printed: `limitDay` for `limit_day_units`."""
 
 
 class SubUserUnknown(LookupError):
@@ -45,7 +55,7 @@ class PinMissing(Exception):
         super().__init__(NO_PIN)
 
 
-class SubUserLine(msgspec.Struct, frozen=True):
+class SubUserLine(Controls, frozen=True, kw_only=True):
     """A sub-user with its wallet and controls.
 
     `day_debited_units` is the sum of debits on UTC day `day` (days since the epoch).
@@ -59,9 +69,6 @@ class SubUserLine(msgspec.Struct, frozen=True):
     balance_units: int
     evm_address: bytes
     tron_address: bytes
-    paused: bool
-    limit_debit_units: int | None
-    limit_day_units: int | None
     has_pin: bool
     pin_set_ms: int | None
     pin_locked_until_ms: int
@@ -71,19 +78,13 @@ class SubUserLine(msgspec.Struct, frozen=True):
 
 
 async def set_controls(
-    conn: Connection,
-    merchant_id: int,
-    ext_user_id: str,
-    *,
-    paused: bool | None = None,
-    limit_debit_units: int | Unchanged | None = UNCHANGED,
-    limit_day_units: int | Unchanged | None = UNCHANGED,
+    conn: Connection, merchant_id: int, ext_user_id: str, **changes: bool | int | None
 ) -> SubUserLine:
     """Change a sub-user's controls and return the sub-user after the change.
 
     Raises SubUserUnknown, and ValueError for a limit that is not an amount.
     """
-    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
+    values = {**_check_changes(changes), "merchant_id": merchant_id}
     async with conn.transaction():
         await lock_book(conn, merchant_id)
         line = await read_by_ext_user_id(conn, merchant_id, ext_user_id)
@@ -96,11 +97,9 @@ async def set_controls_by_user(
     merchant_id: int,
     user_id: int,
     *,
-    paused: bool | None = None,
-    limit_debit_units: int | Unchanged | None = UNCHANGED,
-    limit_day_units: int | Unchanged | None = UNCHANGED,
     source: str,
     at_ms: int,
+    **changes: bool | int | None,
 ) -> SubUserLine:
     """The same, requested by the sub-user on the wallet page. The page has checked the PIN before.
 
@@ -108,7 +107,7 @@ async def set_controls_by_user(
     are written to the audit log. Raises PinMissing if no PIN is set, SubUserUnknown, and ValueError for a
     limit that is not an amount.
     """
-    values = _controls(merchant_id, paused, limit_debit_units, limit_day_units)
+    values = {**_check_changes(changes), "merchant_id": merchant_id}
     async with conn.transaction():
         await lock_book(conn, merchant_id)
         before = await read_by_user_id(conn, merchant_id, user_id)
@@ -131,14 +130,14 @@ async def set_controls_by_user(
     return after
 
 
-def describe_controls(line: SubUserLine) -> dict[str, str | bool | None]:
+def describe_controls(controls: Controls) -> dict[str, str | bool | None]:
     """A sub-user's controls as the command line and the audit log show them. Pure."""
-    debit, day = line.limit_debit_units, line.limit_day_units
-    return {
-        "paused": line.paused,
-        "limitDebit": None if debit is None else format_units(debit),
-        "limitDay": None if day is None else format_units(day),
-    }
+    shown: dict[str, str | bool | None] = {}
+    for name in CONTROLS:
+        value = getattr(controls, name)
+        is_limit = name in LIMITS and value is not None
+        shown[_SHOWN_AS[name]] = format_units(value) if is_limit else value
+    return shown
 
 
 async def lock_book(conn: Connection, merchant_id: int) -> None:
@@ -184,28 +183,15 @@ async def list_sub_users(
     return await _read(conn, "search_sub_users", values)
 
 
-def _controls(
-    merchant_id: int,
-    paused: bool | None,
-    limit_debit_units: int | Unchanged | None,
-    limit_day_units: int | Unchanged | None,
-) -> dict[str, Any]:
-    return {
-        "merchant_id": merchant_id,
-        "paused": paused,
-        "sets_debit": limit_debit_units is not UNCHANGED,
-        "limit_debit_units": _check_limit(limit_debit_units),
-        "sets_day": limit_day_units is not UNCHANGED,
-        "limit_day_units": _check_limit(limit_day_units),
-    }
-
-
-def _check_limit(limit_units: int | Unchanged | None) -> int | None:
-    if limit_units is None or isinstance(limit_units, Unchanged):
-        return None
-    if not 0 <= limit_units <= MAX_BALANCE_UNITS:
-        raise ValueError(f"A limit is between 0 and {format_units(MAX_BALANCE_UNITS)}.")
-    return limit_units
+def _check_changes(changes: Mapping[str, bool | int | None]) -> dict[str, Any]:
+    """The parameters of `write_controls`. Raises ValueError for a limit that is no amount."""
+    if unknown := changes.keys() - set(CONTROLS):
+        raise TypeError(f"no control is called {min(unknown)}")
+    for name in changes.keys() & set(LIMITS):
+        units = changes[name]
+        if units is not None and not 0 <= units <= MAX_BALANCE_UNITS:
+            raise ValueError(f"A limit is between 0 and {format_units(MAX_BALANCE_UNITS)}.")
+    return {**dict.fromkeys(CONTROLS), **changes, "changed": list(changes)}
 
 
 def _as_user_id(text: str) -> int | None:

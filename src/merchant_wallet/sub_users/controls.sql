@@ -7,15 +7,13 @@ update book set last_ms = last_ms where merchant_id = %(merchant_id)s::bigint re
 -- name: write_controls
 -- Changes the controls. A control that was not given keeps its value.
 update sub_user
-   set paused = coalesce(%(paused)s::boolean, paused),
-       limit_debit_units = case when %(sets_debit)s::boolean then %(limit_debit_units)s::bigint else limit_debit_units end,
-       limit_day_units = case when %(sets_day)s::boolean then %(limit_day_units)s::bigint else limit_day_units end
+   set {changed_controls}
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
 
 -- fragment: sub_users
 -- Sub-users with their balances.
 select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
-       s.paused, s.limit_debit_units, s.limit_day_units, s.pin_hash is not null as has_pin,
+       {controls}, s.pin_hash is not null as has_pin,
        s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
   from sub_user s
   join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id;

@@ -14,9 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.sub_users import controls, pins
 from merchant_wallet.sub_users.activity import read_wallet
-from merchant_wallet.sub_users.controls import UNCHANGED, PinMissing, Unchanged
+from merchant_wallet.sub_users.controls import PinMissing
 from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong
 from merchant_wallet.wallet_site.request import Connection, Holder
 from merchant_wallet.web.forms import BadForm
@@ -26,6 +27,8 @@ PATH: Final = "/wallet/security"
 _DAY_MS: Final = 86_400_000
 _MINUTE_MS: Final = 60_000
 _WRONG: Final = 422
+_FIELDS: Final = {name: name.removesuffix("_units") for name in LIMITS}
+"""The form's field of each limit."""
 
 NOT_THE_SAME: Final = N_("The two PINs are not the same.")
 NO_AMOUNT: Final = N_("An amount such as 1000 or 12.50: no commas, at most 6 decimals.")
@@ -68,11 +71,12 @@ async def set_debits(request: Request, holder: Holder, conn: Connection) -> Resp
 
 async def set_limits(request: Request, holder: Holder, conn: Connection) -> Response:
     """Set what the merchant may debit at once and in a day; an empty field is no limit."""
-    debit_units, debit_error = _read_limit(holder, "limit_debit")
-    day_units, day_error = _read_limit(holder, "limit_day")
-    errors = {**debit_error, **day_error} or await _change(
-        holder, conn, limit_debit_units=debit_units, limit_day_units=day_units
-    )
+    limits: dict[str, int | None] = {}
+    errors: dict[str, str] = {}
+    for name, field in _FIELDS.items():
+        limits[name], error = _read_limit(holder, field)
+        errors |= error
+    errors = errors or await _change(holder, conn, **limits)
     return await _refuse(holder, conn, "limits", errors) if errors else holder.go(PATH, "limits")
 
 
@@ -88,28 +92,20 @@ def _read_limit(holder: Holder, name: str) -> tuple[int | None, dict[str, str]]:
         return None, {name: holder.say(NO_AMOUNT)}
 
 
-async def _change(
-    holder: Holder,
-    conn: Connection,
-    *,
-    paused: bool | None = None,
-    limit_debit_units: int | Unchanged | None = UNCHANGED,
-    limit_day_units: int | Unchanged | None = UNCHANGED,
-) -> dict[str, str]:
-    """Ask for the PIN, then change what is given; gives what is wrong."""
+async def _change(holder: Holder, conn: Connection, **changes: bool | int | None) -> dict[str, str]:
+    """Ask for the PIN, then make the changes; gives what is wrong."""
     whose = (conn, holder.merchant_id, holder.user_id)
     asked = pins.check(*whose, holder.form.raw("pin"), holder.at_ms, source=holder.visitor.source)
     if errors := await _attempt(holder, asked, "pin", "pin"):
         return errors
     changed = controls.set_controls_by_user(
-        *whose,
-        paused=paused,
-        limit_debit_units=limit_debit_units,
-        limit_day_units=limit_day_units,
-        source=holder.visitor.source,
-        at_ms=holder.at_ms,
+        conn, holder.merchant_id, holder.user_id, source=holder.visitor.source, at_ms=holder.at_ms, **changes
     )
     return await _attempt(holder, changed, "pin", "pin")
+
+
+def _show_limit(limit_units: int | None) -> str:
+    return "" if limit_units is None else format_units(limit_units)
 
 
 async def _attempt(holder: Holder, attempt: Awaitable[object], compared: str, chosen: str) -> dict[str, str]:
@@ -146,8 +142,8 @@ def _page(holder: Holder, wrong: str = "", errors: Mapping[str, str] = MappingPr
     wallet, form = holder.wallet, holder.form
     is_today = wallet.day == holder.at_ms // _DAY_MS
     kept = {
-        name: form.text(name) if wrong == "limits" else "" if units is None else format_units(units)
-        for name, units in (("limit_debit", wallet.limit_debit_units), ("limit_day", wallet.limit_day_units))
+        field: form.text(field) if wrong == "limits" else _show_limit(getattr(wallet, name))
+        for name, field in _FIELDS.items()
     }
     locked = wallet.pin_locked_until_ms > holder.at_ms
     return holder.page(

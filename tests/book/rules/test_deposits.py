@@ -1,9 +1,8 @@
 """Deposits as accounting: to whom, in which currency, once, and what keeps one waiting."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.book.accounting import addresses, arrived, expect, given, units
 from tests.book.ledger import START_MS, Ledger
 

@@ -1,9 +1,9 @@
 """Transfers as accounting: who pays, who gets, what is refused and in which order."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.book.accounting import (
     addresses,
     credit,

@@ -4,7 +4,8 @@ from merchant_wallet.book.chart import MERCHANT_KFB_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser, Register
 from merchant_wallet.book.journal import record
 from merchant_wallet.book.outcomes import SUB_USER_UNKNOWN, Balances, Outcome, SubUserFound
-from merchant_wallet.book.state import Draft, SubUser
+from merchant_wallet.book.state import Draft
+from merchant_wallet.book.sub_user import SubUser
 
 
 def read_balances(draft: Draft, command: ReadBalances) -> Outcome:
@@ -38,15 +39,9 @@ def register(draft: Draft, command: Register) -> Outcome:
         currency=command.currency,
         evm_address=command.evm_address,
         tron_address=command.tron_address,
-        paused=False,
-        limit_debit_units=None,
-        limit_day_units=None,
-        has_pin=False,
-        day=0,
-        day_debited=0,
     )
     draft.add_sub_user(sub_user, 0)
-    draft.changes.registered.append(sub_user)
+    draft.changes.registered.append(sub_user.user_id)
     draft.changes.address_indexes.append(command.address_index)
     return _found(draft, sub_user.user_id, created=True)
 

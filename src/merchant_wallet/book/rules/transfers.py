@@ -1,5 +1,7 @@
 """Transfers between a sub-user's wallet and the merchant's balance. Pure (interface 4.1, 4.2)."""
 
+from msgspec.structs import replace
+
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
 from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
@@ -20,7 +22,8 @@ from merchant_wallet.book.outcomes import (
     Outcome,
     Transferred,
 )
-from merchant_wallet.book.state import Draft, EarlierTransfer, Posting, SubUser
+from merchant_wallet.book.state import Draft, EarlierTransfer, Posting
+from merchant_wallet.book.sub_user import SubUser
 
 USER_TO_MERCHANT = "user_to_merchant"
 MERCHANT_TO_USER = "merchant_to_user"
@@ -107,8 +110,7 @@ def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee:
 def _count_debit(draft: Draft, sub_user: SubUser, amount_units: int) -> None:
     today = draft.day
     spent = sub_user.day_debited if sub_user.day == today else 0
-    sub_user.day = today
-    sub_user.day_debited = spent + amount_units
+    draft.sub_users[sub_user.user_id] = replace(sub_user, day=today, day_debited=spent + amount_units)
     draft.changes.debited.add(sub_user.user_id)
 
 
