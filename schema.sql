@@ -196,6 +196,21 @@ CREATE TABLE public.callback_pause (
     CONSTRAINT callback_pause_paused_by_check CHECK ((paused_by <> ''::text))
 );
 
+CREATE TABLE public.cancel_signed (
+    chain text CONSTRAINT filler_signed_chain_not_null NOT NULL,
+    wallet bytea CONSTRAINT filler_signed_wallet_not_null NOT NULL,
+    nonce bigint CONSTRAINT filler_signed_sequence_not_null NOT NULL,
+    attempt_no integer CONSTRAINT filler_signed_attempt_no_not_null NOT NULL,
+    raw bytea CONSTRAINT filler_signed_raw_not_null NOT NULL,
+    tx_hash text CONSTRAINT filler_signed_tx_hash_not_null NOT NULL,
+    built_at_block bigint CONSTRAINT filler_signed_built_at_block_not_null NOT NULL,
+    signed_ms bigint CONSTRAINT filler_signed_signed_ms_not_null NOT NULL,
+    CONSTRAINT cancel_signed_attempt_no_check CHECK ((attempt_no > 0)),
+    CONSTRAINT cancel_signed_built_at_block_check CHECK ((built_at_block >= 0)),
+    CONSTRAINT cancel_signed_raw_check CHECK ((length(raw) > 0)),
+    CONSTRAINT cancel_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
+);
+
 CREATE TABLE public.chain_block (
     chain text NOT NULL,
     block_number bigint NOT NULL,
@@ -401,21 +416,6 @@ CREATE TABLE public.figure_cursor (
     CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
 );
 
-CREATE TABLE public.filler_signed (
-    chain text NOT NULL,
-    wallet bytea NOT NULL,
-    sequence bigint NOT NULL,
-    attempt_no integer NOT NULL,
-    raw bytea NOT NULL,
-    tx_hash text NOT NULL,
-    built_at_block bigint NOT NULL,
-    signed_ms bigint NOT NULL,
-    CONSTRAINT filler_signed_attempt_no_check CHECK ((attempt_no > 0)),
-    CONSTRAINT filler_signed_built_at_block_check CHECK ((built_at_block >= 0)),
-    CONSTRAINT filler_signed_raw_check CHECK ((length(raw) > 0)),
-    CONSTRAINT filler_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
-);
-
 CREATE TABLE public.given_address (
     address bytea NOT NULL,
     merchant_id bigint NOT NULL,
@@ -425,7 +425,7 @@ CREATE TABLE public.given_address (
 CREATE TABLE public.hot_wallet (
     chain text NOT NULL,
     address bytea NOT NULL,
-    next_sequence bigint,
+    next_nonce bigint,
     spent_no bigint DEFAULT 0 NOT NULL,
     funds bigint,
     funds_spent_no bigint,
@@ -438,7 +438,7 @@ CREATE TABLE public.hot_wallet (
     CONSTRAINT hot_wallet_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
     CONSTRAINT hot_wallet_funds CHECK ((((funds IS NULL) = (checked_ms IS NULL)) AND ((funds IS NULL) = (funds_spent_no IS NULL)) AND ((funds_spent_no IS NULL) OR (funds_spent_no <= spent_no)))),
     CONSTRAINT hot_wallet_funds_check CHECK ((funds >= 0)),
-    CONSTRAINT hot_wallet_next_sequence_check CHECK ((next_sequence >= 0)),
+    CONSTRAINT hot_wallet_next_nonce_check CHECK ((next_nonce >= 0)),
     CONSTRAINT hot_wallet_spent_no_check CHECK ((spent_no >= 0))
 );
 
@@ -639,7 +639,7 @@ CREATE TABLE public.payout_reservation (
     order_id bigint NOT NULL,
     chain text NOT NULL,
     wallet bytea NOT NULL,
-    sequence bigint,
+    nonce bigint,
     amount bigint NOT NULL,
     reserved_ms bigint NOT NULL,
     spent_no bigint,
@@ -647,23 +647,6 @@ CREATE TABLE public.payout_reservation (
     CONSTRAINT payout_reservation_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT payout_reservation_spent_no_check CHECK ((spent_no >= 0)),
     CONSTRAINT payout_reservation_wallet_check CHECK ((length(wallet) = 20))
-);
-
-CREATE TABLE public.payout_sequence (
-    chain text NOT NULL,
-    wallet bytea NOT NULL,
-    sequence bigint NOT NULL,
-    purpose text NOT NULL,
-    merchant_id bigint,
-    order_id bigint,
-    since_ms bigint NOT NULL,
-    filled_ms bigint,
-    CONSTRAINT payout_sequence_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
-    CONSTRAINT payout_sequence_filled CHECK (((filled_ms IS NULL) OR (purpose = 'fill'::text))),
-    CONSTRAINT payout_sequence_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
-    CONSTRAINT payout_sequence_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'fill'::text, 'fuel'::text, 'lost'::text]))),
-    CONSTRAINT payout_sequence_sequence_check CHECK ((sequence >= 0)),
-    CONSTRAINT payout_sequence_wallet_check CHECK ((length(wallet) = 20))
 );
 
 CREATE TABLE public.payout_signed (
@@ -970,17 +953,17 @@ CREATE TABLE public.sweep (
     wallet bytea NOT NULL,
     amount bigint NOT NULL,
     coin_price bigint NOT NULL,
-    fuel bigint NOT NULL,
-    fuel_fee_limit bigint NOT NULL,
+    top_up bigint CONSTRAINT sweep_fuel_not_null NOT NULL,
+    top_up_fee_limit bigint CONSTRAINT sweep_fuel_fee_limit_not_null NOT NULL,
     token_fee_limit bigint NOT NULL,
     actor text NOT NULL,
     opened_ms bigint NOT NULL,
     step text NOT NULL,
     version integer DEFAULT 0 NOT NULL,
-    fuel_sequence bigint,
-    token_sequence bigint,
-    fuel_tx_hash text,
-    fuel_fee bigint,
+    top_up_nonce bigint,
+    token_nonce bigint,
+    top_up_tx_hash text,
+    top_up_fee bigint,
     token_tx_hash text,
     token_fee bigint,
     obstacle text,
@@ -996,20 +979,20 @@ CREATE TABLE public.sweep (
     CONSTRAINT sweep_cause_check CHECK ((cause <> ''::text)),
     CONSTRAINT sweep_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT sweep_coin_price_check CHECK ((coin_price > 0)),
-    CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((fuel = 0) OR (fuel_tx_hash IS NOT NULL))))),
-    CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['fuel'::text, 'token'::text])))),
-    CONSTRAINT sweep_fuel_check CHECK ((fuel >= 0)),
-    CONSTRAINT sweep_fuel_fee_check CHECK ((fuel_fee >= 0)),
-    CONSTRAINT sweep_fuel_fee_limit_check CHECK ((fuel_fee_limit >= 0)),
-    CONSTRAINT sweep_fuel_sequence_check CHECK ((fuel_sequence >= 0)),
-    CONSTRAINT sweep_fuel_tx_hash_check CHECK ((fuel_tx_hash <> ''::text)),
-    CONSTRAINT sweep_fuelled CHECK (((step <> 'fuel'::text) OR (fuel > 0))),
+    CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((top_up = 0) OR (top_up_tx_hash IS NOT NULL))))),
+    CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text])))),
     CONSTRAINT sweep_obstacle_check CHECK ((obstacle <> ''::text)),
-    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['fuel'::text, 'token'::text, 'done'::text, 'failed'::text, 'dropped'::text]))),
+    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'done'::text, 'failed'::text, 'dropped'::text]))),
     CONSTRAINT sweep_token_fee_check CHECK ((token_fee >= 0)),
     CONSTRAINT sweep_token_fee_limit_check CHECK ((token_fee_limit > 0)),
-    CONSTRAINT sweep_token_sequence_check CHECK ((token_sequence >= 0)),
+    CONSTRAINT sweep_token_nonce_check CHECK ((token_nonce >= 0)),
     CONSTRAINT sweep_token_tx_hash_check CHECK ((token_tx_hash <> ''::text)),
+    CONSTRAINT sweep_top_up_check CHECK ((top_up >= 0)),
+    CONSTRAINT sweep_top_up_fee_check CHECK ((top_up_fee >= 0)),
+    CONSTRAINT sweep_top_up_fee_limit_check CHECK ((top_up_fee_limit >= 0)),
+    CONSTRAINT sweep_top_up_nonce_check CHECK ((top_up_nonce >= 0)),
+    CONSTRAINT sweep_top_up_tx_hash_check CHECK ((top_up_tx_hash <> ''::text)),
+    CONSTRAINT sweep_topped_up CHECK (((step <> 'top_up'::text) OR (top_up > 0))),
     CONSTRAINT sweep_version_check CHECK ((version >= 0)),
     CONSTRAINT sweep_wallet_check CHECK ((length(wallet) = 20))
 );
@@ -1025,7 +1008,7 @@ CREATE TABLE public.sweep_signed (
     signed_ms bigint NOT NULL,
     CONSTRAINT sweep_signed_attempt_no_check CHECK ((attempt_no > 0)),
     CONSTRAINT sweep_signed_built_at_block_check CHECK ((built_at_block >= 0)),
-    CONSTRAINT sweep_signed_kind_check CHECK ((kind = ANY (ARRAY['fuel'::text, 'token'::text]))),
+    CONSTRAINT sweep_signed_kind_check CHECK ((kind = ANY (ARRAY['top_up'::text, 'token'::text]))),
     CONSTRAINT sweep_signed_raw_check CHECK ((length(raw) > 0)),
     CONSTRAINT sweep_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
 );
@@ -1071,6 +1054,23 @@ CREATE TABLE public.wallet_address (
     CONSTRAINT wallet_address_address_check CHECK ((length(address) = 20))
 );
 ALTER TABLE ONLY public.wallet_address ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.wallet_nonce (
+    chain text CONSTRAINT payout_sequence_chain_not_null NOT NULL,
+    wallet bytea CONSTRAINT payout_sequence_wallet_not_null NOT NULL,
+    nonce bigint CONSTRAINT payout_sequence_sequence_not_null NOT NULL,
+    purpose text CONSTRAINT payout_sequence_purpose_not_null NOT NULL,
+    merchant_id bigint,
+    order_id bigint,
+    since_ms bigint CONSTRAINT payout_sequence_since_ms_not_null NOT NULL,
+    cancelled_ms bigint,
+    CONSTRAINT wallet_nonce_cancelled CHECK (((cancelled_ms IS NULL) OR (purpose = 'cancel'::text))),
+    CONSTRAINT wallet_nonce_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT wallet_nonce_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT wallet_nonce_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
+    CONSTRAINT wallet_nonce_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'cancel'::text, 'top_up'::text, 'lost'::text]))),
+    CONSTRAINT wallet_nonce_wallet_check CHECK ((length(wallet) = 20))
+);
 
 CREATE TABLE public.wallet_session (
     merchant_id bigint NOT NULL,
@@ -1179,6 +1179,12 @@ ALTER TABLE ONLY public.callback_pause
 ALTER TABLE ONLY public.callback
     ADD CONSTRAINT callback_pkey PRIMARY KEY (merchant_id, order_id, status);
 
+ALTER TABLE ONLY public.cancel_signed
+    ADD CONSTRAINT cancel_signed_pkey PRIMARY KEY (chain, wallet, nonce, attempt_no);
+
+ALTER TABLE ONLY public.cancel_signed
+    ADD CONSTRAINT cancel_signed_tx_hash_key UNIQUE (tx_hash);
+
 ALTER TABLE ONLY public.chain_block
     ADD CONSTRAINT chain_block_pkey PRIMARY KEY (chain, block_number);
 
@@ -1226,12 +1232,6 @@ ALTER TABLE ONLY public.failed_sign_in
 
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_pkey PRIMARY KEY (merchant_id);
-
-ALTER TABLE ONLY public.filler_signed
-    ADD CONSTRAINT filler_signed_pkey PRIMARY KEY (chain, wallet, sequence, attempt_no);
-
-ALTER TABLE ONLY public.filler_signed
-    ADD CONSTRAINT filler_signed_tx_hash_key UNIQUE (tx_hash);
 
 ALTER TABLE ONLY public.given_address
     ADD CONSTRAINT given_address_pkey PRIMARY KEY (address);
@@ -1282,19 +1282,10 @@ ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_pkey PRIMARY KEY (merchant_id, order_id);
 
 ALTER TABLE ONLY public.payout_reservation
-    ADD CONSTRAINT payout_reservation_chain_wallet_sequence_key UNIQUE (chain, wallet, sequence);
+    ADD CONSTRAINT payout_reservation_chain_wallet_nonce_key UNIQUE (chain, wallet, nonce);
 
 ALTER TABLE ONLY public.payout_reservation
     ADD CONSTRAINT payout_reservation_pkey PRIMARY KEY (merchant_id, order_id);
-
-ALTER TABLE ONLY public.payout_sequence
-    ADD CONSTRAINT payout_sequence_chain_wallet_sequence_merchant_id_order_id_key UNIQUE (chain, wallet, sequence, merchant_id, order_id);
-
-ALTER TABLE ONLY public.payout_sequence
-    ADD CONSTRAINT payout_sequence_merchant_id_order_id_key UNIQUE (merchant_id, order_id);
-
-ALTER TABLE ONLY public.payout_sequence
-    ADD CONSTRAINT payout_sequence_pkey PRIMARY KEY (chain, wallet, sequence);
 
 ALTER TABLE ONLY public.payout_signed
     ADD CONSTRAINT payout_signed_pkey PRIMARY KEY (merchant_id, order_id, attempt_no);
@@ -1351,7 +1342,7 @@ ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_pkey PRIMARY KEY (merchant_id, user_id);
 
 ALTER TABLE ONLY public.sweep
-    ADD CONSTRAINT sweep_chain_wallet_fuel_sequence_key UNIQUE (chain, wallet, fuel_sequence);
+    ADD CONSTRAINT sweep_chain_wallet_top_up_nonce_key UNIQUE (chain, wallet, top_up_nonce);
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (chain, sweep_id);
@@ -1370,6 +1361,15 @@ ALTER TABLE ONLY public.treasury_movement
 
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_pkey PRIMARY KEY (merchant_id, address);
+
+ALTER TABLE ONLY public.wallet_nonce
+    ADD CONSTRAINT wallet_nonce_chain_wallet_nonce_merchant_id_order_id_key UNIQUE (chain, wallet, nonce, merchant_id, order_id);
+
+ALTER TABLE ONLY public.wallet_nonce
+    ADD CONSTRAINT wallet_nonce_merchant_id_order_id_key UNIQUE (merchant_id, order_id);
+
+ALTER TABLE ONLY public.wallet_nonce
+    ADD CONSTRAINT wallet_nonce_pkey PRIMARY KEY (chain, wallet, nonce);
 
 ALTER TABLE ONLY public.wallet_session
     ADD CONSTRAINT wallet_session_pkey PRIMARY KEY (merchant_id, token_hash);
@@ -1462,8 +1462,6 @@ CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (c
 
 CREATE INDEX payout_reservation_spent ON public.payout_reservation USING btree (chain, spent_no) WHERE (spent_no IS NOT NULL);
 
-CREATE INDEX payout_sequence_loose ON public.payout_sequence USING btree (chain, wallet, sequence) WHERE ((purpose = 'free'::text) OR ((purpose = 'fill'::text) AND (filled_ms IS NULL)));
-
 CREATE UNIQUE INDEX payout_signed_hash ON public.payout_signed USING btree (tx_hash);
 
 CREATE INDEX posting_source ON public.posting USING btree (merchant_id, source_id, entry_id);
@@ -1491,6 +1489,8 @@ CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
 
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
+
+CREATE INDEX wallet_nonce_open ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((purpose = 'free'::text) OR ((purpose = 'cancel'::text) AND (cancelled_ms IS NULL)));
 
 CREATE INDEX wallet_session_end ON public.wallet_session USING btree (expires_ms);
 
@@ -1534,6 +1534,9 @@ ALTER TABLE ONLY public.callback
 ALTER TABLE ONLY public.callback_pause
     ADD CONSTRAINT callback_pause_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
+ALTER TABLE ONLY public.cancel_signed
+    ADD CONSTRAINT cancel_signed_chain_wallet_nonce_fkey FOREIGN KEY (chain, wallet, nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
+
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_chain_tx_hash_log_index_fkey FOREIGN KEY (merchant_id, chain, tx_hash, log_index) REFERENCES public.deposit(merchant_id, chain, tx_hash, log_index);
 
@@ -1551,9 +1554,6 @@ ALTER TABLE ONLY public.deposit
 
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
-
-ALTER TABLE ONLY public.filler_signed
-    ADD CONSTRAINT filler_signed_chain_wallet_sequence_fkey FOREIGN KEY (chain, wallet, sequence) REFERENCES public.payout_sequence(chain, wallet, sequence);
 
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
@@ -1580,7 +1580,7 @@ ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.withdrawal(merchant_id, order_id);
 
 ALTER TABLE ONLY public.payout_reservation
-    ADD CONSTRAINT payout_reservation_chain_wallet_sequence_merchant_id_order_fkey FOREIGN KEY (chain, wallet, sequence, merchant_id, order_id) REFERENCES public.payout_sequence(chain, wallet, sequence, merchant_id, order_id);
+    ADD CONSTRAINT payout_reservation_chain_wallet_nonce_merchant_id_order_id_fkey FOREIGN KEY (chain, wallet, nonce, merchant_id, order_id) REFERENCES public.wallet_nonce(chain, wallet, nonce, merchant_id, order_id);
 
 ALTER TABLE ONLY public.payout_reservation
     ADD CONSTRAINT payout_reservation_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.payout(merchant_id, order_id);
@@ -1598,7 +1598,7 @@ ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.account(merchant_id, account_id);
 
 ALTER TABLE ONLY public.sweep
-    ADD CONSTRAINT sweep_chain_wallet_fuel_sequence_fkey FOREIGN KEY (chain, wallet, fuel_sequence) REFERENCES public.payout_sequence(chain, wallet, sequence);
+    ADD CONSTRAINT sweep_chain_wallet_top_up_nonce_fkey FOREIGN KEY (chain, wallet, top_up_nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

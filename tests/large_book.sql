@@ -39,8 +39,8 @@ select merchant_id, 'ERC20', 't' || merchant_id || '.' || user_id, 0, user_id, '
   from sub_user;
 insert into credited_transaction select chain, tx_hash, block_hash from deposit where status = 'credited';
 insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1, block_hash from deposit where status = 'credited';
-insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel,
-                   fuel_fee_limit, token_fee_limit, actor, opened_ms, step, token_tx_hash, ended_ms)
+insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
+                   top_up_fee_limit, token_fee_limit, actor, opened_ms, step, token_tx_hash, ended_ms)
 select 'ERC20', evm_address, merchant_id, 1, 0, 1, repeat('w', 20)::bytea, 1, 1, 0, 0, 1, 'a', user_id,
        case when user_id % 100 > 0 then 'done' else 'token' end, 'h', case when user_id % 100 > 0 then 1 end
   from sub_user;
@@ -50,12 +50,12 @@ insert into callback (merchant_id, order_id, status, event_id, created_ms, state
 select m, k, 2, 'e' || k, 0, case when k > 200 then 'delivered' when k > 150 then 'parked' else 'due' end, 1 from key where k > 120;
 insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms) select m, k, 2, 1, k from key where k > 120;
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no) select m, k, 1, 'p', 0, 1 from key where k > 110;
-insert into payout_sequence (chain, wallet, sequence, purpose, merchant_id, order_id, since_ms)
+insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
 select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
-insert into payout_reservation (merchant_id, order_id, chain, wallet, sequence, amount, reserved_ms, spent_no)
-select merchant_id, order_id, chain, wallet, sequence, 1, 0, case when order_id % 100 > 0 then sequence end from payout_sequence;
+insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms, spent_no)
+select merchant_id, order_id, chain, wallet, nonce, 1, 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
-select merchant_id, order_id, 1, 'r', 'h' || sequence, 0, 0 from payout_sequence;
+select merchant_id, order_id, 1, 'r', 'h' || nonce, 0, 0 from wallet_nonce;
 insert into wallet_session (merchant_id, token_hash, user_id, is_framed, created_ms, seen_ms, expires_ms)
 select merchant_id, sha256((merchant_id || 's' || user_id)::bytea), user_id, false, user_id, user_id, user_id + 1 from sub_user;
 insert into daily_figure

@@ -62,7 +62,7 @@ def test_a_flood_of_transfers_leaves_reads_their_share() -> None:
     assert first == ["transfer"] * (PIECES - 1) + ["read"]
 
 
-def test_places_that_transfers_do_not_need_go_to_reads() -> None:
+def test_nonces_that_transfers_do_not_need_go_to_reads() -> None:
     def put(pace: Pace, done: list[str]) -> None:
         _put(pace, done, READ, ["read"] * 100)
         _put(pace, done, MONEY, ["transfer"])

@@ -92,10 +92,10 @@ def open_scene(node: EvmDevnet) -> EvmScene:
 
 
 def payout(
-    units: int = 25 * USDT, *, sequence: int = 0, recipient: bytes = RECIPIENT, payout_id: int = 1
+    units: int = 25 * USDT, *, nonce: int = 0, recipient: bytes = RECIPIENT, payout_id: int = 1
 ) -> Payout:
     """An order of the tests."""
-    return Payout(payout_id, Transfer(ERC20, "USDT", recipient, units), sequence)
+    return Payout(payout_id, Transfer(ERC20, "USDT", recipient, units), nonce)
 
 
 async def send(chain: EvmChain, ordered: Payout, earlier: Sequence[SignedTransfer] = ()) -> SignedTransfer:

@@ -51,9 +51,9 @@ def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | Tro
     wallet, deposit, token = WALLETS[chain], DEPOSITS[chain], TOKENS[chain]
     recipient, units, word = {
         "payout": (RECIPIENT, 100 * USDT, "USDT"),
-        "fill": (wallet, 0, "USDT"),
+        "cancel": (wallet, 0, "USDT"),
         "sweep": (wallet, 70 * USDT, "USDT"),
-        "fuel": (deposit, 10**12, "ETH" if chain == ERC20 else "TRX"),
+        "top_up": (deposit, 10**12, "ETH" if chain == ERC20 else "TRX"),
     }[purpose]
     transfer = Transfer(chain, word, recipient, units)
     calls = purpose in ("payout", "sweep")
@@ -96,7 +96,7 @@ class Asking:
     def request(self) -> SigningRequest:
         """The request with its changes."""
         transfer, transaction = honest(self.chain, self.purpose)
-        source = PLACE if self.purpose in ("sweep", "fuel") else None
+        source = PLACE if self.purpose in ("sweep", "top_up") else None
         request = SigningRequest(
             self.chain,
             self.purpose,

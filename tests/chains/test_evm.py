@@ -57,7 +57,7 @@ def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
             signed = await chain.build(ordered, [])
             assert await chain.judge(ordered, [signed]) == Pending()
             await chain.broadcast(signed.raw)
-            assert await chain.next_sequence(1, begins=False) == 1
+            assert await chain.next_nonce(1, is_first=False) == 1
             evm.node.mine()
             assert await chain.judge(ordered, [signed]) == Pending()
             assert await chain.funds() == HELD
@@ -73,7 +73,7 @@ def test_what_is_signed_says_exactly_what_was_ordered(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
             height = evm.node.height()
-            signed = await chain.build(payout(3, sequence=5), [])
+            signed = await chain.build(payout(3, nonce=5), [])
         transaction, _ = parse_signed(signed.raw)
         assert recover_sender(signed.raw) == WALLET
         assert (transaction.nonce, transaction.value, transaction.to) == (5, 0, evm.token.address)
@@ -281,31 +281,31 @@ def test_a_replacement_stops_at_the_fee_cap(evm: EvmScene) -> None:
 def test_a_payout_behind_another_is_not_stuck_itself(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
-            behind = payout(sequence=1, payout_id=2)
+            behind = payout(nonce=1, payout_id=2)
             signed = await send(chain, behind)
             evm.node.mine(9)
             assert await chain.judge(behind, [signed]) == Pending()
             # The place before it is filled with nothing, after which it goes its way.
-            filler = await chain.fill(0, [])
-            await chain.broadcast(filler.raw)
-            transaction, _ = parse_signed(filler.raw)
+            cancel = await chain.build_cancel(0, [])
+            await chain.broadcast(cancel.raw)
+            transaction, _ = parse_signed(cancel.raw)
             assert (transaction.to, transaction.value, transaction.call_data) == (WALLET, 0, b"")
-            assert evm.signer.asked[-1].purpose == "fill"
+            assert evm.signer.asked[-1].purpose == "cancel"
             evm.settle()
             assert await chain.judge(behind, [signed]) == Final(behind.transfer, signed.tx_hash)
 
     asyncio.run(story())
 
 
-def test_a_filler_is_outbid_like_a_payout(evm: EvmScene) -> None:
+def test_a_cancel_transaction_is_outbid_like_a_payout(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
-            first = await chain.fill(0, [])
-            second = await chain.fill(0, [first])
+            first = await chain.build_cancel(0, [])
+            second = await chain.build_cancel(0, [first])
             offers = [parse_signed(signed.raw)[0].max_fee for signed in (first, second)]
             assert offers[1] * 8 >= offers[0] * 9
             with pytest.raises(ValueError, match="another place"):
-                await chain.fill(1, [first])
+                await chain.build_cancel(1, [first])
 
     asyncio.run(story())
 
@@ -387,6 +387,6 @@ def test_a_chain_that_is_only_read_pays_nothing(evm: EvmScene) -> None:
                 await chain.build(payout(), [])
             chain._wallet = None
             with pytest.raises(ValueError, match="only read"):
-                await chain.next_sequence(None, begins=True)
+                await chain.next_nonce(None, is_first=True)
 
     asyncio.run(story())

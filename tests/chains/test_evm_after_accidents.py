@@ -44,9 +44,9 @@ def test_an_order_is_not_judged_on_another_chain_than_it_was_signed_for(evm: Evm
     play(evm, 2, story)
 
 
-def test_an_order_behind_places_that_nobody_fills_tells_so(evm: EvmScene) -> None:
+def test_an_order_behind_unused_nonces_says_so(evm: EvmScene) -> None:
     """A node that named too high a next place when the wallet was first looked at."""
-    beyond = payout(sequence=7)
+    beyond = payout(nonce=7)
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await chain.build(beyond, [])

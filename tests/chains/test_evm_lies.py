@@ -111,7 +111,7 @@ def test_a_node_that_hides_receipts_and_transactions_proves_nothing(evm: EvmScen
     play(evm, 2, story)
 
 
-def test_an_invented_transaction_in_our_place_is_no_proof(evm: EvmScene) -> None:
+def test_an_invented_transaction_at_our_nonce_is_no_proof(evm: EvmScene) -> None:
     """Both nodes say that another transaction took the place; but they can't sign for our wallet."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
@@ -235,7 +235,7 @@ def test_one_node_alone_can_not_pay_with_a_false_receipt(evm: EvmScene) -> None:
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         paid = await pay(evm, chain)
-        wanted = payout(sequence=1, payout_id=2)
+        wanted = payout(nonce=1, payout_id=2)
         unsent = await chain.build(wanted, [])
 
         async def receipt(forward: Forward, params: list[Any]) -> Any:
@@ -351,7 +351,7 @@ def test_a_second_look_that_finds_otherwise_is_no_verdict(evm: EvmScene) -> None
 
 
 @pytest.mark.parametrize("whose", ["another key's", "another place's"])
-def test_a_real_transaction_of_another_sender_or_place_is_no_proof(evm: EvmScene, whose: str) -> None:
+def test_a_real_transaction_of_another_sender_or_nonce_is_no_proof(evm: EvmScene, whose: str) -> None:
     """Its hash and signature are right; a node only says that it is of our wallet, in our place."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
@@ -361,7 +361,7 @@ def test_a_real_transaction_of_another_sender_or_place_is_no_proof(evm: EvmScene
         given = evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
         signed = await pay(evm, chain)
         if whose == "another place's":
-            given = (await send(chain, payout(sequence=1, payout_id=2))).tx_hash
+            given = (await send(chain, payout(nonce=1, payout_id=2))).tx_hash
             evm.settle()
         shown = {**await proxies[0].ask("eth_getTransactionByHash", given), "from": "0x" + WALLET.hex()}
         for proxy in proxies:

@@ -51,7 +51,7 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             with pytest.raises(ChainAway, match="no answer within 1 s"):
                 await impatient.broadcast(signed.raw)
             # However long the node took to accept them: they are there by now.
-            while await chain.next_sequence(1, begins=False) == 0:
+            while await chain.next_nonce(1, is_first=False) == 0:
                 evm.node.height()
             proxy.mend()
             await chain.broadcast(signed.raw)
@@ -217,7 +217,7 @@ def test_one_of_two_nodes_can_not_freeze_the_wallet_with_a_blacklist(evm: EvmSce
     play(evm, 2, story)
 
 
-def test_a_verdict_needs_a_place(evm: EvmScene) -> None:
+def test_a_verdict_needs_a_nonce(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         with pytest.raises(ValueError, match="has a place"):
             await chain.judge(Payout(1, ORDERED.transfer), [])

@@ -52,7 +52,7 @@ async def test_it_names_the_wallets_that_it_has_keys_for(tmp_path: Path) -> None
         await alone.sign(Asking(ERC20).request())
 
 
-@pytest.mark.parametrize("purpose", ["payout", "fill", "fuel", "sweep"])
+@pytest.mark.parametrize("purpose", ["payout", "cancel", "top_up", "sweep"])
 async def test_an_evm_signature_is_what_another_implementation_makes(
     signer: LocalSigner, purpose: Purpose
 ) -> None:
@@ -82,7 +82,7 @@ async def test_an_evm_signature_is_what_another_implementation_makes(
     assert Account.recover_transaction(raw) == to_eip55(sender)
 
 
-@pytest.mark.parametrize("purpose", ["payout", "fuel", "sweep"])
+@pytest.mark.parametrize("purpose", ["payout", "top_up", "sweep"])
 async def test_a_tron_signature_is_the_owners(signer: LocalSigner, purpose: Purpose) -> None:
     request = Asking(TRC20, purpose).request()
     signature = await signer.sign(request)
@@ -97,7 +97,7 @@ async def test_a_payment_is_on_the_disk_when_its_signature_is_given_out(
 ) -> None:
     await signer.sign(pay(1, 100))
     assert b'"payoutId":1' in (tmp_path / JOURNAL).read_bytes()
-    for purpose in ("fill", "fuel", "sweep"):
+    for purpose in ("cancel", "top_up", "sweep"):
         await signer.sign(Asking(ERC20, purpose).request())
     assert len((tmp_path / JOURNAL).read_bytes().splitlines()) == 1
 
@@ -129,7 +129,7 @@ async def test_limits_hold_over_both_chains_and_a_restart(
     await again.sign(pay(4, 501))
 
 
-async def test_a_stuck_payment_is_replaced_at_its_place_only(signer: LocalSigner) -> None:
+async def test_a_stuck_payment_is_replaced_at_its_nonce_only(signer: LocalSigner) -> None:
     first = await signer.sign(pay(1, 1_000, nonce=7))
     for fee in range(3, 9):
         assert await signer.sign(pay(1, 1_000, nonce=7, max_fee=fee * 10**9)) != first
@@ -151,11 +151,11 @@ async def test_a_tron_payment_is_signed_anew_only_after_it_expired(signer: Local
 
 @pytest.mark.parametrize("source", [Source(3, 0, 6), Source(4, 0, 5), Source(3, 1, 5)])
 @pytest.mark.parametrize("chain", [ERC20, TRC20])
-async def test_fuel_goes_to_the_deposit_address_that_is_named(
+async def test_a_top_up_goes_to_the_deposit_address_that_is_named(
     signer: LocalSigner, chain: str, source: Source
 ) -> None:
     with pytest.raises(SigningRefused, match="never goes to that address"):
-        await signer.sign(Asking(chain, "fuel", rest={"source": source}).request())
+        await signer.sign(Asking(chain, "top_up", rest={"source": source}).request())
 
 
 async def test_a_tron_sweep_is_from_the_deposit_address_that_is_named(signer: LocalSigner) -> None:
@@ -190,7 +190,7 @@ async def test_nothing_secret_is_logged(
         pay(1, 100),
         pay(2, 5_000),
         Asking(TRC20, "sweep").request(),
-        Asking(ERC20, "fuel").request(),
+        Asking(ERC20, "top_up").request(),
     ):
         try:
             await signer.sign(request)

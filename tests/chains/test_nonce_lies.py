@@ -41,12 +41,12 @@ async def steal(evm: EvmScene, count: int = 1, depth: int = 4) -> None:
     evm.node.mine(depth)
 
 
-async def begins(chain: EvmChain, known: int | None = None) -> int:
-    return await chain.next_sequence(known, begins=True)
+async def is_first(chain: EvmChain, known: int | None = None) -> int:
+    return await chain.next_nonce(known, is_first=True)
 
 
 async def goes_on(chain: EvmChain, known: int) -> int:
-    return await chain.next_sequence(known, begins=False)
+    return await chain.next_nonce(known, is_first=False)
 
 
 @pytest.mark.parametrize("lie", [claim, claim_now])
@@ -61,16 +61,16 @@ def test_one_node_that_counts_too_many_moves_nothing(evm: EvmScene, count: int, 
         assert await goes_on(chain, 1_000) == 1_000
         if count < 3:
             with pytest.raises(Hindered, match="Configure two nodes"):
-                await begins(chain, 1)
+                await is_first(chain, 1)
         else:
-            assert await begins(chain) == 1
+            assert await is_first(chain) == 1
 
     play(evm, count, story)
 
 
 def test_a_new_wallet_has_nothing_to_show(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        assert await begins(chain) == 0
+        assert await is_first(chain) == 0
 
     play(evm, 1, story)
     play(evm, 2, story)
@@ -83,7 +83,7 @@ def test_a_wallet_that_was_used_before_is_proven_by_its_last_transaction(evm: Ev
         # The other one lags, and shows none of them.
         if count == 2:
             claim(proxies[1], 0)
-        assert await begins(chain) == 3
+        assert await is_first(chain) == 3
         assert await goes_on(chain, 1) == 3
 
     play(evm, count, story)
@@ -94,11 +94,11 @@ def test_what_two_nodes_say_is_believed_without_proof(evm: EvmScene) -> None:
         for proxy in proxies[:2]:
             claim(proxy, 5)
         assert await goes_on(chain, 1) == 5
-        assert await begins(chain) == 5
+        assert await is_first(chain) == 5
         # A third that counts even more changes nothing about that.
         claim(proxies[2], 9)
         assert await goes_on(chain, 1) == 5
-        assert await begins(chain) == 5
+        assert await is_first(chain) == 5
 
     play(evm, 3, story)
 
@@ -108,7 +108,7 @@ def test_two_nodes_that_differ_begin_nothing_but_go_on_by_the_platforms_own_coun
         claim(proxies[0], 7)
         claim(proxies[1], 5)
         with pytest.raises(Hindered, match="7 and 5 transactions") as hindered:
-            await begins(chain)
+            await is_first(chain)
         assert hindered.value.obstacle.kind == "node"
         # Both say at least 5, and that is more than was given out.
         assert await goes_on(chain, 3) == 5
@@ -121,7 +121,7 @@ def test_one_of_two_nodes_being_away_begins_nothing_on_the_others_word(evm: EvmS
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[1].fail(Raw(b"away", 503))
         with pytest.raises(Hindered):
-            await begins(chain)
+            await is_first(chain)
         assert await goes_on(chain, 2) == 0
         await steal(evm)
         assert await goes_on(chain, 0) == 1
@@ -144,11 +144,11 @@ def test_a_pruned_node_proves_only_what_it_still_has(evm: EvmScene) -> None:
         proxies[0].behaviours[COUNT] = pruned
         assert await goes_on(chain, 0) == 0
         with pytest.raises(Hindered):
-            await begins(chain)
+            await is_first(chain)
         # The way out that the obstacle names: a transaction of nothing, which it shows.
         evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(1, units=0).hex())
         evm.node.mine(5)
-        assert await begins(chain) == 2
+        assert await is_first(chain) == 2
 
     play(evm, 1, story)
 
@@ -183,7 +183,7 @@ def test_what_is_not_the_wallets_transaction_at_that_nonce_proves_nothing(evm: E
             chain.rules = type(chain.rules)(chain_id=5, token=chain.rules.token)
         assert await goes_on(chain, 0) == 0
         with pytest.raises(Hindered):
-            await begins(chain)
+            await is_first(chain)
 
     play(evm, 1, story)
 

@@ -106,12 +106,12 @@ def test_a_hash_that_was_never_broadcast_stays_pending() -> None:
 
 
 @CHAINS
-def test_the_wallet_holds_enough_for_everything_and_has_no_numbered_places(name: str) -> None:
+def test_the_wallet_holds_enough_for_everything_and_has_no_nonces(name: str) -> None:
     chain = chain_of(name)
     assert asyncio.run(chain.funds()) > 10**9 * 10**6
     assert len({chain.wallet, chain_of(name, seed=b"another").wallet, chain_of("XX").wallet}) == 3
-    assert (len(chain.wallet), chain.is_sequenced) == (20, False)
-    for asked in (chain.next_sequence(None, begins=True), chain.fill(0, [])):
+    assert (len(chain.wallet), chain.has_nonces) == (20, False)
+    for asked in (chain.next_nonce(None, is_first=True), chain.build_cancel(0, [])):
         with pytest.raises(ValueError, match="no numbered places"):
             asyncio.run(asked)
 

@@ -53,28 +53,30 @@ async def paying(evm: EvmScene, signer: RemoteSigner) -> AsyncIterator[EvmChain]
         await chain.close()
 
 
-def test_a_payout_its_replacement_and_a_fill_are_signed_and_counted(evm: EvmScene, tmp_path: Path) -> None:
+def test_a_payout_its_replacement_and_a_cancel_transaction_are_signed_and_counted(
+    evm: EvmScene, tmp_path: Path
+) -> None:
     async def story() -> None:
         async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
-            filler = await chain.fill(0, [])
-            ordered = payout(sequence=1)
+            cancel = await chain.build_cancel(0, [])
+            ordered = payout(nonce=1)
             first = await chain.build(ordered, [])
             second = await chain.build(ordered, [first])
-            for signed in (filler, first, second):
+            for signed in (cancel, first, second):
                 await chain.broadcast(signed.raw)
             evm.node.mine()
             evm.settle()
             assert await chain.judge(ordered, [first, second]) == Final(ordered.transfer, second.tx_hash)
-            assert await chain.next_sequence(None, begins=True) == 2
+            assert await chain.next_nonce(None, is_first=True) == 2
 
     asyncio.run(story())
 
 
-def test_a_second_place_for_one_order_is_an_obstacle_not_a_payment(evm: EvmScene, tmp_path: Path) -> None:
+def test_a_second_nonce_for_one_order_is_an_obstacle_not_a_payment(evm: EvmScene, tmp_path: Path) -> None:
     async def story() -> None:
         async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
-            await chain.build(payout(sequence=0), [])
-            for ordered in (payout(sequence=1), payout(101 * USDT, sequence=1, payout_id=2)):
+            await chain.build(payout(nonce=0), [])
+            for ordered in (payout(nonce=1), payout(101 * USDT, nonce=1, payout_id=2)):
                 with pytest.raises(Hindered) as hindered:
                     await chain.build(ordered, [])
                 assert hindered.value.obstacle.kind == "limit"
@@ -82,18 +84,18 @@ def test_a_second_place_for_one_order_is_an_obstacle_not_a_payment(evm: EvmScene
     asyncio.run(story())
 
 
-def test_a_deposit_address_is_fuelled_and_swept(evm: EvmScene, tmp_path: Path) -> None:
+def test_a_deposit_address_is_topped_up_and_swept(evm: EvmScene, tmp_path: Path) -> None:
     evm.token.give(DEPOSIT, 70 * USDT)
     evm.settle()
     gas = 100_000
     call = transfer_call(WALLET, 70 * USDT)
-    fuel = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, 21_000, DEPOSIT, gas * 10 * GWEI)
+    top_up = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, 21_000, DEPOSIT, gas * 10 * GWEI)
     sweep = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, gas, evm.token.address, 0, call)
 
     async def story() -> None:
         async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
             moves: list[tuple[Purpose, EvmTransaction, Transfer]] = [
-                ("fuel", fuel, Transfer(ERC20, "ETH", DEPOSIT, fuel.value)),
+                ("top_up", top_up, Transfer(ERC20, "ETH", DEPOSIT, top_up.value)),
                 ("sweep", sweep, Transfer(ERC20, "USDT", WALLET, 70 * USDT)),
             ]
             for purpose, transaction, transfer in moves:

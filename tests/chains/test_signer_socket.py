@@ -68,9 +68,9 @@ async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: 
     for request in (
         Asking(ERC20).request(),
         Asking(TRC20, payout_id=13).request(),
-        Asking(ERC20, "fill").request(),
+        Asking(ERC20, "cancel").request(),
         Asking(TRC20, "sweep").request(),
-        Asking(ERC20, "fuel").request(),
+        Asking(ERC20, "top_up").request(),
     ):
         assert await remote.sign(request) == await local.sign(request)
 

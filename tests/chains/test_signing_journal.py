@@ -17,7 +17,7 @@ PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT
 
 
 def payment(
-    payout_id: int, amount: int = 100, *, at_ms: int = NOW_MS, place: int = 0, **changes: Any
+    payout_id: int, amount: int = 100, *, at_ms: int = NOW_MS, nonce: int | None = 0, **changes: Any
 ) -> Payment:
     """A payment on ERC20 at a place of the wallet."""
     values: dict[str, Any] = {
@@ -26,15 +26,15 @@ def payment(
         "chain": ERC20,
         "recipient": RECIPIENT,
         "units": amount * USDT,
-        "digest": f"{payout_id};{place}".encode(),
-        "sequence": place,
+        "digest": f"{payout_id};{nonce}".encode(),
+        "nonce": nonce,
     }
     return Payment(**{**values, **changes})
 
 
 def tron(payout_id: int, amount: int, at_ms: int, life_ms: int = 60_000) -> Payment:
     """A payment on TRC20 that expires a while later."""
-    made = payment(payout_id, amount, at_ms=at_ms, chain=TRC20, sequence=None, expires_ms=at_ms + life_ms)
+    made = payment(payout_id, amount, at_ms=at_ms, chain=TRC20, nonce=None, expires_ms=at_ms + life_ms)
     return Payment(**{**{f: getattr(made, f) for f in made.__struct_fields__}, "digest": f"{at_ms}".encode()})
 
 
@@ -80,7 +80,7 @@ def test_a_restart_forgets_no_limit_and_no_order(journal: SigningJournal, path: 
 
 
 @pytest.mark.parametrize(
-    "changes", [{"units": 1}, {"recipient": bytes(20)}, {"chain": TRC20, "sequence": None, "expires_ms": 1}]
+    "changes", [{"units": 1}, {"recipient": bytes(20)}, {"chain": TRC20, "nonce": None, "expires_ms": 1}]
 )
 def test_an_order_is_never_signed_for_anything_else(journal: SigningJournal, changes: dict[str, Any]) -> None:
     journal.admit(payment(1))
@@ -88,19 +88,19 @@ def test_an_order_is_never_signed_for_anything_else(journal: SigningJournal, cha
         journal.admit(payment(1, **changes))
 
 
-def test_an_order_keeps_its_place(journal: SigningJournal) -> None:
-    journal.admit(payment(1, place=5))
+def test_an_order_keeps_its_nonce(journal: SigningJournal) -> None:
+    journal.admit(payment(1, nonce=5))
     with pytest.raises(SigningRefused, match="at place 5 before; at 6 it could be paid twice"):
-        journal.admit(payment(1, place=6))
+        journal.admit(payment(1, nonce=6))
 
 
-def test_a_replacement_at_the_same_place_counts_once(journal: SigningJournal) -> None:
+def test_a_replacement_at_the_same_nonce_counts_once(journal: SigningJournal) -> None:
     for attempt in range(10):
         journal.admit(payment(1, 1_000, digest=b"%d" % attempt))
-    journal.admit(payment(2, 1_000, place=1))
-    journal.admit(payment(3, 500, place=2))
+    journal.admit(payment(2, 1_000, nonce=1))
+    journal.admit(payment(3, 500, nonce=2))
     with pytest.raises(SigningRefused, match="2500 are signed"):
-        journal.admit(payment(4, 1, place=3))
+        journal.admit(payment(4, 1, nonce=3))
 
 
 def test_the_same_bytes_are_signed_again_whatever_the_limits(journal: SigningJournal, path: Path) -> None:
@@ -131,19 +131,19 @@ def test_on_tron_each_signature_counts_since_each_might_be_paid(journal: Signing
 def test_an_operator_lets_an_order_be_signed_anew_for_the_same_recipient(
     journal: SigningJournal, path: Path
 ) -> None:
-    journal.admit(payment(1, 1_000, place=5))
+    journal.admit(payment(1, 1_000, nonce=5))
     release = Release(at_ms=NOW_MS, payout_id=1, actor="cli:ann", reason="place 5 went to a fill")
     open_journal(path).release(release)
     for each in (journal, open_journal(path)):
         with pytest.raises(SigningRefused, match="another recipient, amount or chain"):
-            each.admit(payment(1, 999, place=6))
-    journal.admit(payment(1, 1_000, place=6))
+            each.admit(payment(1, 999, nonce=6))
+    journal.admit(payment(1, 1_000, nonce=6))
     for each in (journal, open_journal(path)):
         with pytest.raises(SigningRefused, match="at place 6 before"):
-            each.admit(payment(1, 1_000, place=5))
+            each.admit(payment(1, 1_000, nonce=5))
         # Both signatures count: the signer takes nobody's word on what was paid.
         with pytest.raises(SigningRefused, match="2000 are signed"):
-            each.admit(payment(2, 1_000, place=7))
+            each.admit(payment(2, 1_000, nonce=7))
 
 
 def test_what_was_never_signed_can_not_be_released(journal: SigningJournal, path: Path) -> None:
@@ -161,7 +161,7 @@ def test_two_processes_keep_one_account(journal: SigningJournal, path: Path) -> 
     with pytest.raises(SigningRefused, match="2000 are signed"):
         journal.admit(payment(3, 501))
     with pytest.raises(SigningRefused, match="at place 0"):
-        other.admit(payment(1, 1_000, place=9))
+        other.admit(payment(1, 1_000, nonce=9))
 
 
 def _sign_many(path: Path, first: int) -> int:
@@ -169,7 +169,7 @@ def _sign_many(path: Path, first: int) -> int:
     admitted = 0
     for payout_id in range(first, first + 20):
         try:
-            own.admit(payment(payout_id, 100, place=payout_id))
+            own.admit(payment(payout_id, 100, nonce=payout_id))
         except SigningRefused:
             continue
         admitted += 1
@@ -188,7 +188,7 @@ def test_a_line_that_was_never_finished_is_cut_off(journal: SigningJournal, path
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:20].replace(b'"payoutId":1', b'"payoutId":2'))
     again = open_journal(path)
-    again.admit(payment(3, 1_000, place=1))
+    again.admit(payment(3, 1_000, nonce=1))
     lines = path.read_bytes().splitlines(keepends=True)
     assert lines[0] == whole
     assert len(lines) == 2
@@ -224,8 +224,8 @@ def test_what_can_not_be_written_is_not_signed(
     with monkeypatch.context() as full_disk:
         full_disk.setattr(os, "write", lambda file, line: write(file, line[:30]))
         with pytest.raises(OSError, match="takes no more"):
-            journal.admit(payment(2, 1_000, place=1))
-    journal.admit(payment(2, 1_000, place=1))
+            journal.admit(payment(2, 1_000, nonce=1))
+    journal.admit(payment(2, 1_000, nonce=1))
     signed = [msgspec.json.decode(line)["payoutId"] for line in path.read_bytes().splitlines()]
     assert signed == [1, 2]
 
@@ -248,10 +248,10 @@ def test_a_long_record_is_read_whole(path: Path) -> None:
 def test_a_clock_that_was_ahead_holds_up_the_limit_for_an_hour_and_no_longer(
     journal: SigningJournal, path: Path
 ) -> None:
-    journal.admit(payment(1, 1_000, at_ms=NOW_MS + 1_000 * HOUR_MS, place=1))
-    journal.admit(payment(2, 1_000, place=2))
+    journal.admit(payment(1, 1_000, at_ms=NOW_MS + 1_000 * HOUR_MS, nonce=1))
+    journal.admit(payment(2, 1_000, nonce=2))
     for signer in (journal, open_journal(path)):
         with pytest.raises(SigningRefused, match="an hour, 2000 are signed"):
-            signer.admit(payment(3, 1_000, at_ms=NOW_MS + 1, place=3))
-    journal.admit(payment(3, 1_000, at_ms=NOW_MS + HOUR_MS, place=3))
-    open_journal(path).admit(payment(4, 1_000, at_ms=NOW_MS + HOUR_MS, place=4))
+            signer.admit(payment(3, 1_000, at_ms=NOW_MS + 1, nonce=3))
+    journal.admit(payment(3, 1_000, at_ms=NOW_MS + HOUR_MS, nonce=3))
+    open_journal(path).admit(payment(4, 1_000, at_ms=NOW_MS + HOUR_MS, nonce=4))

@@ -26,12 +26,12 @@ from merchant_wallet.chains.tron import transactions as tron_transactions
 OTHER = bytes([0xAB]) * 20
 HONEST: list[tuple[str, Purpose]] = [
     (ERC20, "payout"),
-    (ERC20, "fill"),
+    (ERC20, "cancel"),
     (ERC20, "sweep"),
-    (ERC20, "fuel"),
+    (ERC20, "top_up"),
     (TRC20, "payout"),
     (TRC20, "sweep"),
-    (TRC20, "fuel"),
+    (TRC20, "top_up"),
 ]
 
 
@@ -47,7 +47,7 @@ def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
     reading = read(Asking(chain, purpose))
     unsigned = encode(honest(chain, purpose)[1])
     if chain == ERC20:
-        assert reading == Reading(evm_transactions.signing_hash(unsigned), sequence=7)
+        assert reading == Reading(evm_transactions.signing_hash(unsigned), nonce=7)
     else:
         expires_ms = tron_transactions.parse_raw(unsigned).expiration_ms
         assert reading == Reading(tron_transactions.signing_hash(unsigned), expires_ms=expires_ms)
@@ -64,18 +64,18 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (ERC20, "payout", {"made": {"call_data": bytes.fromhex("095ea7b3") + bytes(64)}}, "these bytes"),
     (ERC20, "payout", {"made": {"gas_limit": FEE_CAP // (2 * 10**9) + 1}}, "fee cap"),
     (ERC20, "payout", {"made": {"max_fee": FEE_CAP // 60_000 + 1}}, "fee cap"),
-    (ERC20, "fill", {"made": {"to": OTHER}}, "a fill does nothing"),
-    (ERC20, "fill", {"made": {"value": 1}}, "a fill does nothing"),
-    (ERC20, "fill", {"made": {"call_data": b"\1"}}, "a fill does nothing"),
-    (ERC20, "fill", {"made": {"max_fee": FEE_CAP}}, "fee cap"),
-    (ERC20, "fill", {"said": {"amount_units": 1}}, "not an amount"),
+    (ERC20, "cancel", {"made": {"to": OTHER}}, "a cancel transaction moves nothing"),
+    (ERC20, "cancel", {"made": {"value": 1}}, "a cancel transaction moves nothing"),
+    (ERC20, "cancel", {"made": {"call_data": b"\1"}}, "a cancel transaction moves nothing"),
+    (ERC20, "cancel", {"made": {"max_fee": FEE_CAP}}, "fee cap"),
+    (ERC20, "cancel", {"said": {"amount_units": 1}}, "not an amount"),
     (ERC20, "sweep", {"made": {"call_data": transfer_call(OTHER, 70 * USDT)}}, "another recipient"),
     (ERC20, "sweep", {"made": {"value": 1}}, "coins are sent along"),
-    (ERC20, "fuel", {"made": {"to": OTHER}}, "other coins"),
-    (ERC20, "fuel", {"made": {"value": 10**12 + 1}}, "other coins"),
-    (ERC20, "fuel", {"made": {"call_data": b"\1"}}, "other coins"),
-    (ERC20, "fuel", {"made": {"value": FEE_CAP + 1}, "said": {"amount_units": FEE_CAP + 1}}, "more coin"),
-    (ERC20, "fuel", {"said": {"token": "USDT"}}, "not what a fuel moves"),
+    (ERC20, "top_up", {"made": {"to": OTHER}}, "other coins"),
+    (ERC20, "top_up", {"made": {"value": 10**12 + 1}}, "other coins"),
+    (ERC20, "top_up", {"made": {"call_data": b"\1"}}, "other coins"),
+    (ERC20, "top_up", {"made": {"value": FEE_CAP + 1}, "said": {"amount_units": FEE_CAP + 1}}, "more coin"),
+    (ERC20, "top_up", {"said": {"token": "USDT"}}, "not what a top_up moves"),
     (TRC20, "payout", {"made": {"owner": OTHER}}, "another address"),
     (TRC20, "payout", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
     (TRC20, "payout", {"made": {"contract": OTHER}}, "another contract"),
@@ -83,9 +83,9 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (TRC20, "payout", {"made": {"call_data": transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
     (TRC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 99 * USDT)}}, "another amount"),
     (TRC20, "sweep", {"made": {"owner": WALLETS[TRC20]}}, "another address"),
-    (TRC20, "fuel", {"made": {"recipient": OTHER}}, "other coins"),
-    (TRC20, "fuel", {"made": {"amount_sun": 10**12 + 1}}, "other coins"),
-    (TRC20, "fuel", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
+    (TRC20, "top_up", {"made": {"recipient": OTHER}}, "other coins"),
+    (TRC20, "top_up", {"made": {"amount_sun": 10**12 + 1}}, "other coins"),
+    (TRC20, "top_up", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
 ]
 
 
@@ -131,17 +131,17 @@ def test_a_purpose_goes_only_where_it_may(chain: str, purpose: Purpose) -> None:
                 read(Asking(chain, purpose, rest={"purpose": other[1]}))
 
 
-@pytest.mark.parametrize("purpose", ["sweep", "fuel"])
+@pytest.mark.parametrize("purpose", ["sweep", "top_up"])
 def test_a_deposit_address_is_named_by_its_source(purpose: Purpose) -> None:
     with pytest.raises(SigningRefused, match="another source"):
         read(Asking(ERC20, purpose, rest={"source": None}))
 
 
-def test_a_fill_is_no_tron_transaction() -> None:
-    transfer = Asking(ERC20, "fill").request().transfer
+def test_tron_has_no_cancel_transaction() -> None:
+    transfer = Asking(ERC20, "cancel").request().transfer
     said = {"recipient": WALLETS[TRC20], "amount_units": 0, "token": transfer.token}
-    with pytest.raises(SigningRefused, match="no places to fill"):
-        read(Asking(TRC20, "payout", said=said, rest={"purpose": "fill"}))
+    with pytest.raises(SigningRefused, match="no nonces to cancel"):
+        read(Asking(TRC20, "payout", said=said, rest={"purpose": "cancel"}))
 
 
 @pytest.mark.parametrize("chain", [ERC20, TRC20])

@@ -121,11 +121,11 @@ def test_a_signature_of_another_key_is_not_taken(tron: TronScene) -> None:
 
 
 def test_transactions_have_no_numbers_here(tron: TronScene) -> None:
-    assert not tron.chain.is_sequenced
+    assert not tron.chain.has_nonces
     with pytest.raises(ValueError, match="numbers no transactions"):
-        tron.play(tron.chain.next_sequence(None, begins=True))
+        tron.play(tron.chain.next_nonce(None, is_first=True))
     with pytest.raises(ValueError, match="numbers no transactions"):
-        tron.play(tron.chain.fill(1, []))
+        tron.play(tron.chain.build_cancel(1, []))
 
 
 def test_equal_payouts_of_one_moment_are_each_paid(tron: TronScene) -> None:

@@ -30,7 +30,7 @@ FOR_EVER = (
     "audit_entry",
     "rate_history",
     "sweep_signed",
-    "filler_signed",
+    "cancel_signed",
     "id_range",
     "given_address",
     "treasury_movement",

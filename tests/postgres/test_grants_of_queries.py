@@ -67,7 +67,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "sub_users/controls.sql": WEB,
     "custody/sweeps/sweeps.sql": WORKER,
     "book/nonce_partitions.sql": BOTH,
-    "withdrawals/gaps.sql": WORKER,
+    "withdrawals/nonce_gaps.sql": WORKER,
     "withdrawals/hot_wallets.sql": BOTH,
     "withdrawals/payouts.sql": BOTH,
     "withdrawals/reservations.sql": WORKER,
@@ -88,7 +88,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/pool.sql": "insert_accounts",
         "audit/rollback/signs.sql": "record_sign",
         "book/nonce_partitions.sql": "drop_nonce_day",
-        "withdrawals/hot_wallets.sql": "open_wallet record_funds lose_places read_known_place",
+        "withdrawals/hot_wallets.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",
     },
     # Merchants, sub-users and operators are opened and changed by the web side and by commands.

@@ -44,7 +44,7 @@ GROWING = (
     "payout",
     "payout_signed",
     "payout_reservation",
-    "payout_sequence",
+    "wallet_nonce",
     "sweep",
     "sweep_signed",
     "custody_movement",

@@ -40,7 +40,7 @@ def test_only_chains_with_a_node_are_opened() -> None:
 def test_a_chain_pays_from_the_signers_wallet_and_can_be_read() -> None:
     chains: Mapping[str, Chain] = asyncio.run(open_chains(load_settings(BOTH), Keys(ERC20, TRC20)))
     assert {name: chain.wallet for name, chain in chains.items()} == {ERC20: WALLET, TRC20: WALLET}
-    assert {name: chain.is_sequenced for name, chain in chains.items()} == {ERC20: True, TRC20: False}
+    assert {name: chain.has_nonces for name, chain in chains.items()} == {ERC20: True, TRC20: False}
     readers: Mapping[str, ChainReader] = open_chain_readers(load_settings(BOTH))
     assert set(readers) == set(chains)
 

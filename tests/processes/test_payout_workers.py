@@ -23,8 +23,8 @@ from merchant_wallet.chains.keys.keystore import keep_key
 from merchant_wallet.processes.app import make_base, make_writer
 from merchant_wallet.processes.payout_workers import Paying, enter_wallets, open_paying
 from merchant_wallet.processes.signers import keys_folder
-from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.hot_wallets import list_wallets
+from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import Payer
 
 PASSPHRASE = "a passphrase of the tests"
@@ -62,7 +62,7 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
             return ["there is no contract at the token's address"]
 
         payer: Payer = shop.payer(chain)
-        gaps: GapFiller = shop.gaps({})
+        gaps: NonceGapWorker = shop.gaps({})
         await Paying(payer, gaps, check).run(stop)
         assert chain.built == []
 

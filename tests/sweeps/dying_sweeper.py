@@ -1,7 +1,7 @@
 """A sweeper in its own process that ends or stops itself by a signal at a named point; the tests start it.
 
 Arguments: database URL, the point, the signal's name, and a file that says where the chain is. A point is
-`before` or `after`, then the errand, then what is done for it: `after fuel broadcast`.
+`before` or `after`, then the errand, then what is done for it: `after top_up broadcast`.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.sweeps.yard import Clock, Yard, open_evm, open_tron
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
-from merchant_wallet.chains.sweeps import Draft, Errand, Quote, Sweeper
+from merchant_wallet.chains.sweeps import Draft, Quote, Sweeper, SweepTx
 from merchant_wallet.chains.tron.chain import TronRules
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.runner import SweepsLeft
@@ -55,8 +55,8 @@ class DyingDraft:
         self.draft = draft
         self.death = death
 
-    async def sign(self, sequence: int | None) -> SignedTransfer:
-        return await self.death.around("sign", self.draft.sign(sequence))
+    async def sign(self, nonce: int | None) -> SignedTransfer:
+        return await self.death.around("sign", self.draft.sign(nonce))
 
 
 class DyingSweeper:
@@ -64,7 +64,7 @@ class DyingSweeper:
         self.sweeper = sweeper
         self.death = death
         self.wallet = sweeper.wallet
-        self.is_sequenced = sweeper.is_sequenced
+        self.has_nonces = sweeper.has_nonces
         self.fee_cap = sweeper.fee_cap
 
     async def final(self) -> Block:
@@ -76,20 +76,20 @@ class DyingSweeper:
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         return await self.sweeper.quote(address, amount_units)
 
-    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
-        return await self.sweeper.next_sequence(sender, known, begins=begins)
+    async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
+        return await self.sweeper.next_nonce(sender, known, is_first=is_first)
 
-    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> DyingDraft:
-        self.death.kind = errand.kind
-        draft = await self.death.around("draft", self.sweeper.draft(errand, earlier))
+    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> DyingDraft:
+        self.death.kind = sweep_tx.kind
+        draft = await self.death.around("draft", self.sweeper.draft(sweep_tx, earlier))
         return DyingDraft(draft, self.death)
 
     async def broadcast(self, raw: bytes) -> None:
         await self.death.around("broadcast", self.sweeper.broadcast(raw))
 
-    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
-        self.death.kind = errand.kind
-        return await self.death.around("judge", self.sweeper.judge(errand, signed))
+    async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
+        self.death.kind = sweep_tx.kind
+        return await self.death.around("judge", self.sweeper.judge(sweep_tx, signed))
 
     async def fee_of(self, tx_hash: str) -> int | None:
         return await self.death.around("fee_of", self.sweeper.fee_of(tx_hash))

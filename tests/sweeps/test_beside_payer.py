@@ -50,15 +50,15 @@ async def play(url: str, evm: EvmScene, chain: EvmChain, folder: Path) -> None:
             (parse_evm(ADDRESS), 9 * USDT)
         ] * ORDERS
         assert evm.token.balance(WALLET) == HELD + SWEEPS * 70 * USDT - ORDERS * 9 * USDT
-        places = await yard.rows("select sequence, purpose from payout_sequence order by sequence")
-        assert [place for place, _ in places] == list(range(ORDERS + SWEEPS))
-        assert Counter(purpose for _, purpose in places) == {"payout": ORDERS, "fuel": SWEEPS}
+        nonces = await yard.rows("select nonce, purpose from wallet_nonce order by nonce")
+        assert [nonce for nonce, _ in nonces] == list(range(ORDERS + SWEEPS))
+        assert Counter(purpose for _, purpose in nonces) == {"payout": ORDERS, "top_up": SWEEPS}
         # The payer takes none of the fuel's places for a stranger's.
         await shop.order(10 * USDT, ADDRESS)
         clock.advance(60_000)
         await shop.turn(payer)
         [wallet] = await list_wallets(connection)
-        assert (wallet.frozen_cause, wallet.next_sequence) == (None, ORDERS + SWEEPS + 1)
+        assert (wallet.frozen_cause, wallet.next_nonce) == (None, ORDERS + SWEEPS + 1)
 
 
 def test_orders_are_paid_and_addresses_swept_at_the_same_time(

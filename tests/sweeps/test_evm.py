@@ -24,7 +24,7 @@ from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import worth_units
 from merchant_wallet.custody.sweeps.runner import SweepsLeft
 from merchant_wallet.custody.sweeps.survey import OTHER_CHAIN
-from merchant_wallet.withdrawals.gaps import GapFiller
+from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard
@@ -50,23 +50,23 @@ def test_two_addresses_are_emptied_and_every_wei_is_accounted_for(
         assert sorted(transfers_to_wallet(evm)) == sorted(paid.values())
         assert evm.token.balance(WALLET) == HELD + sum(paid.values())
         sweeps = await yard.shown()
-        spent = sum(sweep.fuel + (sweep.fuel_fee or 0) for sweep in sweeps)
+        spent = sum(sweep.top_up + (sweep.top_up_fee or 0) for sweep in sweeps)
         assert before - coin(evm, WALLET) == spent
         for sweep in sweeps:
             assert evm.token.balance(sweep.address) == 0
-            assert coin(evm, sweep.address) == sweep.fuel - (sweep.token_fee or 0)
-            burnt = (sweep.fuel_fee or 0) + (sweep.token_fee or 0)
+            assert coin(evm, sweep.address) == sweep.top_up - (sweep.token_fee or 0)
+            burnt = (sweep.top_up_fee or 0) + (sweep.token_fee or 0)
             assert worth_units(burnt, sweep.coin_price_units, 10**18) * 10 <= sweep.amount_units
         totals = await store.sum_sweeps(yard.connection, ERC20)
         assert (totals.moved_units, totals.open_units) == (sum(paid.values()), 0)
-        assert totals.burnt + totals.fuelled == spent + sum(sweep.token_fee or 0 for sweep in sweeps)
+        assert totals.burnt + totals.topped_up == spent + sum(sweep.token_fee or 0 for sweep in sweeps)
         # Nothing is left to do, and nothing was left over that would be done again.
         assert await yard.begin(runner) == []
 
     in_yard(scenario)
 
 
-def test_coin_that_an_address_has_is_used_and_no_fuel_is_sent(
+def test_coin_that_an_address_has_is_used_and_no_top_up_is_sent(
     in_yard: "InYard", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
@@ -77,7 +77,7 @@ def test_coin_that_an_address_has_is_used_and_no_fuel_is_sent(
         await yard.begin(runner)
         assert await finish(yard, evm, runner) == ["done"]
         [sweep] = await yard.shown()
-        assert (sweep.fuel, sweep.fuel_tx_hash) == (0, None)
+        assert (sweep.top_up, sweep.top_up_tx_hash) == (0, None)
         assert coin(evm, WALLET) == before
         # What comes later is swept by another, at the address's next place.
         await pay_in(yard, evm, 0, 80 * USDT)
@@ -98,31 +98,29 @@ def test_two_who_sweep_at_once_move_everything_once(in_yard: "InYard", evm: EvmS
         assert await finish(yard, evm, *runners) == ["done"] * 3
         assert sorted(transfers_to_wallet(evm)) == [50 * USDT, 51 * USDT, 52 * USDT]
         signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
-        assert signed == [("fuel", 3), ("token", 3)]
+        assert signed == [("token", 3), ("top_up", 3)]
 
     in_yard(scenario)
 
 
-def test_fuel_takes_the_lowest_free_place_and_never_one_that_a_payout_has(
+def test_a_top_up_takes_the_lowest_free_nonce_and_never_one_of_a_payout(
     in_yard: "InYard", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
         runner = yard.runner({ERC20: open_it(evm, tmp_path)})
         for index in range(2):
             await pay_in(yard, evm, index, 70 * USDT)
+        await yard.rows("insert into hot_wallet (chain, address, next_nonce) values ('ERC20', %s, 2)", WALLET)
         await yard.rows(
-            "insert into hot_wallet (chain, address, next_sequence) values ('ERC20', %s, 2)", WALLET
-        )
-        await yard.rows(
-            "insert into payout_sequence (chain, wallet, sequence, purpose, since_ms)"
+            "insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)"
             " values ('ERC20', %s, 0, 'free', %s), ('ERC20', %s, 1, 'lost', %s)",
             *(WALLET, NOW_MS, WALLET, NOW_MS),
         )
         await yard.begin(runner)
         await runner.follow(with_unsigned=True)
-        places = await yard.rows("select sequence, purpose from payout_sequence order by sequence")
-        assert places == [(0, "fuel"), (1, "lost"), (2, "fuel")]
-        assert await yard.rows("select next_sequence from hot_wallet") == [(3,)]
+        nonces = await yard.rows("select nonce, purpose from wallet_nonce order by nonce")
+        assert nonces == [(0, "top_up"), (1, "lost"), (2, "top_up")]
+        assert await yard.rows("select next_nonce from hot_wallet") == [(3,)]
         raws = await yard.rows("select raw from sweep_signed order by sweep_id")
         assert [parse_signed(bytes(raw))[0].nonce for (raw,) in raws] == [0, 2]
         assert {recover_sender(bytes(raw)) for (raw,) in raws} == {WALLET}
@@ -130,38 +128,36 @@ def test_fuel_takes_the_lowest_free_place_and_never_one_that_a_payout_has(
     in_yard(scenario)
 
 
-def test_a_free_place_below_fuel_is_filled_so_that_the_fuel_goes_through(
+def test_a_free_nonce_below_a_top_up_is_cancelled_so_that_it_goes_through(
     in_yard: "InYard", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
         runner = yard.runner({ERC20: open_it(evm, tmp_path)}, patience_ms=60_000)
         await pay_in(yard, evm, 0, 70 * USDT)
-        await yard.rows(
-            "insert into hot_wallet (chain, address, next_sequence) values ('ERC20', %s, 1)", WALLET
-        )
+        await yard.rows("insert into hot_wallet (chain, address, next_nonce) values ('ERC20', %s, 1)", WALLET)
         await yard.begin(runner)
         await runner.follow(with_unsigned=True)
         # A payout gives its place back after the fuel was signed.
         await yard.rows(
-            "insert into payout_sequence (chain, wallet, sequence, purpose, since_ms)"
+            "insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)"
             " values ('ERC20', %s, 0, 'free', %s)",
             *(WALLET, NOW_MS),
         )
-        assert await finish(yard, evm, runner, rounds=3) == ["fuel"]
+        assert await finish(yard, evm, runner, rounds=3) == ["top_up"]
         yard.clock.now_ms += 60_000
         await runner.follow()
         async with evm.chain() as chain:
-            filler = GapFiller(yard.connect, {ERC20: chain}, clock=yard.clock)
-            assert await filler.fill_gaps() == 1
+            cancel = NonceGapWorker(yard.connect, {ERC20: chain}, clock=yard.clock)
+            assert await cancel.cancel_gaps() == 1
             evm.settle()
             assert await finish(yard, evm, runner) == ["done"]
-            assert await filler.fill_gaps() == 0
-            await filler.close()
+            assert await cancel.cancel_gaps() == 0
+            await cancel.close()
 
     in_yard(scenario)
 
 
-def test_stuck_fuel_is_outbid_at_its_place_within_the_share(
+def test_a_stuck_top_up_is_outbid_at_its_nonce_within_the_share(
     in_yard: "InYard", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
@@ -178,7 +174,7 @@ def test_stuck_fuel_is_outbid_at_its_place_within_the_share(
         assert old.nonce == new.nonce
         assert new.max_fee * 8 >= old.max_fee * 9
         [sweep] = await store.list_open(yard.connection, ERC20)
-        assert new.max_fee * new.gas_limit <= sweep.fuel_fee_limit
+        assert new.max_fee * new.gas_limit <= sweep.top_up_fee_limit
         assert await finish(yard, evm, runner) == ["done"]
 
     in_yard(scenario)
@@ -229,7 +225,7 @@ def test_nothing_leaves_a_hot_wallet_that_is_halted(
         [sweep] = await yard.shown()
         assert "odd" in (sweep.obstacle or "")
         assert await yard.rows("select count(*) from sweep_signed") == [(0,)]
-        assert await yard.rows("select count(*) from payout_sequence") == [(0,)]
+        assert await yard.rows("select count(*) from wallet_nonce") == [(0,)]
         # It is given up after a while, and planned anew.
         yard.clock.now_ms += 600_000
         await runner.follow(with_unsigned=True)
@@ -279,7 +275,7 @@ def test_an_address_that_the_token_refuses_is_hindered_and_costs_nothing(
 def test_nothing_is_swept_while_the_token_takes_a_fee(
     in_yard: "InYard", evm: EvmScene, tmp_path: Path
 ) -> None:
-    """Neither planned, nor fuelled when it was begun before, nor signed when it was fuelled before."""
+    """Neither planned, nor topped_up when it was begun before, nor signed when it was topped_up before."""
 
     async def scenario(yard: Yard) -> None:
         runner = yard.runner({ERC20: open_it(evm, tmp_path)})
@@ -344,7 +340,7 @@ def test_a_node_that_lies_about_a_deposit_address_moves_no_nonce(
             proxies[0].always("eth_getTransactionCount", "0x3e8")
             await yard.begin(runner)
             await runner.follow(with_unsigned=True)
-            assert await yard.rows("select token_sequence from sweep") == [(0,)]
+            assert await yard.rows("select token_nonce from sweep") == [(0,)]
             proxies[0].mend()
             assert await finish(yard, evm, runner) == ["done"]
 

@@ -1,4 +1,4 @@
-"""A sweeper killed at every step, or frozen and let go on: each address is fuelled and emptied once."""
+"""A sweeper killed at every step, or frozen and let go on: each address is topped_up and emptied once."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.sweeps.conftest import InYard
 
 STEPS = ("after draft", "after sign", "before broadcast", "after broadcast", "after judge", "after fee_of")
-POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("fuel", "token") for step in STEPS]
+POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("top_up", "token") for step in STEPS]
 """In their order: decided, signed and not committed, committed, sent, judged, about to be written down."""
 AMOUNTS = [70 * USDT, 80 * USDT]
 
@@ -103,9 +103,9 @@ async def see_swept_once(yard: Yard, field: Field) -> None:
     assert field.held_by_wallet() == field.first_held + sum(AMOUNTS)
     assert await yard.steps() == ["done"] * len(AMOUNTS)
     signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
-    assert signed == [("fuel", len(AMOUNTS)), ("token", len(AMOUNTS))]
-    places = await yard.rows("select sequence from payout_sequence where purpose = 'fuel' order by sequence")
-    assert places == ([(0,), (1,)] if field.chain == ERC20 else [])
+    assert signed == [("token", len(AMOUNTS)), ("top_up", len(AMOUNTS))]
+    nonces = await yard.rows("select nonce from wallet_nonce where purpose = 'top_up' order by nonce")
+    assert nonces == ([(0,), (1,)] if field.chain == ERC20 else [])
 
 
 def test_a_sweeper_killed_at_every_step_moves_everything_once(in_yard: "InYard", ground: Field) -> None:
@@ -119,7 +119,7 @@ def test_a_sweeper_killed_at_every_step_moves_everything_once(in_yard: "InYard",
     in_yard(scenario)
 
 
-@pytest.mark.parametrize("point", ["after fuel draft", "before fuel broadcast", "before token fee_of"])
+@pytest.mark.parametrize("point", ["after top_up draft", "before top_up broadcast", "before token fee_of"])
 def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
     in_yard: "InYard", ground: Field, point: str
 ) -> None:

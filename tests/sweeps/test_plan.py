@@ -30,7 +30,7 @@ TERMS = Terms(
     fee_cap=ETH // 50,
 )
 # 100,000 gwei (0.30 USDT) to move the token, 20,000 gwei (0.06 USDT) to send coin there.
-FEES = Quote(held=0, token_fee=100_000 * GWEI, fuel_fee=20_000 * GWEI)
+FEES = Quote(held=0, token_fee=100_000 * GWEI, top_up_fee=20_000 * GWEI)
 
 
 def holding(units: int, *, number: int = 1, quote: Quote | None = FEES, **others: str) -> Holding:
@@ -38,7 +38,7 @@ def holding(units: int, *, number: int = 1, quote: Quote | None = FEES, **others
 
 
 @pytest.mark.parametrize(
-    ("usdt", "held_gwei", "verdict", "fuel_gwei", "cost_usdt", "share"),
+    ("usdt", "held_gwei", "verdict", "top_up_gwei", "cost_usdt", "share"),
     [
         # what is there, coin there already, verdict, coin to send, cost, share
         (19, 0, "small", 0, None, None),
@@ -53,23 +53,23 @@ def holding(units: int, *, number: int = 1, quote: Quote | None = FEES, **others
     ],
 )
 def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
-    usdt: int, held_gwei: int, verdict: str, fuel_gwei: int, cost_usdt: str | None, share: str | None
+    usdt: int, held_gwei: int, verdict: str, top_up_gwei: int, cost_usdt: str | None, share: str | None
 ) -> None:
     quote = msgspec.structs.replace(FEES, held=held_gwei * GWEI)
     judged = judge(holding(usdt * USDT, quote=quote), TERMS)
-    assert (judged.verdict, judged.fuel) == (verdict, fuel_gwei * GWEI)
+    assert (judged.verdict, judged.top_up) == (verdict, top_up_gwei * GWEI)
     assert judged.cost_units == (None if cost_usdt is None else round(float(cost_usdt) * USDT))
     assert judged.share_e8 == (None if share is None else round(float(share) * RATE_SCALE))
 
 
 def test_what_the_share_leaves_is_room_to_outbid_and_no_more() -> None:
     # A hundredth of 360 USDT is 3.60, for 1,200,000 gwei; 100,000 of them are the token's.
-    assert judge(holding(360 * USDT), TERMS).fuel_fee_limit == 1_100_000 * GWEI
-    assert judge(holding(36 * USDT), TERMS).fuel_fee_limit == 20_000 * GWEI
+    assert judge(holding(360 * USDT), TERMS).top_up_fee_limit == 1_100_000 * GWEI
+    assert judge(holding(36 * USDT), TERMS).top_up_fee_limit == 20_000 * GWEI
     # The chain's own fee cap holds all the same.
-    assert judge(holding(100_000 * USDT), TERMS).fuel_fee_limit == TERMS.fee_cap
+    assert judge(holding(100_000 * USDT), TERMS).top_up_fee_limit == TERMS.fee_cap
     held = msgspec.structs.replace(FEES, held=ETH)
-    assert judge(holding(360 * USDT, quote=held), TERMS).fuel_fee_limit == 0
+    assert judge(holding(360 * USDT, quote=held), TERMS).top_up_fee_limit == 0
 
 
 def test_without_a_price_nothing_is_worth_it_and_the_cost_is_told_in_coin_alone() -> None:
@@ -146,11 +146,11 @@ def test_whatever_there_is_a_plan_keeps_its_rules(
         assert price is not None
         assert quote is not None
         # All that can ever be burnt, outbidding included, is worth no more than the share.
-        most = (one.fuel_fee_limit if one.fuel else 0) + quote.token_fee
+        most = (one.top_up_fee_limit if one.top_up else 0) + quote.token_fee
         assert worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
         assert one.cost <= most
-        assert one.fuel + quote.held >= quote.token_fee
-        assert one.fuel_fee <= one.fuel_fee_limit <= laid_down.fee_cap
+        assert one.top_up + quote.held >= quote.token_fee
+        assert one.top_up_fee <= one.top_up_fee_limit <= laid_down.fee_cap
     worth = [one.benefit_units for one in plan if one.verdict in ("sweep", "later")]
     assert worth == sorted(worth, reverse=True)
 

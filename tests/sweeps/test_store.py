@@ -29,13 +29,13 @@ class ToldDraft:
     def __init__(self, name: str, refusal: Exception | None = None) -> None:
         self.name = name
         self.refusal = refusal
-        self.places: list[int | None] = []
+        self.nonces: list[int | None] = []
 
-    async def sign(self, sequence: int | None) -> SignedTransfer:
-        self.places.append(sequence)
+    async def sign(self, nonce: int | None) -> SignedTransfer:
+        self.nonces.append(nonce)
         if self.refusal is not None:
             raise self.refusal
-        return SignedTransfer(f"{self.name} at {sequence}".encode(), f"0x{self.name}{sequence}", 7)
+        return SignedTransfer(f"{self.name} at {nonce}".encode(), f"0x{self.name}{nonce}", 7)
 
 
 def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> Proposal:
@@ -48,7 +48,7 @@ def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> Proposal:
 
 async def begin(yard: Yard, *indexes: int, held: int = 0) -> list[Sweep]:
     await store.open_wallet(yard.connection, ERC20, WALLET)
-    await store.begin_places(yard.connection, ERC20, WALLET, 4)
+    await store.set_first_nonce(yard.connection, ERC20, WALLET, 4)
     for index in indexes:
         await open_one(yard, index, held=held)
     return await store.list_open(yard.connection, ERC20)
@@ -72,8 +72,8 @@ async def sign(yard: Yard, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 
         sweep,
         draft,
         attempt_no=attempt_no,
-        is_sequenced=True,
-        token_sequence=9,
+        has_nonces=True,
+        token_nonce=9,
         now_ms=NOW_MS,
     )
 
@@ -89,7 +89,7 @@ def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_yard: "InYard
     in_yard(scenario)
 
 
-def test_who_read_an_older_version_signs_nothing_and_takes_no_place(in_yard: "InYard") -> None:
+def test_who_read_an_older_version_signs_nothing_and_takes_no_nonce(in_yard: "InYard") -> None:
     async def scenario(yard: Yard) -> None:
         [sweep] = await begin(yard, 0)
         await sign(yard, sweep, ToldDraft("first"))
@@ -99,28 +99,28 @@ def test_who_read_an_older_version_signs_nothing_and_takes_no_place(in_yard: "In
         with pytest.raises(Overtaken):
             await store.fail(yard.connection, sweep, "an old proof", None, NOW_MS)
         with pytest.raises(Overtaken):
-            await store.end_errand(yard.connection, sweep, "0x1", 1, NOW_MS)
-        assert late.places == []
-        assert await yard.rows("select sequence, purpose from payout_sequence") == [(4, "fuel")]
+            await store.end_tx(yard.connection, sweep, "0x1", 1, NOW_MS)
+        assert late.nonces == []
+        assert await yard.rows("select nonce, purpose from wallet_nonce") == [(4, "top_up")]
         assert await yard.rows("select tx_hash from sweep_signed") == [("0xfirst4",)]
 
     in_yard(scenario)
 
 
 @pytest.mark.parametrize("refusal", [Hindered(Obstacle("limit", "no")), ConnectionError("gone")])
-def test_a_signature_that_fails_leaves_no_place_behind(in_yard: "InYard", refusal: Exception) -> None:
+def test_a_signature_that_fails_takes_no_nonce(in_yard: "InYard", refusal: Exception) -> None:
     async def scenario(yard: Yard) -> None:
         [sweep] = await begin(yard, 0)
         with pytest.raises(type(refusal)):
             await sign(yard, sweep, ToldDraft("refused", refusal))
-        assert await yard.rows("select sequence from payout_sequence") == []
-        assert await yard.rows("select next_sequence from hot_wallet") == [(4,)]
+        assert await yard.rows("select nonce from wallet_nonce") == []
+        assert await yard.rows("select next_nonce from hot_wallet") == [(4,)]
         assert await store.list_open(yard.connection, ERC20) == [sweep]
 
     in_yard(scenario)
 
 
-def test_many_at_once_get_places_of_their_own(in_yard: "InYard") -> None:
+def test_many_at_once_get_different_nonces(in_yard: "InYard") -> None:
     async def scenario(yard: Yard) -> None:
         sweeps = await begin(yard, *range(5))
         drafts = [ToldDraft(str(sweep.sweep_id)) for sweep in sweeps]
@@ -132,24 +132,24 @@ def test_many_at_once_get_places_of_their_own(in_yard: "InYard") -> None:
                     sweep,
                     draft,
                     attempt_no=1,
-                    is_sequenced=True,
-                    token_sequence=None,
+                    has_nonces=True,
+                    token_nonce=None,
                     now_ms=NOW_MS,
                 )
 
         await asyncio.gather(*map(sign_alone, sweeps, drafts))
-        assert sorted(draft.places for draft in drafts) == [[4], [5], [6], [7], [8]]
+        assert sorted(draft.nonces for draft in drafts) == [[4], [5], [6], [7], [8]]
 
     in_yard(scenario)
 
 
-def test_what_others_fuel_may_take_is_promised(in_yard: "InYard") -> None:
+def test_coin_that_other_top_ups_may_take_is_promised(in_yard: "InYard") -> None:
     async def scenario(yard: Yard) -> None:
         first, second = await begin(yard, 0, 1)
-        assert (first.promised, second.promised) == (0, 2 * first.fuel)
+        assert (first.promised, second.promised) == (0, 2 * first.top_up)
         await sign(yard, first, ToldDraft("first"))
         [first, second] = await store.list_open(yard.connection, ERC20)
-        await store.end_errand(yard.connection, first, "0xfirst4", 5, NOW_MS)
+        await store.end_tx(yard.connection, first, "0xfirst4", 5, NOW_MS)
         [first, second] = await store.list_open(yard.connection, ERC20)
         assert (first.step, second.promised) == ("token", 0)
 
@@ -164,7 +164,7 @@ def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_yard: "InYard") -> N
         await store.fail(yard.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
         assert await yard.rows("select frozen_cause from hot_wallet") == [("a stranger's nonce",)]
         [shown] = await yard.shown()
-        assert (shown.step, shown.cause, shown.fuel_fee, shown.token_fee) == ("failed", "dead", 3, None)
+        assert (shown.step, shown.cause, shown.top_up_fee, shown.token_fee) == ("failed", "dead", 3, None)
         await open_one(yard, 1, held=10**18)
         [token] = await store.list_open(yard.connection, ERC20)
         with pytest.raises(Hindered, match="frozen"):
@@ -179,7 +179,7 @@ def test_only_what_was_never_signed_is_dropped(in_yard: "InYard") -> None:
         await sign(yard, signed, ToldDraft("first"))
         assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS - 1, NOW_MS) == 0
         assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS, NOW_MS) == 1
-        assert await yard.steps() == ["fuel", "dropped"]
+        assert await yard.steps() == ["top_up", "dropped"]
         # Whoever was about to sign it comes too late.
         with pytest.raises(Overtaken):
             await sign(yard, unsigned, ToldDraft("late"))
@@ -187,16 +187,16 @@ def test_only_what_was_never_signed_is_dropped(in_yard: "InYard") -> None:
     in_yard(scenario)
 
 
-def test_a_wallet_that_is_known_is_never_replaced_and_places_never_given_twice(in_yard: "InYard") -> None:
+def test_a_known_wallet_is_never_replaced_and_a_nonce_never_given_twice(in_yard: "InYard") -> None:
     async def scenario(yard: Yard) -> None:
         [sweep] = await begin(yard, 0)
         other = bytes(range(60, 80))
         assert await store.open_wallet(yard.connection, ERC20, other) == (WALLET, True)
         await sign(yard, sweep, ToldDraft("first"))
         # As when an operator has thawed the wallet and the chain has not seen our last transaction yet.
-        await yard.rows("update hot_wallet set next_sequence = null")
-        await store.begin_places(yard.connection, ERC20, WALLET, 2)
-        assert await yard.rows("select next_sequence from hot_wallet") == [(5,)]
+        await yard.rows("update hot_wallet set next_nonce = null")
+        await store.set_first_nonce(yard.connection, ERC20, WALLET, 2)
+        assert await yard.rows("select next_nonce from hot_wallet") == [(5,)]
 
     in_yard(scenario)
 
@@ -209,9 +209,9 @@ def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_tr
         with pytest.raises(psycopg.errors.UniqueViolation):
             await yard.rows(
                 "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, fuel, fuel_fee_limit, token_fee_limit, actor, opened_ms, step)"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
                 " select chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, fuel, fuel_fee_limit, token_fee_limit, actor, opened_ms, step"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step"
                 " from sweep"
             )
         for step in ("done", "token"):
@@ -225,8 +225,8 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
     in_yard: "InYard",
 ) -> None:
     async def scenario(yard: Yard) -> None:
-        fuelled, direct = await begin(yard, 1), await begin(yard, 1, 2, held=10**18)
-        assert (len(fuelled), len(direct)) == (1, 2)
+        topped_up, direct = await begin(yard, 1), await begin(yard, 1, 2, held=10**18)
+        assert (len(topped_up), len(direct)) == (1, 2)
         behind = Sign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS)
         await record_signs(yard.connection, [behind])
         assert await store.list_open(yard.connection, ERC20) == []
@@ -235,7 +235,7 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
             draft = ToldDraft("x")
             with pytest.raises(Overtaken):
                 await sign(yard, sweep, draft)
-            assert draft.places == []
+            assert draft.nonces == []
         await yard.connection.execute("delete from rollback_sign")
         assert await store.list_open(yard.connection, ERC20) == direct
         assert (await sign(yard, direct[1], ToldDraft("x"))).raw == b"x at 9"

@@ -43,7 +43,7 @@ async def finish(yard: Yard, tron: TronScene, *runners: SweepRunner) -> list[str
     return await yard.steps()
 
 
-def test_addresses_without_an_account_are_fuelled_and_emptied(
+def test_addresses_without_an_account_are_topped_up_and_emptied(
     in_yard: "InYard", tron: TronScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
@@ -51,34 +51,34 @@ def test_addresses_without_an_account_are_fuelled_and_emptied(
         addresses = [await pay_in(yard, tron, index, (70 + index) * USDT) for index in range(3)]
         [*plan] = await yard.plan(TRC20, runners[0].sweepers[TRC20])
         # An address that never had TRX costs the chain's fee for a new account too.
-        assert {(one.verdict, one.fuel_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
+        assert {(one.verdict, one.top_up_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
         await yard.begin(runners[0], TRC20)
         assert await finish(yard, tron, *runners) == ["done"] * 3
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 213 * USDT
         sweeps = await yard.shown()
         coins = tron.network.double.coins
-        assert coins[tron.wallet] == WALLET_SUN - sum(sweep.fuel for sweep in sweeps)
+        assert coins[tron.wallet] == WALLET_SUN - sum(sweep.top_up for sweep in sweeps)
         for sweep in sweeps:
-            assert (sweep.fuel_fee, sweep.token_fee) == (0, TRANSFER_SUN)
-            assert coins[sweep.address] == sweep.fuel - TRANSFER_SUN
+            assert (sweep.top_up_fee, sweep.token_fee) == (0, TRANSFER_SUN)
+            assert coins[sweep.address] == sweep.top_up - TRANSFER_SUN
             assert tron.network.balance(sweep.address) == 0
             assert worth_units(sweep.token_fee or 0, sweep.coin_price_units, 10**6) * 10 <= sweep.amount_units
         assert sorted(sweep.address for sweep in sweeps) == sorted(addresses)
         signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
-        assert signed == [("fuel", 3), ("token", 3)]
-        assert await yard.rows("select count(*) from payout_sequence") == [(0,)]
+        assert signed == [("token", 3), ("top_up", 3)]
+        assert await yard.rows("select count(*) from wallet_nonce") == [(0,)]
 
     in_yard(scenario)
 
 
-def test_fuel_and_token_that_lapsed_are_signed_anew_and_counted_once(
+def test_transactions_that_expired_are_signed_again_and_counted_once(
     in_yard: "InYard", tron: TronScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
         runner, double = make_runner(yard, tron, tmp_path), tron.network.double
         await pay_in(yard, tron, 0, 70 * USDT)
         await yard.begin(runner, TRC20)
-        for kind in ("fuel", "token"):
+        for kind in ("top_up", "token"):
             double.holds_back = True
             await runner.follow(with_unsigned=True)
             await runner.follow()
@@ -91,13 +91,13 @@ def test_fuel_and_token_that_lapsed_are_signed_anew_and_counted_once(
             await runner.follow()
         assert await yard.steps() == ["done"]
         [sweep] = await yard.shown()
-        assert double.coins[tron.wallet] == WALLET_SUN - sweep.fuel
+        assert double.coins[tron.wallet] == WALLET_SUN - sweep.top_up
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
 
     in_yard(scenario)
 
 
-def test_a_node_that_hides_fuel_does_not_make_it_look_void(
+def test_a_node_that_hides_a_top_up_does_not_make_it_look_void(
     in_yard: "InYard", tron: TronScene, tmp_path: Path
 ) -> None:
     async def scenario(yard: Yard) -> None:
@@ -111,7 +111,7 @@ def test_a_node_that_hides_fuel_does_not_make_it_look_void(
         tron.network.settle()
         tron.let_expire()
         await runner.follow()
-        assert await yard.steps() == ["fuel"]
+        assert await yard.steps() == ["top_up"]
         assert await yard.rows("select count(*) from sweep_signed") == [(1,)]
         hiding.hidden.clear()
         assert await finish(yard, tron, runner) == ["done"]
@@ -184,7 +184,7 @@ def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
 def test_nothing_is_swept_while_the_token_takes_a_fee(
     in_yard: "InYard", tron: TronScene, tmp_path: Path
 ) -> None:
-    """Neither planned, nor fuelled when it was begun before, nor signed when it was fuelled before."""
+    """Neither planned, nor topped_up when it was begun before, nor signed when it was topped_up before."""
 
     async def scenario(yard: Yard) -> None:
         runner = make_runner(yard, tron, tmp_path)
@@ -231,7 +231,7 @@ def test_a_broadcast_that_fails_after_it_was_taken_changes_nothing(
         runner = yard.runner({TRC20: sweeper})
         await pay_in(yard, tron, 0, 70 * USDT)
         await yard.begin(runner, TRC20)
-        for _ in ("fuel", "token"):
+        for _ in ("top_up", "token"):
             with pytest.raises(SweepsLeft):
                 await runner.follow(with_unsigned=True)
             tron.network.settle()

@@ -40,7 +40,7 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry
-from merchant_wallet.withdrawals.gaps import GapFiller
+from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
@@ -71,7 +71,7 @@ class ToldChain:
     """A chain that says what a test tells it to, and remembers what it was handed."""
 
     wallet = bytes(range(40, 60))
-    is_sequenced = False
+    has_nonces = False
 
     def __init__(self, verdict: Verdict | None = None, name: str = "told") -> None:
         self.verdict = verdict
@@ -100,7 +100,7 @@ class ToldChain:
         index = next(i for i, payout in enumerate(self.built) if payout.payout_id == payout_id)
         return Final(self.built[index].transfer, self.signed[index].tx_hash)
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         return 0
 
     async def funds(self) -> int:
@@ -122,7 +122,7 @@ class ToldChain:
         self.signed.append(signed)
         return signed
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         raise ValueError("no places here")
 
     async def broadcast(self, raw: bytes) -> None:
@@ -175,8 +175,8 @@ class Shop:
     def fakes(self) -> dict[str, Chain]:
         return {"ERC20": self.fake("sequenced"), "TRC20": self.fake("expiring")}
 
-    def gaps(self, chains: Mapping[str, Chain], **settings: Any) -> GapFiller:
-        gaps = GapFiller(self.connect, chains, clock=self.clock, **settings)
+    def gaps(self, chains: Mapping[str, Chain], **settings: Any) -> NonceGapWorker:
+        gaps = NonceGapWorker(self.connect, chains, clock=self.clock, **settings)
         self.closing.push_async_callback(gaps.close)
         return gaps
 

@@ -58,10 +58,10 @@ class DyingChain:
         self.chain = chain
         self.death = death
         self.wallet = chain.wallet
-        self.is_sequenced = chain.is_sequenced
+        self.has_nonces = chain.has_nonces
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
-        return await self.death.around("next_sequence", self.chain.next_sequence(known, begins=begins))
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
+        return await self.death.around("next_nonce", self.chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
         return await self.death.around("funds", self.chain.funds())
@@ -72,8 +72,8 @@ class DyingChain:
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         return await self.death.around("build", self.chain.build(payout, earlier))
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        return await self.death.around("fill", self.chain.fill(sequence, earlier))
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        return await self.death.around("build_cancel", self.chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
         await self.death.around("broadcast", self.chain.broadcast(raw))

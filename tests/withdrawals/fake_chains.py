@@ -1,6 +1,6 @@
 """Two chains with the ways of real ones, kept in a file so that several processes see the same.
 
-`SequencedFake` numbers its wallet's transactions as an EVM chain does, `ExpiringFake` has none and lets a
+`EvmLikeFake` numbers its wallet's transactions as an EVM chain does, `TronLikeFake` has none and lets a
 transaction expire as TRON does. Both have a waiting room, blocks, finality two blocks deep, a token that may
 be paused or have addresses blacklisted, and every signature is a new transaction: whoever signs an order
 twice where both can count, pays it twice.
@@ -46,7 +46,7 @@ def hash_of(raw: bytes) -> str:
 class FakeChain:
     """What both have in common. `name` is the chain that withdrawals name."""
 
-    is_sequenced = False
+    has_nonces = False
     wallet = bytes(range(60, 80))
 
     def __init__(self, path: Path, name: str) -> None:
@@ -78,9 +78,9 @@ class FakeChain:
 
     # What the payer sees.
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         with self.state() as state:
-            return self._next_place(state, with_pool=True)
+            return self._next_nonce(state, with_pool=True)
 
     async def funds(self) -> int:
         with self.state() as state:
@@ -100,12 +100,12 @@ class FakeChain:
         await self.examine(payout.transfer)
         transfer = payout.transfer
         tx = {"payout": payout.payout_id, "to": transfer.recipient.hex(), "amount": transfer.amount_units}
-        return self._sign(tx, payout.sequence, earlier)
+        return self._sign(tx, payout.nonce, earlier)
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        return self._sign({"payout": None, "to": self.wallet.hex(), "amount": 0}, sequence, earlier)
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        return self._sign({"payout": None, "to": self.wallet.hex(), "amount": 0}, nonce, earlier)
 
-    def _sign(self, tx: Tx, sequence: int | None, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    def _sign(self, tx: Tx, nonce: int | None, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         with self.state() as state:
             fee = max([state["fee"], *(json.loads(one.raw)["fee"] * 9 // 8 + 1 for one in earlier)])
             if fee > FEE_CAP:
@@ -113,7 +113,7 @@ class FakeChain:
             height = len(state["blocks"])
             # No two signatures are alike, as with a node's prices or a clock's moments in them.
             tx |= {
-                "place": sequence,
+                "nonce": nonce,
                 "fee": fee,
                 "expires": height + EXPIRES_AFTER,
                 "salt": os.urandom(8).hex(),
@@ -144,7 +144,7 @@ class FakeChain:
 
     # What differs.
 
-    def _next_place(self, state: State, *, with_pool: bool) -> int:
+    def _next_nonce(self, state: State, *, with_pool: bool) -> int:
         raise NotImplementedError
 
     def _takes(self, state: State, tx: Tx) -> bool:
@@ -191,19 +191,19 @@ class FakeChain:
         with self.state() as state:
             state.update(values)
 
-    def steal_place(self, place: int) -> None:
+    def steal_nonce(self, nonce: int) -> None:
         """A stranger with our key uses a place."""
         stolen = {
             "payout": None,
             "to": "00" * 20,
             "amount": 0,
-            "place": place,
+            "nonce": nonce,
             "fee": FEE_CAP,
             "expires": 10**9,
         }
         with self.state() as state:
-            state["pool"] = [tx for tx in state["pool"] if tx["place"] != place]
-            state["pool"].append({**stolen, "hash": f"stolen {place}"})
+            state["pool"] = [tx for tx in state["pool"] if tx["nonce"] != nonce]
+            state["pool"].append({**stolen, "hash": f"stolen {nonce}"})
 
     def waiting(self) -> list[Tx]:
         with self.state() as state:
@@ -228,22 +228,22 @@ class FakeChain:
         return found
 
 
-class SequencedFake(FakeChain):
+class EvmLikeFake(FakeChain):
     """As on an EVM chain: places are taken in order, a higher fee replaces what waits in the same place."""
 
-    is_sequenced = True
+    has_nonces = True
 
-    def _next_place(self, state: State, *, with_pool: bool) -> int:
-        place = sum(len(block) for block in state["blocks"])
-        waiting = {tx["place"] for tx in state["pool"]} if with_pool else set()
-        while place in waiting:
-            place += 1
-        return place
+    def _next_nonce(self, state: State, *, with_pool: bool) -> int:
+        nonce = sum(len(block) for block in state["blocks"])
+        waiting = {tx["nonce"] for tx in state["pool"]} if with_pool else set()
+        while nonce in waiting:
+            nonce += 1
+        return nonce
 
     def _takes(self, state: State, tx: Tx) -> bool:
-        if tx["place"] < self._next_place(state, with_pool=False):
+        if tx["nonce"] < self._next_nonce(state, with_pool=False):
             return False
-        rivals = [other for other in state["pool"] if other["place"] == tx["place"]]
+        rivals = [other for other in state["pool"] if other["nonce"] == tx["nonce"]]
         if any(tx["fee"] * 8 < other["fee"] * 9 for other in rivals):
             return False
         for other in rivals:
@@ -251,25 +251,25 @@ class SequencedFake(FakeChain):
         return True
 
     def _executable(self, state: State) -> list[Tx]:
-        by_place = {tx["place"]: tx for tx in state["pool"]}
-        place, block = self._next_place(state, with_pool=False), []
-        while place in by_place and by_place[place]["fee"] >= state["fee"]:
-            block.append(by_place[place])
-            place += 1
+        by_nonce = {tx["nonce"]: tx for tx in state["pool"]}
+        nonce, block = self._next_nonce(state, with_pool=False), []
+        while nonce in by_nonce and by_nonce[nonce]["fee"] >= state["fee"]:
+            block.append(by_nonce[nonce])
+            nonce += 1
         return block
 
     def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         final = [tx for block in state["blocks"][: state["final"]] for tx in block]
-        if payout.sequence is not None and payout.sequence < len(final):
-            fault = f"place {payout.sequence} was used by {final[payout.sequence]['hash']}"
+        if payout.nonce is not None and payout.nonce < len(final):
+            fault = f"place {payout.nonce} was used by {final[payout.nonce]['hash']}"
             return Dead(f"{fault}, which was never signed here", fault)
         return Pending(stuck=len(state["blocks"]) - signed[-1].built_at_block >= STUCK_BLOCKS)
 
 
-class ExpiringFake(FakeChain):
+class TronLikeFake(FakeChain):
     """As on TRON: every transaction stands for itself, and is void when its block has passed."""
 
-    def _next_place(self, state: State, *, with_pool: bool) -> int:
+    def _next_nonce(self, state: State, *, with_pool: bool) -> int:
         raise ValueError("no places here")
 
     def _takes(self, state: State, tx: Tx) -> bool:
@@ -291,7 +291,7 @@ def _executed(blocks: list[list[Tx]]) -> Iterator[Tx]:
     return (tx for block in blocks for tx in block if not tx.get("reverted"))
 
 
-KINDS = {"sequenced": (SequencedFake, "ERC20"), "expiring": (ExpiringFake, "TRC20")}
+KINDS = {"sequenced": (EvmLikeFake, "ERC20"), "expiring": (TronLikeFake, "TRC20")}
 
 
 def open_fake(kind: str, path: Path) -> FakeChain:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from tests.withdrawals.fake_chains import ExpiringFake
+from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.withdrawals import payouts, reservations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
-WALLET = ExpiringFake.wallet
+WALLET = TronLikeFake.wallet
 
 
 async def hold(shop: "Shop", order_id: int | None = None, by: str = "first") -> Claim:

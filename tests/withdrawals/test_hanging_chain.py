@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.withdrawals.conftest import TRC20_ADDRESS
-from tests.withdrawals.fake_chains import SequencedFake
+from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.chains.protocol import Transfer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PARALLEL = 4
 
 
-class Hanging(SequencedFake):
+class Hanging(EvmLikeFake):
     """Its nodes take every question and answer none until they are mended."""
 
     def __init__(self, path: Path) -> None:

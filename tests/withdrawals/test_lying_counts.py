@@ -57,7 +57,7 @@ def test_a_node_that_counts_too_many_freezes_nothing_and_payouts_go_on(
             await lie(proxies[0])
             assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
             assert await frozen_cause(shop) is None
-            assert await shop.rows("select sequence from payout_sequence order by 1") == [(0,), (1,)]
+            assert await shop.rows("select nonce from wallet_nonce order by 1") == [(0,), (1,)]
 
     in_shop(scenario)
 
@@ -72,7 +72,7 @@ async def lie(proxy: NodeProxy) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_lie_up_to_the_next_place_does_not_take_a_place_that_was_given_back(
+def test_a_lie_up_to_the_next_nonce_does_not_take_a_nonce_that_was_given_back(
     in_shop: "InShop", evm: EvmScene, count: int
 ) -> None:
     """A count that covers a free place looks like a stranger's use of it."""
@@ -81,9 +81,9 @@ def test_a_lie_up_to_the_next_place_does_not_take_a_place_that_was_given_back(
         async with nodes(evm, count) as (chain, proxies):
             payer = shop.payer(chains={"ERC20": chain})
             assert await finish(shop, payer, evm, await shop.order(address=RECIPIENT)) == 2
-            await shop.rows("update hot_wallet set next_sequence = 3")
+            await shop.rows("update hot_wallet set next_nonce = 3")
             await shop.rows(
-                "insert into payout_sequence (chain, wallet, sequence, purpose, since_ms)"
+                "insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)"
                 " values ('ERC20', %s, 1, 'free', 1), ('ERC20', %s, 2, 'free', 1)",
                 chain.wallet,
                 chain.wallet,
@@ -93,7 +93,7 @@ def test_a_lie_up_to_the_next_place_does_not_take_a_place_that_was_given_back(
             order = await shop.order(address=RECIPIENT)
             await shop.turn(payer)
             assert await frozen_cause(shop) is None
-            assert await shop.rows("select sequence from payout_sequence where purpose = 'lost'") == []
+            assert await shop.rows("select nonce from wallet_nonce where purpose = 'lost'") == []
             proxies[0].mend()
             assert await finish(shop, payer, evm, order) == 2
 
@@ -121,7 +121,7 @@ def test_a_strangers_transaction_that_the_chain_shows_freezes_the_wallet(
     in_shop(scenario)
 
 
-def test_where_places_would_begin_on_one_nodes_word_the_first_order_waits_and_says_so(
+def test_the_first_order_waits_while_only_one_node_says_where_nonces_begin(
     in_shop: "InShop", evm: EvmScene
 ) -> None:
     async def scenario(shop: "Shop") -> None:
@@ -133,9 +133,9 @@ def test_where_places_would_begin_on_one_nodes_word_the_first_order_waits_and_sa
             [waiting] = await list_hindered(shop.connection)
             assert (waiting.order_id, waiting.kind) == (order.order_id, "node")
             assert "has sent 1000 and 0 transactions" in waiting.cause
-            assert (await shop.rows("select * from payout_sequence"), evm.signer.asked) == ([], [])
+            assert (await shop.rows("select * from wallet_nonce"), evm.signer.asked) == ([], [])
             proxies[0].mend()
             assert await finish(shop, payer, evm, order) == 2
-            assert await shop.rows("select sequence from payout_sequence") == [(0,)]
+            assert await shop.rows("select nonce from wallet_nonce") == [(0,)]
 
     in_shop(scenario)

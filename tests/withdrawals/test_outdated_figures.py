@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import ExpiringFake
+from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.withdrawals.hot_wallets import list_wallets, open_wallet
 from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_hindered
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 COIN = 1_000_000
 TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 PLENTY = 999_999_978 * COIN
-WALLET = ExpiringFake.wallet
+WALLET = TronLikeFake.wallet
 
 
-class Overwritten(ExpiringFake):
+class Overwritten(TronLikeFake):
     """Whenever this payer asks for the funds, another one writes down its own figures, by its own clock."""
 
     def __init__(self, path: Path, shop: "Shop", its_clock_ms: int) -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from tests.withdrawals.fake_chains import STUCK_BLOCKS, SequencedFake
+from tests.withdrawals.fake_chains import STUCK_BLOCKS, EvmLikeFake
 
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals.payouts import list_hindered, read_signed
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 
-class Choosy(SequencedFake):
+class Choosy(EvmLikeFake):
     """As nodes with a full waiting room: what pays less than the price is not let in."""
 
     async def broadcast(self, raw: bytes) -> None:

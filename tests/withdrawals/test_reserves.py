@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from tests.withdrawals.fake_chains import ExpiringFake, SequencedFake
+from tests.withdrawals.fake_chains import EvmLikeFake, TronLikeFake
 
 from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.chains.protocol import (
@@ -89,7 +89,7 @@ def test_no_unit_is_promised_twice_by_payers_that_run_over_each_other(
     in_shop(scenario)
 
 
-class LateFunds(ExpiringFake):
+class LateFunds(TronLikeFake):
     """The funds it tells are those of before the newest payouts, as a node that lags tells them."""
 
     told = 20 * COIN
@@ -219,7 +219,7 @@ def test_a_recipient_that_became_unpayable_after_a_lapse_fails_the_order(in_shop
     in_shop(scenario)
 
 
-def test_where_places_are_not_numbered_a_stuck_transfer_is_never_signed_again(in_shop: "InShop") -> None:
+def test_without_nonces_a_stuck_transfer_is_never_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.told(Pending(stuck=True, alert="it takes long")), await shop.order()
         payer = shop.payer(chain)
@@ -310,7 +310,7 @@ def test_another_wallet_takes_over_only_when_nothing_of_the_old_one_is_under_way
         chain, order = shop.fake("sequenced"), await shop.order()
         payer = shop.payer(chains=shop.fakes())
         await shop.turn(payer)
-        other = SequencedFake(shop.folder / "other", "ERC20")
+        other = EvmLikeFake(shop.folder / "other", "ERC20")
         other.wallet = bytes(range(80, 100))
         with pytest.raises(WalletMoved, match="bring the old one back"):
             await open_wallet(shop.connection, "ERC20", other.wallet)
@@ -328,14 +328,14 @@ def test_another_wallet_takes_over_only_when_nothing_of_the_old_one_is_under_way
     in_shop(scenario)
 
 
-def test_the_database_keeps_what_was_signed_and_its_place_together(in_shop: "InShop") -> None:
+def test_the_database_keeps_what_was_signed_and_its_nonce_together(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await shop.order()
         await shop.turn(shop.payer(chains=shop.fakes()))
         for forbidden in (
             b"delete from payout_reservation",
-            b"update payout_sequence set purpose = 'free', merchant_id = null, order_id = null",
-            b"update payout_sequence set order_id = order_id + 1",
+            b"update wallet_nonce set purpose = 'free', merchant_id = null, order_id = null",
+            b"update wallet_nonce set order_id = order_id + 1",
         ):
             with pytest.raises(psycopg.errors.ForeignKeyViolation):
                 await shop.connection.execute(forbidden)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from tests.withdrawals.conftest import START_MS
-from tests.withdrawals.test_places import OTHER, finish, leave_gap
+from tests.withdrawals.test_nonces import OTHER, finish, leave_gap
 
 from merchant_wallet.audit.rollback.signs import (
     Kind,
@@ -99,15 +99,15 @@ def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop
     in_shop(scenario)
 
 
-def test_no_gap_is_filled_while_a_sign_stands(in_shop: "InShop") -> None:
+def test_no_nonce_gap_is_cancelled_while_a_rollback_sign_stands(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await leave_gap(shop, Unpayable(f"the token refuses {OTHER}"))
         gaps = shop.gaps(shop.fakes(), patience_ms=1000)
         shop.clock.advance(60_000)
         await record_signs(shop.connection, [BEHIND])
-        assert await gaps.fill_gaps() == 0
+        assert await gaps.cancel_gaps() == 0
         await accept(shop)
-        assert await gaps.fill_gaps() == 1
+        assert await gaps.cancel_gaps() == 1
 
     in_shop(scenario)
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.test_places import finish
+from tests.withdrawals.test_nonces import finish
 
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.withdrawals.guards import read_stopped, resume

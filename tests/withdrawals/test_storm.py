@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import ExpiringFake, FakeChain, SequencedFake, open_fake
+from tests.withdrawals.fake_chains import EvmLikeFake, FakeChain, TronLikeFake, open_fake
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
@@ -54,16 +54,16 @@ class Flaky(FakeChain):
         await self._stumble()
 
 
-class FlakySequenced(Flaky, SequencedFake):
+class FlakyEvm(Flaky, EvmLikeFake):
     pass
 
 
-class FlakyExpiring(Flaky, ExpiringFake):
+class FlakyTron(Flaky, TronLikeFake):
     pass
 
 
-def make_flaky(kind: str, path: Path, dice: random.Random) -> FlakySequenced | FlakyExpiring:
-    chain = FlakySequenced(path, "ERC20") if kind == "sequenced" else FlakyExpiring(path, "TRC20")
+def make_flaky(kind: str, path: Path, dice: random.Random) -> FlakyEvm | FlakyTron:
+    chain = FlakyEvm(path, "ERC20") if kind == "sequenced" else FlakyTron(path, "TRC20")
     chain.dice = dice
     return chain
 
@@ -137,7 +137,7 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
         chain.set(fee=1_000)
         for _ in range(60):
             await shop.turn(payers[0])
-            await gaps.fill_gaps()
+            await gaps.cancel_gaps()
             chain.mine()
             shop.clock.advance(60_000)
             if await shop.rows("select count(*) from withdrawal where status in (2, 6)") == [(10,)]:

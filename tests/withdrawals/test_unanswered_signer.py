@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import SequencedFake
+from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
 from merchant_wallet.chains.signer import SignerAway
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 
-class Unanswered(SequencedFake):
+class Unanswered(EvmLikeFake):
     """Its signer signs for one order, but the answer is lost."""
 
     error: Exception | None = None
@@ -38,7 +38,7 @@ def test_an_order_keeps_the_nonce_that_its_signer_may_have_signed_for(
         await shop.turn(payer)
         second = await shop.order()
         await shop.turn(payer)
-        nonces = "select order_id, sequence from payout_reservation order by sequence"
+        nonces = "select order_id, nonce from payout_reservation order by nonce"
         assert await shop.rows(nonces) == [(first.order_id, 0), (second.order_id, 1)]
         assert [waiting.order_id for waiting in await list_hindered(shop.connection)] == [first.order_id]
         chain.error = None

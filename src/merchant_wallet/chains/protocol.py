@@ -23,12 +23,12 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 class Payout(msgspec.Struct, frozen=True, gc=False):
     """A transfer that is to be made; `payout_id` is unique on the platform and names it for ever.
 
-    `sequence` is its place among the hot wallet's transactions (an EVM nonce), where the chain has places.
+    `nonce` is its place among the hot wallet's transactions (an EVM nonce), where the chain has places.
     """
 
     payout_id: int
     transfer: Transfer
-    sequence: int | None = None
+    nonce: int | None = None
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +101,7 @@ Verdict = Pending | Final | Dead | Lapsed
 class Obstacle(msgspec.Struct, frozen=True, gc=False):
     """Why nothing can be paid at the moment; the order waits.
 
-    A chain's kinds: `funds`, `fuel`, `fee`, `token_fee`, `paused`, `wallet`, `node` or `limit`. A `wallet`
+    A chain's kinds: `funds`, `top_up`, `fee`, `token_fee`, `paused`, `wallet`, `node` or `limit`. A `wallet`
     obstacle (the token has blacklisted our own wallet) freezes the wallet.
     """
 
@@ -129,15 +129,15 @@ class Chain(Protocol):
         """The hot wallet that pays, 20 bytes."""
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """Whether the wallet's transactions have numbered places that must all be filled (EVM nonces)."""
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """The place after the last one that the chain or its waiting room knows of this wallet.
 
         All places below `known` were given out by the platform (None: it knows of none). What is above
-        `known` is certain: two nodes say it, or one proves it. With `begins` places are given out from there
-        on. Raises Hindered when that is not certain.
+        `known` is certain: two nodes say it, or one proves it. With `is_first` places are given out from
+        there on. Raises Hindered when that is not certain.
         """
 
     async def funds(self) -> int:
@@ -155,7 +155,7 @@ class Chain(Protocol):
         Hindered; any other error means: try again later.
         """
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """A transaction that moves nothing, for a place which no payout will take. Raises Hindered."""
 
     async def broadcast(self, raw: bytes) -> None:

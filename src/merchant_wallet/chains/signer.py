@@ -13,7 +13,7 @@ import msgspec
 
 from merchant_wallet.chains.protocol import Transfer
 
-Purpose = Literal["payout", "fill", "sweep", "fuel"]
+Purpose = Literal["payout", "cancel", "sweep", "top_up"]
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -31,9 +31,9 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     `transfer` says what they must do:
 
     - `payout`: the token from the hot wallet to the recipient; `payout_id` names the order for ever.
-    - `fill`: nothing at all, from the hot wallet to itself, 0 units; only where places are numbered.
+    - `build_cancel`: nothing at all, from the hot wallet to itself, 0 units; only where places are numbered.
     - `sweep`: the token from the deposit address `source` to the hot wallet.
-    - `fuel`: the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`; the
+    - `top_up`: the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`; the
       transfer's `token` is then the coin's name (`ETH`, `TRX`).
 
     For every purpose but `payout` the `payout_id` is only a name for the logs, and may be 0.

@@ -1,8 +1,8 @@
 """What sweeping knows of a chain: what emptying a deposit address costs, and the two transactions that do it.
 
 Rules: beside `protocol`, since only deposit addresses are swept, and those have keys of their own. A sweep is
-at most two errands: `fuel` sends the chain's coin from the hot wallet to the address, `token` sends the token
-from there to the hot wallet. As with payouts, signing promises nothing until the bytes are broadcast, a
+at most two errands: `top_up` sends the chain's coin from the hot wallet to the address, `token` sends the
+token from there to the hot wallet. As with payouts, signing promises nothing until the bytes are broadcast, a
 broadcast is no verdict, and only `judge` tells what happened. What an errand may cost is in its own bytes or
 in the coins that its sender has, so that no node's word can make it dearer.
 """
@@ -15,29 +15,29 @@ import msgspec
 from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
 from merchant_wallet.chains.signer import SigningRefused, SigningRequest, Source
 
-FUEL: Final = "fuel"
+TOP_UP: Final = "top_up"
 TOKEN: Final = "token"
 
-Kind = Literal["fuel", "token"]
+Kind = Literal["top_up", "token"]
 
 
 class Quote(msgspec.Struct, frozen=True, gc=False):
     """What emptying an address takes at the very most, as fees are now, in wei or sun.
 
-    `held` is the coin that the address has, `token_fee` what moving the token may burn of it, `fuel_fee` what
-    sending coin there may burn of the hot wallet's.
+    `held` is the coin that the address has, `token_fee` what moving the token may burn of it, `top_up_fee`
+    what sending coin there may burn of the hot wallet's.
     """
 
     held: int
     token_fee: int
-    fuel_fee: int
+    top_up_fee: int
 
 
-class Errand(msgspec.Struct, frozen=True, gc=False):
+class SweepTx(msgspec.Struct, frozen=True, gc=False):
     """One of a sweep's transactions; `sweep_id` names the sweep on its chain for ever.
 
-    `amount` is coin in wei or sun (`fuel`), or units of the token; `fee_limit` what the chain may burn for it
-    at the most. `sequence` is its place among the sender's transactions, where the chain has such places.
+    `amount` is coin in wei or sun (`top_up`), or units of the token; `fee_limit` what the chain may burn for
+    it at the most. `nonce` is its place among the sender's transactions, where the chain has such places.
     `promised` is coin of the hot wallet's that other sweeps under way may still take.
     """
 
@@ -47,14 +47,14 @@ class Errand(msgspec.Struct, frozen=True, gc=False):
     source: Source
     amount: int
     fee_limit: int
-    sequence: int | None = None
+    nonce: int | None = None
     promised: int = 0
 
 
 class Draft(Protocol):
     """A transaction of which only the place and the signature are missing."""
 
-    async def sign(self, sequence: int | None) -> SignedTransfer:
+    async def sign(self, nonce: int | None) -> SignedTransfer:
         """Sign it; nothing is sent and no node is asked. Raises Hindered, SignerAway."""
 
 
@@ -66,7 +66,7 @@ class Sweeper(Protocol):
         """The hot wallet, to which everything is swept, 20 bytes."""
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """Whether a sender's transactions have numbered places (EVM nonces)."""
 
     @property
@@ -82,10 +82,10 @@ class Sweeper(Protocol):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """What emptying the address would cost. Raises Hindered when it can't be done now."""
 
-    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
-        """See `protocol.Chain.next_sequence`, for any sender."""
+    async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
+        """See `protocol.Chain.next_nonce`, for any sender."""
 
-    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> Draft:
+    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> Draft:
         """Prepare an errand, so that signing it needs no node. Raises Hindered.
 
         `earlier` is everything signed for it before, the oldest first, under the rules of
@@ -95,7 +95,7 @@ class Sweeper(Protocol):
     async def broadcast(self, raw: bytes) -> None:
         """Hand the bytes to the chain, as often as need be. An error proves nothing."""
 
-    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+    async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """What became of an errand for which all of these, and nothing else, were ever signed."""
 
     async def fee_of(self, tx_hash: str) -> int | None:

@@ -63,6 +63,8 @@ WHY: Final = {
     "later": "others come first, see WALLET_SWEEP_AT_ONCE",
     "unpriced": "the coin's price is not set",
 }
+STEP_NAMES: Final = {"top_up": "fuel"}
+"""Steps that this command line prints under the names it has always had."""
 
 
 @app.command()
@@ -291,8 +293,8 @@ def _describe(proposal: "Proposal") -> dict[str, Any]:
         "address": format_address(holding.chain, holding.address),
         "merchantId": holding.merchant_id,
         "balance": format_units(holding.balance_units),
-        "fuel": coin(proposal.fuel) if has_cost else None,
-        "fuelFee": coin(proposal.fuel_fee) if has_cost else None,
+        "fuel": coin(proposal.top_up) if has_cost else None,
+        "fuelFee": coin(proposal.top_up_fee) if has_cost else None,
         "tokenFee": coin(proposal.token_fee) if has_cost else None,
         "cost": coin(proposal.cost) if has_cost else None,
         "costUsdt": format_units(proposal.cost_units or 0) if is_priced else None,
@@ -314,10 +316,10 @@ def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
         "merchantId": sweep.merchant_id,
         "amount": format_units(sweep.amount_units),
         "coinPrice": format_units(sweep.coin_price_units),
-        "step": sweep.step,
-        "fuel": coin(sweep.fuel),
-        "fuelFee": None if sweep.fuel_fee is None else coin(sweep.fuel_fee),
-        "fuelTxHash": sweep.fuel_tx_hash,
+        "step": STEP_NAMES.get(sweep.step, sweep.step),
+        "fuel": coin(sweep.top_up),
+        "fuelFee": None if sweep.top_up_fee is None else coin(sweep.top_up_fee),
+        "fuelTxHash": sweep.top_up_tx_hash,
         "tokenFee": None if sweep.token_fee is None else coin(sweep.token_fee),
         "tokenTxHash": sweep.token_tx_hash,
         "why": sweep.cause or sweep.obstacle,

@@ -161,7 +161,7 @@ def _describe(wallet: "WalletShown") -> dict[str, Any]:
         "funds": funds,
         "promised": format_units(wallet.open_units),
         "openOrders": wallet.open_orders,
-        "nextSequence": wallet.next_sequence,
+        "nextSequence": wallet.next_nonce,
         "checkedMs": wallet.checked_ms,
         "frozenMs": wallet.frozen_ms,
         "frozenCause": wallet.frozen_cause,
@@ -183,7 +183,7 @@ async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict
         for stored in await read_signed(session.conn, merchant_id, order_id)
     ]
     return {
-        "sequence": shown and shown.sequence,
+        "sequence": shown and shown.nonce,
         "obstacle": shown and shown.obstacle_kind,
         "obstacleCause": shown and shown.obstacle_cause,
         "obstacleSinceMs": shown and shown.obstacle_ms,

@@ -66,7 +66,7 @@ class ChainShown(msgspec.Struct, frozen=True):
     chain: str
     wallet: WalletShown | None
     address: str
-    fuel: str | None
+    coin: str | None
     compared_ms: int | None
     is_sound: bool | None
     is_failed: bool
@@ -144,7 +144,7 @@ async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> l
                 chain=chain,
                 wallet=wallet,
                 address=address,
-                fuel=_tell_fuel(chain, address, document),
+                coin=_tell_coin(chain, address, document),
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
                 is_failed=told.get("cause") is not None,
@@ -154,7 +154,7 @@ async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> l
     return shown
 
 
-def _tell_fuel(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
+def _tell_coin(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
     """What a hot wallet has of its chain's own coin, to four decimals; None when it was never read."""
     if document is None or "coin" not in document:
         return None

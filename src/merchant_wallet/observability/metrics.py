@@ -204,8 +204,8 @@ async def _ask_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) -
             continue
         samples.append(("wallet_reconciliation_unexplained_coins", (chain,), _coins(unexplained)))
         samples.append(("wallet_custody_coins", (chain,), _coins(held)))
-        fuel = sum(int(each["held"]) for each in coin)
-        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), fuel / COIN_SCALE[chain]))
+        coins = sum(int(each["held"]) for each in coin)
+        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), coins / COIN_SCALE[chain]))
         if chain in watched and not sandbox:
             # The sandbox's blocks are counted in another way when books and chain are compared.
             samples.append(("wallet_watcher_lag_blocks", (chain,), max(0, block - watched[chain])))

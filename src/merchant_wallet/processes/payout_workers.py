@@ -23,8 +23,8 @@ from merchant_wallet.processes.signer_metrics import CountedSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_runner
 from merchant_wallet.withdrawals.attempt import Book
-from merchant_wallet.withdrawals.gaps import GapFiller
 from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
@@ -44,7 +44,7 @@ class Paying:
     def __init__(
         self,
         payer: Payer,
-        gaps: GapFiller,
+        gaps: NonceGapWorker,
         check: Check | None = None,
         sweeps: SweepRunner | None = None,
         signer: CountedSigner | None = None,
@@ -131,7 +131,7 @@ async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> P
         max_builds=settings.payout_builds,
         claim_ms=claim_ms,
     )
-    gaps = GapFiller(connect, chains, patience_ms=patience_ms)
+    gaps = NonceGapWorker(connect, chains, patience_ms=patience_ms)
     return Paying(payer, gaps, check, sweeps, signer, close_chains)
 
 

@@ -21,7 +21,7 @@ class WalletMoved(Exception):
     """The chain's hot wallet is another one than this process has the key of; the text names both."""
 
 
-class KnownPlace(NamedTuple):
+class KnownNonce(NamedTuple):
     """Whether places are given out already, and up to which place the chain's word needs no proof."""
 
     has_begun: bool
@@ -33,7 +33,7 @@ class WalletShown(msgspec.Struct, frozen=True, gc=False):
 
     chain: str
     address: bytes
-    next_sequence: int | None
+    next_nonce: int | None
     funds_units: int | None
     checked_ms: int | None
     frozen_cause: str | None
@@ -65,13 +65,13 @@ async def read_spent_no(connection: AsyncConnection, chain: str) -> int:
     return spent_no
 
 
-async def read_known_place(connection: AsyncConnection, chain: str, wallet: bytes) -> KnownPlace:
+async def read_known_nonce(connection: AsyncConnection, chain: str, wallet: bytes) -> KnownNonce:
     """What to tell the chain when it is asked for the wallet's next place."""
-    cursor = await connection.execute(TEXTS["read_known_place"], {"chain": chain, "wallet": wallet})
+    cursor = await connection.execute(TEXTS["read_known_nonce"], {"chain": chain, "wallet": wallet})
     row = await cursor.fetchone()
     if row is None:
         raise WalletMoved(f"the hot wallet of {chain} is not {wallet.hex()} any more")
-    return KnownPlace(*row)
+    return KnownNonce(*row)
 
 
 async def record_look(
@@ -81,7 +81,7 @@ async def record_look(
     *,
     spent_no: int,
     funds_units: int,
-    sequence: int | None,
+    nonce: int | None,
     now_ms: int,
     known: int | None = None,
 ) -> str | None:
@@ -91,21 +91,21 @@ async def record_look(
     has used places of it: the chain knows more of them than were ever given out, or ones that were given
     back. What the chain said up to `known` is not certain, and nothing follows from it.
     """
-    parameters = {"chain": chain, "wallet": wallet, "sequence": sequence, "now_ms": now_ms}
+    parameters = {"chain": chain, "wallet": wallet, "nonce": nonce, "now_ms": now_ms}
     async with connection.transaction():
         _, before, _ = await _read(connection, chain)
         await connection.execute(
             TEXTS["record_funds"], {**parameters, "funds": funds_units, "spent_no": spent_no}
         )
-        if sequence is None or (known is not None and sequence <= known):
+        if nonce is None or (known is not None and nonce <= known):
             return None
         _, given_out, _ = await _read(connection, chain)
-        lost = (await connection.execute(TEXTS["lose_places"], parameters)).rowcount
+        lost = (await connection.execute(TEXTS["lose_nonces"], parameters)).rowcount
         # What was used before the wallet came here, or before an operator thawed it, is known to him.
-        if before is None or given_out is None or (sequence <= given_out and not lost):
+        if before is None or given_out is None or (nonce <= given_out and not lost):
             return None
         cause = (
-            f"the chain knows {sequence} transactions of the hot wallet, of which some are not ours: "
+            f"the chain knows {nonce} transactions of the hot wallet, of which some are not ours: "
             f"{given_out} places were given out, {lost} of them given back"
         )
         await freeze_wallet(connection, chain, cause, now_ms)
@@ -159,5 +159,5 @@ async def _read(connection: AsyncConnection, chain: str) -> tuple[bytes, int | N
     row = await cursor.fetchone()
     if row is None:
         raise LookupError(f"no hot wallet of {chain} is known")
-    address, next_sequence, spent_no, _ = row
-    return bytes(address), next_sequence, spent_no
+    address, next_nonce, spent_no, _ = row
+    return bytes(address), next_nonce, spent_no

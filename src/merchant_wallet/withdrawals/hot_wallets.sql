@@ -5,7 +5,7 @@
 -- on that one; then all that was known of it is forgotten but a freeze.
 insert into hot_wallet as h (chain, address) values (%(chain)s::text, %(wallet)s::bytea)
 on conflict (chain) do update
-   set address = excluded.address, next_sequence = null, funds = null, funds_spent_no = null, checked_ms = null
+   set address = excluded.address, next_nonce = null, funds = null, funds_spent_no = null, checked_ms = null
  where h.address <> excluded.address and not exists (
        select from payout_reservation r
         where r.chain = excluded.chain and r.spent_no is null and r.wallet <> excluded.address
@@ -13,16 +13,16 @@ on conflict (chain) do update
 
 -- name: read_wallet
 -- A chain's wallet.
-select address, next_sequence, spent_no, frozen_cause from hot_wallet where chain = %(chain)s::text;
+select address, next_nonce, spent_no, frozen_cause from hot_wallet where chain = %(chain)s::text;
 
--- name: read_known_place
+-- name: read_known_nonce
 -- Whether places are given out already, and up to which one the chain's count needs no proof: all places below it were
 -- given out here, and none of them came back.
-select h.next_sequence is not null,
-       coalesce((select min(f.sequence) from payout_sequence f
+select h.next_nonce is not null,
+       coalesce((select min(f.nonce) from wallet_nonce f
                   where f.chain = h.chain and f.wallet = h.address and f.purpose = 'free'),
-                h.next_sequence,
-                (select max(s.sequence) + 1 from payout_sequence s where s.chain = h.chain and s.wallet = h.address))
+                h.next_nonce,
+                (select max(s.nonce) + 1 from wallet_nonce s where s.chain = h.chain and s.wallet = h.address))
   from hot_wallet h where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea;
 
 -- name: record_funds
@@ -30,16 +30,16 @@ select h.next_sequence is not null,
 -- that the chain named, but never one that was given out before.
 update hot_wallet h
    set funds = %(funds)s::bigint, funds_spent_no = %(spent_no)s::bigint, checked_ms = %(now_ms)s::bigint,
-       next_sequence = coalesce(h.next_sequence, greatest(%(sequence)s::bigint, (
-           select max(s.sequence) + 1 from payout_sequence s where s.chain = h.chain and s.wallet = h.address)))
+       next_nonce = coalesce(h.next_nonce, greatest(%(nonce)s::bigint, (
+           select max(s.nonce) + 1 from wallet_nonce s where s.chain = h.chain and s.wallet = h.address)))
  where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea
    and (h.funds_spent_no is null or h.funds_spent_no <= %(spent_no)s::bigint)
-returning h.next_sequence;
+returning h.next_nonce;
 
--- name: lose_places
+-- name: lose_nonces
 -- Free places below the one that the chain named are no longer free: a stranger's transactions took them.
-update payout_sequence set purpose = 'lost', since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'free' and sequence < %(sequence)s::bigint;
+update wallet_nonce set purpose = 'lost', since_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'free' and nonce < %(nonce)s::bigint;
 
 -- name: freeze_wallet
 -- Nothing more is signed by this wallet until an operator has looked. The first cause stays.
@@ -49,12 +49,12 @@ update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bi
 -- name: thaw_wallet
 -- An operator's word that the wallet may pay again; the chain is asked anew for its next place and its funds.
 update hot_wallet
-   set frozen_cause = null, frozen_ms = null, next_sequence = null, funds = null, funds_spent_no = null, checked_ms = null
+   set frozen_cause = null, frozen_ms = null, next_nonce = null, funds = null, funds_spent_no = null, checked_ms = null
  where chain = %(chain)s::text and frozen_ms is not null;
 
 -- name: list_wallets
 -- All wallets with what is promised of their funds.
-select h.chain, h.address, h.next_sequence, h.funds, h.checked_ms, h.frozen_cause, h.frozen_ms,
+select h.chain, h.address, h.next_nonce, h.funds, h.checked_ms, h.frozen_cause, h.frozen_ms,
        (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.spent_no is null)::bigint,
        (select count(*) from payout_reservation r where r.chain = h.chain and r.spent_no is null)
   from hot_wallet h order by h.chain;

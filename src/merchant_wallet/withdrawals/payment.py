@@ -141,7 +141,7 @@ class Payment:
                 f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, of which "
                 "there is no key here"
             )
-        return Payout(self._payout.payout_id, self._payout.transfer, reserved.sequence)
+        return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
 
     async def _perform(self, action: Action) -> Event:
         perform: Callable[[], Awaitable[Event]] = {
@@ -222,7 +222,7 @@ class Payment:
     def _read_verdict(self) -> Event:
         verdict = self._verdict
         is_exact = isinstance(verdict, protocol.Final) and self._find_fault(verdict) is None
-        return read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.is_sequenced)
+        return read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.has_nonces)
 
     def _find_fault(self, final: protocol.Final) -> str | None:
         """How a final transfer differs from the order."""

@@ -50,7 +50,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     """What an order has of a hot wallet besides the money: its place, where the chain numbers places."""
 
     wallet: bytes
-    sequence: int | None
+    nonce: int | None
 
 
 class Hindrance(msgspec.Struct, frozen=True, gc=False):
@@ -116,7 +116,7 @@ class PayoutShown(msgspec.Struct, frozen=True, gc=False):
     obstacle_cause: str | None
     obstacle_ms: int | None
     wallet: bytes | None
-    sequence: int | None
+    nonce: int | None
 
 
 async def peek_due(
@@ -169,8 +169,8 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
     if row is None:
         raise LookupError(f"order {held.order_id} of merchant {held.merchant_id} is gone")
     withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
-    active, version, given_up_cause, wallet, sequence, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
-    reservation = None if wallet is None else Reservation(bytes(wallet), sequence)
+    active, version, given_up_cause, wallet, nonce, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
+    reservation = None if wallet is None else Reservation(bytes(wallet), nonce)
     hindrance = None if kind is None else Hindrance(kind, since_ms)
     return PayableOrder(withdrawal, active, version, given_up_cause, reservation, hindrance)
 

@@ -43,7 +43,7 @@ select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address
        w.approved_ms, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash,
        w.second_limit_units, w.first_approved_by, w.approved_by, w.first_approved_ms, w.first_counts_ms,
        w.approved_counts_ms,
-       m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.sequence, p.obstacle_kind, p.obstacle_ms
+       m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.nonce, p.obstacle_kind, p.obstacle_ms
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
   join book b on b.merchant_id = w.merchant_id
@@ -127,7 +127,7 @@ select p.merchant_id, p.order_id, w.chain, p.obstacle_kind, p.obstacle_cause, p.
 -- name: show_payout
 -- What the payer knows of one order.
 select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_cause, p.frozen_ms,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, r.wallet, r.sequence
+       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, r.wallet, r.nonce
   from payout p
   left join payout_reservation r on r.merchant_id = p.merchant_id and r.order_id = p.order_id
  where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;

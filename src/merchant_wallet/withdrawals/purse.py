@@ -45,7 +45,7 @@ class Purse:
         Raises Hindered when the wallet holds too little or is stopped, or nobody knows what it holds; Fenced,
         WalletMoved and what the chain raises.
         """
-        wanted = Wanted(self.name, self.chain.wallet, self.chain.is_sequenced, amount_units)
+        wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units)
         found = await reservations.reserve(connection, held, wanted, self._clock())
         for _ in range(LOOKS):
             if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):
@@ -76,11 +76,11 @@ class Purse:
     async def look(self, connection: AsyncConnection) -> None:
         """Ask the chain what the wallet holds, and write it down. Raises what the chain raises."""
         spent_no = await hot_wallets.read_spent_no(connection, self.name)
-        sequence, known = None, None
-        if self.chain.is_sequenced:
-            place = await hot_wallets.read_known_place(connection, self.name, self.chain.wallet)
-            known = place.known
-            sequence = await self.chain.next_sequence(known, begins=not place.has_begun)
+        nonce, known = None, None
+        if self.chain.has_nonces:
+            given = await hot_wallets.read_known_nonce(connection, self.name, self.chain.wallet)
+            known = given.known
+            nonce = await self.chain.next_nonce(known, is_first=not given.has_begun)
         funds_units = await self.chain.funds()
         cause = await hot_wallets.record_look(
             connection,
@@ -88,7 +88,7 @@ class Purse:
             self.chain.wallet,
             spent_no=spent_no,
             funds_units=funds_units,
-            sequence=sequence,
+            nonce=nonce,
             now_ms=self._clock(),
             known=known,
         )

@@ -27,11 +27,11 @@ SHORTAGE_MS: Final = 2_000
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What is asked of which wallet; with `sequenced` a place too."""
+    """What is asked of which wallet; with `has_nonces` a place too."""
 
     chain: str
     wallet: bytes
-    sequenced: bool
+    has_nonces: bool
     amount_units: int
 
 
@@ -64,10 +64,10 @@ async def reserve(
             raise hot_wallets.WalletMoved(
                 f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
             )
-        next_sequence, funds, funds_spent_no, spent_no, checked_ms, _ = row
+        next_nonce, funds, funds_spent_no, spent_no, checked_ms, _ = row
         if halts := await hot_wallets.find_halts(connection, wanted.chain):
             raise Hindered(Obstacle("stopped", halts[0]))
-        if funds is None or (wanted.sequenced and next_sequence is None):
+        if funds is None or (wanted.has_nonces and next_nonce is None):
             return Outdated(None)
         age_ms = now_ms - checked_ms
         if not 0 <= age_ms <= FUNDS_MS:
@@ -83,15 +83,15 @@ async def reserve(
 
 async def _insert(connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int) -> Reservation:
     parameters = {**_name(held), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
-    sequence = await _take_place(connection, parameters) if wanted.sequenced else None
-    parameters |= {"sequence": sequence, "amount": wanted.amount_units}
+    nonce = await _take_nonce(connection, parameters) if wanted.has_nonces else None
+    parameters |= {"nonce": nonce, "amount": wanted.amount_units}
     await connection.execute(_TEXTS["insert_reservation"], parameters)
-    return Reservation(wanted.wallet, sequence)
+    return Reservation(wanted.wallet, nonce)
 
 
-async def _take_place(connection: AsyncConnection, parameters: dict[str, object]) -> int:
+async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]) -> int:
     """A place for the order: the lowest that was given back, else the next."""
-    for name in ("take_free_place", "take_next_place"):
+    for name in ("take_free_nonce", "take_next_nonce"):
         cursor = await connection.execute(_TEXTS[name], parameters)
         if row := await cursor.fetchone():
             return int(row[0])

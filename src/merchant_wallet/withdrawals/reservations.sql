@@ -10,9 +10,9 @@ update payout set claimed_by = claimed_by
 
 -- name: lock_wallet
 -- The wallet's row, and nobody else gives out places or funds before this transaction ends.
-update hot_wallet set next_sequence = next_sequence
+update hot_wallet set next_nonce = next_nonce
  where chain = %(chain)s::text and address = %(wallet)s::bytea
-returning next_sequence, funds, funds_spent_no, spent_no, checked_ms, frozen_cause;
+returning next_nonce, funds, funds_spent_no, spent_no, checked_ms, frozen_cause;
 
 -- name: sum_reserved
 -- What is promised of the wallet's funds: open payouts, and those that ended after the funds were asked for.
@@ -20,32 +20,32 @@ select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %
       + (select coalesce(sum(amount), 0) from payout_reservation
           where chain = %(chain)s::text and spent_no > %(funds_spent_no)s::bigint))::bigint;
 
--- name: take_free_place
+-- name: take_free_nonce
 -- The lowest place that an order has given back.
-update payout_sequence
+update wallet_nonce
    set purpose = 'payout', merchant_id = %(merchant_id)s::bigint, order_id = %(order_id)s::bigint, since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and sequence = (
-       select f.sequence from payout_sequence f
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = (
+       select f.nonce from wallet_nonce f
         where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-        order by f.sequence limit 1)
+        order by f.nonce limit 1)
    -- It may have become a fill since the look.
    and purpose = 'free'
-returning sequence;
+returning nonce;
 
--- name: take_next_place
+-- name: take_next_nonce
 -- The place after all that were ever given out.
 with taken as (
-    update hot_wallet set next_sequence = next_sequence + 1
-     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_sequence is not null
-    returning chain, address, next_sequence - 1 as sequence)
-insert into payout_sequence (chain, wallet, sequence, purpose, merchant_id, order_id, since_ms)
-select chain, address, sequence, 'payout', %(merchant_id)s::bigint, %(order_id)s::bigint, %(now_ms)s::bigint from taken
-returning sequence;
+    update hot_wallet set next_nonce = next_nonce + 1
+     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_nonce is not null
+    returning chain, address, next_nonce - 1 as nonce)
+insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
+select chain, address, nonce, 'payout', %(merchant_id)s::bigint, %(order_id)s::bigint, %(now_ms)s::bigint from taken
+returning nonce;
 
 -- name: insert_reservation
 -- So much of the wallet's funds, and a place if it has places, for one order.
-insert into payout_reservation (merchant_id, order_id, chain, wallet, sequence, amount, reserved_ms)
-values (%(merchant_id)s::bigint, %(order_id)s::bigint, %(chain)s::text, %(wallet)s::bytea, %(sequence)s::bigint,
+insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms)
+values (%(merchant_id)s::bigint, %(order_id)s::bigint, %(chain)s::text, %(wallet)s::bytea, %(nonce)s::bigint,
         %(amount)s::bigint, %(now_ms)s::bigint);
 
 -- name: drop_reservation
@@ -53,11 +53,11 @@ values (%(merchant_id)s::bigint, %(order_id)s::bigint, %(chain)s::text, %(wallet
 with dropped as (
     delete from payout_reservation
      where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
-    returning chain, wallet, sequence)
-update payout_sequence s
+    returning chain, wallet, nonce)
+update wallet_nonce s
    set purpose = 'free', merchant_id = null, order_id = null, since_ms = %(now_ms)s::bigint
   from dropped d
- where s.chain = d.chain and s.wallet = d.wallet and s.sequence = d.sequence;
+ where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;
 
 -- name: spend_reservation
 -- The order's money has left the wallet, or proof was found that it never will: it counts no longer once the chain
@@ -96,15 +96,15 @@ with idle as (
     update payout p set fence = p.fence + 1
       from payout_reservation r
      where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.spent_no is null
-       and r.sequence is not null and r.reserved_ms <= %(before_ms)s::bigint
+       and r.nonce is not null and r.reserved_ms <= %(before_ms)s::bigint
        and p.merchant_id = r.merchant_id and p.order_id = r.order_id
        and p.signed_no = 0 and p.claimed_until_ms <= %(before_ms)s::bigint
     returning p.merchant_id, p.order_id),
 dropped as (
     delete from payout_reservation r using idle i
      where r.merchant_id = i.merchant_id and r.order_id = i.order_id
-    returning r.chain, r.wallet, r.sequence)
-update payout_sequence s
+    returning r.chain, r.wallet, r.nonce)
+update wallet_nonce s
    set purpose = 'free', merchant_id = null, order_id = null, since_ms = s.since_ms
   from dropped d
- where s.chain = d.chain and s.wallet = d.wallet and s.sequence = d.sequence;
+ where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;

@@ -27,13 +27,13 @@ class TimelyChain:
         return self._chain.wallet
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """Whether the wallet's transactions have numbered places."""
-        return self._chain.is_sequenced
+        return self._chain.has_nonces
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """The place after the last one that is certain. Raises Hindered."""
-        return await _in_time(self._chain.next_sequence(known, begins=begins))
+        return await _in_time(self._chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
         """Units that the wallet holds for certain."""
@@ -47,9 +47,9 @@ class TimelyChain:
         """Make and sign a transfer. Raises Unpayable, Hindered."""
         return await _in_time(self._chain.build(payout, earlier))
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """A transaction that moves nothing. Raises Hindered."""
-        return await _in_time(self._chain.fill(sequence, earlier))
+        return await _in_time(self._chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
         """Hand bytes to the chain."""

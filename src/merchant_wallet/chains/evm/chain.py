@@ -88,7 +88,7 @@ class EvmChain:
         return self._wallet
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """True: nonces."""
         return True
 
@@ -98,9 +98,9 @@ class EvmChain:
 
     # What a payer asks.
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """See `evm_nonces`. Raises ChainAway, Hindered."""
-        return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, begins=begins)
+        return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
 
     async def funds(self) -> int:
         """The least that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
@@ -120,18 +120,18 @@ class EvmChain:
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Hindered, ChainAway, SignerAway."""
-        if payout.sequence is None:
+        if payout.nonce is None:
             raise ValueError("a payout on this chain needs its place")
         gas, market = await self._prepare(payout.transfer)
         call = transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
-        return await self._sign(payout.sequence, earlier, self.rules.token, call, gas, market, *request)
+        return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, market, *request)
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Nothing, from the wallet to itself. Raises Hindered, ChainAway, SignerAway."""
         nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
         market = await self._market()
-        return await self._sign(sequence, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
+        return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
         """Hand the bytes to every node; one that takes or knows them is enough.
@@ -165,18 +165,18 @@ class EvmChain:
             raise ChainAway("only one node says which block is final")
         number = sorted(numbers)[-self._nodes.needed]
         blocks = await self._nodes.heard(lambda node: node.block(number))
-        places = [block.place for block in blocks if block is not None]
-        if any(place != places[0] for place in places):
+        headers = [block.header for block in blocks if block is not None]
+        if any(header != headers[0] for header in headers):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
-        if len(places) < self._nodes.needed:
+        if len(headers) < self._nodes.needed:
             raise ChainAway(f"only one node shows block {number}")
         self._agreed_number = max(self._agreed_number, number)
-        return places[0]
+        return headers[0]
 
     async def block(self, number: int) -> Block | None:
         """The block of this number on the first node that answers. Raises ChainAway."""
         block = await self._nodes.first(lambda node: node.block(number))
-        return None if block is None else block.place
+        return None if block is None else block.header
 
     async def arrivals(self, first: int, last: int) -> list[Arrival]:
         """See `evm_arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
@@ -298,7 +298,7 @@ class EvmChain:
 
     async def _sign(
         self,
-        sequence: int,
+        nonce: int,
         earlier: Sequence[SignedTransfer],
         to: bytes,
         call_data: bytes,
@@ -311,26 +311,26 @@ class EvmChain:
         offer = market.offer
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)
-            if transaction.nonce != sequence:
+            if transaction.nonce != nonce:
                 raise ValueError("what was signed before has another place")
             offer = outbid(transaction, offer)
         self._check_cost(gas, offer, market.held_wei)
         unsigned = encode_unsigned(
             EvmTransaction(
-                self.rules.chain_id, sequence, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
+                self.rules.chain_id, nonce, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
             )
         )
-        raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_fill=not call_data))
+        raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_cancel=not call_data))
         if recover_sender(raw) != self.wallet:
             raise ValueError("the signer's signature is not the hot wallet's")
         return SignedTransfer(raw, hash_of(raw), market.height)
 
     async def _signature(
-        self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_fill: bool
+        self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_cancel: bool
     ) -> bytes:
         if self._signer is None:
             raise ValueError(f"{self.rules.name} is only read here: no signer is configured")
-        purpose: Purpose = "fill" if is_fill else "payout"
+        purpose: Purpose = "cancel" if is_cancel else "payout"
         request = SigningRequest(self.rules.name, purpose, unsigned, payout_id, transfer)
         try:
             return await self._signer.sign(request)

@@ -66,7 +66,7 @@ class EvmBlock(msgspec.Struct, frozen=True):
     `logs_bloom` is the header's filter over the block's logs (see `evm_bloom`).
     """
 
-    place: Block
+    header: Block
     transactions: tuple[Any, ...]
     logs_bloom: int
 
@@ -107,8 +107,8 @@ class EvmNode:
         is_hash = isinstance(at, str) and at.startswith("0x")
         method = "eth_getBlockByHash" if is_hash else "eth_getBlockByNumber"
         block = await self._ask(_read_block, method, _tag(at), whole, limit_bytes=LARGE_ANSWER_BYTES)
-        if block is not None and isinstance(at, int) and block.place.number != at:
-            raise self._rpc.endpoints.garbage(self._index, f"block {block.place.number} instead of {at}")
+        if block is not None and isinstance(at, int) and block.header.number != at:
+            raise self._rpc.endpoints.garbage(self._index, f"block {block.header.number} instead of {at}")
         return block
 
     async def blocks(self, first: int, last: int) -> list[EvmBlock]:
@@ -124,8 +124,8 @@ class EvmNode:
             for number, block in zip(numbers, page, strict=True):
                 if block is None:
                     raise NodeRefused(self.name, 0, f"has no block {number}")
-                if block.place.number != number:
-                    text = f"block {block.place.number} instead of {number}"
+                if block.header.number != number:
+                    text = f"block {block.header.number} instead of {number}"
                     raise self._rpc.endpoints.garbage(self._index, text)
                 found.append(block)
         return found
@@ -139,7 +139,7 @@ class EvmNode:
             receipts = await self._ask(
                 _read_receipts,
                 "eth_getBlockReceipts",
-                _tag(block.place.number),
+                _tag(block.header.number),
                 limit_bytes=LARGE_ANSWER_BYTES,
             )
         except NodeRefused as refused:
@@ -147,7 +147,7 @@ class EvmNode:
                 raise
             receipts = await self._receipts_of(block.transactions)
         if receipts is None or None in receipts:
-            raise NodeRefused(self.name, 0, f"has no receipts of block {block.place.number}")
+            raise NodeRefused(self.name, 0, f"has no receipts of block {block.header.number}")
         return [receipt for receipt in receipts if receipt is not None]
 
     async def _receipts_of(self, tx_hashes: Sequence[str]) -> list[EvmReceipt | None]:
@@ -317,7 +317,7 @@ def _call(to: bytes, call_data: bytes, sender: bytes | None) -> dict[str, str]:
 def _read_block(value: Any) -> EvmBlock | None:
     if value is None:
         return None
-    place = Block(
+    header = Block(
         read_quantity(value["number"]),
         read_hash(value["hash"]),
         read_hash(value["parentHash"]),
@@ -326,7 +326,7 @@ def _read_block(value: Any) -> EvmBlock | None:
     transactions = value["transactions"]
     if not isinstance(transactions, list):
         raise ValueError("a block's transactions are a list")
-    return EvmBlock(place, tuple(transactions), _read_bloom(value))
+    return EvmBlock(header, tuple(transactions), _read_bloom(value))
 
 
 def _read_bloom(value: Any) -> int:

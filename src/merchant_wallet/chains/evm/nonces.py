@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 async def next_nonce(
-    nodes: EvmNodes, wallet: bytes, chain_id: int, known: int | None, *, begins: bool
+    nodes: EvmNodes, wallet: bytes, chain_id: int, known: int | None, *, is_first: bool
 ) -> int:
     """The nonce after all that are certainly used. A claim above `known` counts when agreed or proven.
 
@@ -43,7 +43,7 @@ async def next_nonce(
         proven = await _prove_count(node, wallet, chain_id) if count > certain else 0
         if proven > certain:
             return proven
-    if begins or known is None:
+    if is_first or known is None:
         return max(_begin(counts, nodes.needed), known or 0)
     log.warning("a nonce is not believed", wallet=wallet.hex(), claimed=highest, certain=certain)
     return certain
@@ -111,7 +111,7 @@ async def spender_in(
         if proven is None or block is None:
             continue
         if proven.nonce == nonce and proven.chain_id in (None, chain_id):
-            return block.place, proven
+            return block.header, proven
     return None
 
 

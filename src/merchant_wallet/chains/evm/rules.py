@@ -41,7 +41,7 @@ async def final_block(node: EvmNode, rules: EvmRules) -> Block:
         block = await node.block(max(0, head.number - rules.finality))
     if block is None:
         raise NodeRefused(node.name, 0, "knows no final block")
-    return block.place
+    return block.header
 
 
 async def head_block(node: EvmNode) -> Block:
@@ -49,4 +49,4 @@ async def head_block(node: EvmNode) -> Block:
     block = await node.block("latest")
     if block is None:
         raise NodeRefused(node.name, 0, "knows no block")
-    return block.place
+    return block.header

@@ -42,7 +42,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
+from merchant_wallet.chains.sweeps import TOP_UP, Quote, SweepTx
 from merchant_wallet.chains.transport import Endpoints
 
 _PLAIN_GAS: Final = 21_000
@@ -55,20 +55,20 @@ class EvmDraft(msgspec.Struct, frozen=True):
 
     signer: Signer
     chain: str
-    errand: Errand
+    sweep_tx: SweepTx
     transfer: Transfer
     sender: bytes
     made: EvmTransaction
     height: int
 
-    async def sign(self, sequence: int | None) -> SignedTransfer:
+    async def sign(self, nonce: int | None) -> SignedTransfer:
         """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
-        if sequence is None:
+        if nonce is None:
             raise ValueError("a transaction on this chain needs its place")
-        unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=sequence))
-        purpose: Purpose = "fuel" if self.errand.kind == FUEL else "sweep"
+        unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=nonce))
+        purpose: Purpose = "top_up" if self.sweep_tx.kind == TOP_UP else "sweep"
         request = SigningRequest(
-            self.chain, purpose, unsigned, self.errand.sweep_id, self.transfer, self.errand.source
+            self.chain, purpose, unsigned, self.sweep_tx.sweep_id, self.transfer, self.sweep_tx.source
         )
         try:
             raw = join(unsigned, await self.signer.sign(request))
@@ -96,7 +96,7 @@ class EvmSweeper:
         return self._chain.wallet
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """True: nonces."""
         return True
 
@@ -129,23 +129,25 @@ class EvmSweeper:
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
-    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """See `evm_nonces`. Raises ChainAway, Hindered."""
-        return await next_nonce(self._nodes, sender, self._rules.chain_id, known, begins=begins)
+        return await next_nonce(self._nodes, sender, self._rules.chain_id, known, is_first=is_first)
 
-    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> EvmDraft:
+    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> EvmDraft:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
-        is_fuel = errand.kind == FUEL
-        sender = self.wallet if is_fuel else errand.address
-        gas = await (self._fuel_gas(errand) if is_fuel else self._gas(errand.address, errand.amount))
-        fee_limit = min(errand.fee_limit, self.fee_cap, await self._affordable(errand))
-        offer = _bounded(await ask_fees(self._nodes), _transactions(errand, earlier), fee_limit // gas)
-        recipient, value, call_data = errand.address, errand.amount, b""
-        if not is_fuel:
-            recipient, value, call_data = self._rules.token, 0, transfer_call(self.wallet, errand.amount)
+        is_top_up = sweep_tx.kind == TOP_UP
+        sender = self.wallet if is_top_up else sweep_tx.address
+        gas = await (
+            self._top_up_gas(sweep_tx) if is_top_up else self._gas(sweep_tx.address, sweep_tx.amount)
+        )
+        fee_limit = min(sweep_tx.fee_limit, self.fee_cap, await self._affordable(sweep_tx))
+        offer = _bounded(await ask_fees(self._nodes), _transactions(sweep_tx, earlier), fee_limit // gas)
+        recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
+        if not is_top_up:
+            recipient, value, call_data = self._rules.token, 0, transfer_call(self.wallet, sweep_tx.amount)
         made = EvmTransaction(
             self._rules.chain_id,
-            errand.sequence or 0,
+            sweep_tx.nonce or 0,
             offer.max_priority_fee,
             offer.max_fee,
             gas,
@@ -154,21 +156,23 @@ class EvmSweeper:
             call_data,
         )
         height = (await self._chain.head()).number
-        return EvmDraft(self._signer, self._rules.name, errand, self._transfer(errand), sender, made, height)
+        return EvmDraft(
+            self._signer, self._rules.name, sweep_tx, self._transfer(sweep_tx), sender, made, height
+        )
 
     async def broadcast(self, raw: bytes) -> None:
         """See `EvmChain.broadcast`."""
         await self._chain.broadcast(raw)
 
-    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+    async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `evm_verdict`. Coin leaves no log: that its transaction succeeded is all there is to know."""
-        transfer = self._transfer(errand)
-        sender = self.wallet if errand.kind == FUEL else errand.address
-        payout = Payout(errand.sweep_id, transfer, errand.sequence)
+        transfer = self._transfer(sweep_tx)
+        sender = self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
+        payout = Payout(sweep_tx.sweep_id, transfer, sweep_tx.nonce)
         verdict = await evm_verdict.judge(
             self._nodes, evm_verdict.Question(self._rules, sender, payout, signed)
         )
-        if errand.kind == FUEL and isinstance(verdict, protocol.Final):
+        if sweep_tx.kind == TOP_UP and isinstance(verdict, protocol.Final):
             return protocol.Final(transfer, verdict.tx_hash)
         return verdict
 
@@ -182,21 +186,21 @@ class EvmSweeper:
             raise ChainAway("; ".join(map(str, answers)))
         return fees[0] if fees else None
 
-    def _transfer(self, errand: Errand) -> Transfer:
+    def _transfer(self, sweep_tx: SweepTx) -> Transfer:
         name = self._rules.name
-        if errand.kind == FUEL:
-            return Transfer(name, COINS[name], errand.address, errand.amount)
-        return Transfer(name, self._rules.currency, self.wallet, errand.amount)
+        if sweep_tx.kind == TOP_UP:
+            return Transfer(name, COINS[name], sweep_tx.address, sweep_tx.amount)
+        return Transfer(name, self._rules.currency, self.wallet, sweep_tx.amount)
 
-    async def _affordable(self, errand: Errand) -> int:
+    async def _affordable(self, sweep_tx: SweepTx) -> int:
         """What the sender can burn for the errand. Raises Hindered when the hot wallet has too little."""
-        if errand.kind != FUEL:
-            return await self._chain.coin_balance(errand.address)
+        if sweep_tx.kind != TOP_UP:
+            return await self._chain.coin_balance(sweep_tx.address)
         held = await self._chain.coin_balance(self.wallet)
-        spare = held - errand.promised - self.fee_cap - errand.amount
+        spare = held - sweep_tx.promised - self.fee_cap - sweep_tx.amount
         if spare < 0:
             text = f"the hot wallet holds {held} wei and must keep {self.fee_cap} for a payout"
-            raise Hindered(Obstacle(FUEL, text))
+            raise Hindered(Obstacle("fuel", text))
         return spare
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
@@ -215,9 +219,9 @@ class EvmSweeper:
             raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas"))
         return gas
 
-    async def _fuel_gas(self, errand: Errand) -> int:
+    async def _top_up_gas(self, sweep_tx: SweepTx) -> int:
         """The gas limit of sending coin, which is of no use while the token can't follow. Raises Hindered."""
-        await self._check_token(errand.address, UNITS_PER_COIN)
+        await self._check_token(sweep_tx.address, UNITS_PER_COIN)
         return _PLAIN_GAS
 
     async def _check_token(self, address: bytes, amount_units: int) -> None:
@@ -225,10 +229,10 @@ class EvmSweeper:
         require_sweepable(await self._nodes.heard(lambda node: ask_state(node, *asked)), amount_units)
 
 
-def _transactions(errand: Errand, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:
+def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:
     """What is to be replaced. Raises ValueError for what has another place than the errand."""
     transactions = [parse_signed(signed.raw)[0] for signed in earlier]
-    if any(transaction.nonce != errand.sequence for transaction in transactions):
+    if any(transaction.nonce != sweep_tx.nonce for transaction in transactions):
         raise ValueError("what was signed before has another place")
     return transactions
 

@@ -117,15 +117,15 @@ async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) ->
 
     wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
     pages = await ask_together(read, wanted, at_once=_AT_ONCE)
-    return Reading(blocks[-1].place.hash, [arrival for page in pages for arrival in page])
+    return Reading(blocks[-1].header.hash, [arrival for page in pages for arrival in page])
 
 
 async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
     """The blocks of a range, each the parent of the next. Raises NodeFailed, NodeRefused."""
     blocks = await node.blocks(first, last)
     for before, block in itertools.pairwise(blocks):
-        if block.place.parent_hash != before.place.hash:
-            raise NodeFailed(node.name, f"block {block.place.number} does not follow the one before it")
+        if block.header.parent_hash != before.header.hash:
+            raise NodeFailed(node.name, f"block {block.header.number} does not follow the one before it")
     return blocks
 
 
@@ -134,24 +134,26 @@ def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]
 
     Raises NodeFailed.
     """
-    place = block.place
+    header = block.header
     if tuple(receipt.tx_hash for receipt in receipts) != block.transactions:
-        raise NodeFailed(node.name, f"the receipts of block {place.number} are not those of its transactions")
+        raise NodeFailed(
+            node.name, f"the receipts of block {header.number} are not those of its transactions"
+        )
     logs = [(index, log) for receipt in receipts for index, log in enumerate(receipt.logs)]
-    of_block = all((each.block_number, each.block_hash) == (place.number, place.hash) for each in receipts)
+    of_block = all((each.block_number, each.block_hash) == (header.number, header.hash) for each in receipts)
     of_receipt = all(
-        (log.tx_hash, log.block_number, log.block_hash) == (receipt.tx_hash, place.number, place.hash)
+        (log.tx_hash, log.block_number, log.block_hash) == (receipt.tx_hash, header.number, header.hash)
         and receipt.is_success
         and not log.removed
         for receipt in receipts
         for log in receipt.logs
     )
     if not (of_block and of_receipt):
-        raise NodeFailed(node.name, f"receipts of block {place.number} that are of another block")
+        raise NodeFailed(node.name, f"receipts of block {header.number} that are of another block")
     if [log.log_index for _, log in logs] != list(range(len(logs))):
-        raise NodeFailed(node.name, f"the receipts of block {place.number} leave out logs")
+        raise NodeFailed(node.name, f"the receipts of block {header.number} leave out logs")
     if bloom_of(item for _, log in logs for item in _items_of(log)) != block.logs_bloom:
-        raise NodeFailed(node.name, f"the receipts of block {place.number} don't fit its header")
+        raise NodeFailed(node.name, f"the receipts of block {header.number} don't fit its header")
     return logs
 
 

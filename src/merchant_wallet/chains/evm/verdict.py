@@ -46,11 +46,11 @@ class Question(msgspec.Struct, frozen=True):
     signed: Sequence[SignedTransfer]
 
     @property
-    def place(self) -> int:
+    def nonce(self) -> int:
         """The nonce that everything signed for this payout shares."""
-        if self.payout.sequence is None:
+        if self.payout.nonce is None:
             raise ValueError("a payout on this chain has a place")
-        return self.payout.sequence
+        return self.payout.nonce
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +125,7 @@ async def find(node: EvmNode, question: Question) -> Finding | Nothing:
             return await _find_by_receipt(node, question, receipt, final)
     if mined:
         return Nothing(final.number, is_mined=True)
-    if await _count(node, question.wallet, final.number) > question.place:
+    if await _count(node, question.wallet, final.number) > question.nonce:
         return await _find_spender(node, question, final)
     return await _wait(node, question, final)
 
@@ -148,9 +148,9 @@ async def _wait(node: EvmNode, question: Question, final: Block) -> Nothing:
     following = await node.count(question.wallet, "latest")
     since = question.signed[-1].built_at_block if question.signed else head.number
     waited, alert = head.number - since, None
-    if following < question.place and waited >= LONG_WAITS * question.rules.stuck_blocks:
-        alert = f"it has place {question.place}, the chain is at {following}: what comes before it is missing"
-    is_stuck = following == question.place and waited >= question.rules.stuck_blocks
+    if following < question.nonce and waited >= LONG_WAITS * question.rules.stuck_blocks:
+        alert = f"it has place {question.nonce}, the chain is at {following}: what comes before it is missing"
+    is_stuck = following == question.nonce and waited >= question.rules.stuck_blocks
     return Nothing(final.number, is_stuck=is_stuck, alert=alert)
 
 
@@ -160,16 +160,16 @@ async def _find_by_receipt(
     block = await node.block(receipt.block_number)
     if (
         block is None
-        or block.place.hash != receipt.block_hash
+        or block.header.hash != receipt.block_hash
         or receipt.tx_hash not in block.transactions
         or receipt.sender != question.wallet
     ):
         return Nothing(final.number, True, alert=f"{node.name} shows a receipt that its own blocks belie")
-    place = (receipt.block_number, receipt.block_hash)
+    where = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
-        return Finding(Dead(f"{receipt.tx_hash} reverted in block {place[0]}, {place[1]}"), *place)
+        return Finding(Dead(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)
     legs = _legs(question.rules, receipt)
-    return Finding(final_of(question.payout.transfer, question.wallet, legs, receipt.tx_hash), *place)
+    return Finding(final_of(question.payout.transfer, question.wallet, legs, receipt.tx_hash), *where)
 
 
 def _legs(rules: EvmRules, receipt: EvmReceipt) -> list[Leg]:
@@ -181,7 +181,7 @@ async def _find_spender(node: EvmNode, question: Question, final: Block) -> Find
     """The nonce is taken in a final block, and not by what this node has receipts of: by what, then?"""
     taken = await _search(node, question, final)
     if taken is None:
-        text = f"{node.name} says that nonce {question.place} is spent, and shows no transaction that did it"
+        text = f"{node.name} says that nonce {question.nonce} is spent, and shows no transaction that did it"
         return Nothing(final.number, True, alert=text)
     block, spender = taken
     if spender.tx_hash in {signed.tx_hash for signed in question.signed}:
@@ -192,11 +192,11 @@ async def _find_spender(node: EvmNode, question: Question, final: Block) -> Find
         ordered.recipient, ordered.amount_units
     ):
         text = (
-            f"nonce {question.place} was spent by {spender.tx_hash}, which pays just what is ordered and was "
+            f"nonce {question.nonce} was spent by {spender.tx_hash}, which pays just what is ordered and was "
             "never written down here: was the database restored?"
         )
         return Nothing(final.number, True, alert=text)
-    fault = f"nonce {question.place} was spent by {spender.tx_hash}, which was never signed for a payout here"
+    fault = f"nonce {question.nonce} was spent by {spender.tx_hash}, which was never signed for a payout here"
     return Finding(
         Dead(f"{fault}, in block {block.number}", wallet_fault=fault), block.number, block.hash, by_all=True
     )
@@ -218,11 +218,11 @@ async def _bisect(node: EvmNode, question: Question, final_number: int) -> int:
     built_at = min((signed.built_at_block for signed in question.signed), default=0)
     if 0 < built_at <= high:
         # Usually what took it came later than what was signed; old states are asked for only if not.
-        if await node.count(question.wallet, built_at - 1) > question.place:
+        if await node.count(question.wallet, built_at - 1) > question.nonce:
             high = built_at - 1
         else:
             low = built_at - 1
-    return await bisect(node, question.wallet, question.place, low, high)
+    return await bisect(node, question.wallet, question.nonce, low, high)
 
 
 async def _walk(
@@ -239,4 +239,4 @@ async def _walk(
 async def _spender_in(
     node: EvmNode, question: Question, number: int
 ) -> tuple[Block, ProvenTransaction] | None:
-    return await spender_in(node, question.wallet, question.rules.chain_id, question.place, number)
+    return await spender_in(node, question.wallet, question.rules.chain_id, question.nonce, number)

@@ -91,7 +91,7 @@ def _payment(request: SigningRequest, reading: Reading, at_ms: int) -> Payment:
         recipient=transfer.recipient,
         units=transfer.amount_units,
         digest=reading.digest,
-        sequence=reading.sequence,
+        nonce=reading.nonce,
         expires_ms=reading.expires_ms,
     )
 

@@ -49,7 +49,7 @@ class Payment(
     recipient: bytes
     units: int
     digest: bytes
-    sequence: int | None = None
+    nonce: int | None = msgspec.field(default=None, name="sequence")
     expires_ms: int | None = None
 
     @property
@@ -74,13 +74,13 @@ class Memory:
         """
         known = self._orders.get(payment.payout_id)
         if known is not None:
-            words, digest, sequence, expires_ms = known
+            words, digest, nonce, expires_ms = known
             if words != payment.words:
                 raise SigningRefused("this order was signed for another recipient, amount or chain before")
             if digest == payment.digest:
                 return False
             if digest != _RELEASED:
-                self._judge_again(payment, sequence, expires_ms)
+                self._judge_again(payment, nonce, expires_ms)
         if payment.units > payment_limit_units:
             raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
         self._settle_hour(payment.at_ms)
@@ -107,14 +107,13 @@ class Memory:
         if self._counts(payment):
             self._hour.append((payment.at_ms, payment.units))
             self._hour_units += payment.units
-        entry = (payment.words, payment.digest, payment.sequence, payment.expires_ms)
+        entry = (payment.words, payment.digest, payment.nonce, payment.expires_ms)
         self._orders[payment.payout_id] = entry
 
-    def _judge_again(self, payment: Payment, sequence: int | None, expires_ms: int | None) -> None:
-        if sequence != payment.sequence:
+    def _judge_again(self, payment: Payment, nonce: int | None, expires_ms: int | None) -> None:
+        if nonce != payment.nonce:
             raise SigningRefused(
-                f"this order was signed at place {sequence} before; "
-                f"at {payment.sequence} it could be paid twice"
+                f"this order was signed at place {nonce} before; at {payment.nonce} it could be paid twice"
             )
         if expires_ms is not None and payment.at_ms <= expires_ms:
             raise SigningRefused("this order was signed before, and that signature has not expired yet")
@@ -122,7 +121,7 @@ class Memory:
     def _counts(self, payment: Payment) -> bool:
         """Whether a payment is to be added to the hour's. One at the same place can only replace another."""
         known = self._orders.get(payment.payout_id)
-        return payment.sequence is None or known is None or known[1] == _RELEASED
+        return payment.nonce is None or known is None or known[1] == _RELEASED
 
     def _settle_hour(self, now_ms: int) -> None:
         """Forget what was signed an hour ago; what a clock ahead has signed in the future counts from now."""

@@ -44,12 +44,12 @@ class SigningRules(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """Bytes that do what the request says: what is to be signed of them, and when they can't count any more.
 
-    `sequence` is their place among the sender's transactions (EVM), of which only one can ever count;
+    `nonce` is their place among the sender's transactions (EVM), of which only one can ever count;
     `expires_ms` the moment after which the chain takes them no more (TRON).
     """
 
     digest: bytes
-    sequence: int | None = None
+    nonce: int | None = None
     expires_ms: int | None = None
 
 
@@ -72,18 +72,18 @@ def _judge_words(request: SigningRequest, terms: ChainTerms, wallet: bytes, depo
     transfer, purpose = request.transfer, request.purpose
     _insist(transfer.chain == request.chain, "the transfer is one of another chain")
     _insist(
-        transfer.token == (COINS[request.chain] if purpose == "fuel" else TOKEN),
+        transfer.token == (COINS[request.chain] if purpose == "top_up" else TOKEN),
         f"{transfer.token} is not what a {purpose} moves",
     )
-    _insist((deposit is not None) == (purpose in ("sweep", "fuel")), f"a {purpose} has another source")
-    _insist((transfer.amount_units > 0) == (purpose != "fill"), f"not an amount for a {purpose}")
+    _insist((deposit is not None) == (purpose in ("sweep", "top_up")), f"a {purpose} has another source")
+    _insist((transfer.amount_units > 0) == (purpose != "cancel"), f"not an amount for a {purpose}")
     if purpose == "payout":
         own = (ZERO, terms.token, wallet)
         _insist(transfer.recipient not in own, "a payout there would lose the money or pay ourselves")
     else:
-        target = deposit if purpose == "fuel" else wallet
+        target = deposit if purpose == "top_up" else wallet
         _insist(transfer.recipient == target, f"a {purpose} never goes to that address")
-    if purpose == "fuel":
+    if purpose == "top_up":
         _insist(transfer.amount_units <= terms.fee_cap, "more coin than a transaction may cost")
 
 
@@ -91,25 +91,28 @@ def _read_evm(request: SigningRequest, terms: ChainTerms, wallet: bytes) -> Read
     made = evm_transactions.parse_unsigned(request.unsigned)
     _insist(made.chain_id == terms.chain_id, f"the bytes are for chain {made.chain_id}")
     _insist(made.gas_limit * made.max_fee <= terms.fee_cap, "the bytes may cost more than the fee cap")
-    if request.purpose == "fill":
-        _insist((made.to, made.value, made.call_data) == (wallet, 0, b""), "a fill does nothing to nobody")
-    elif request.purpose == "fuel":
+    if request.purpose == "cancel":
+        _insist(
+            (made.to, made.value, made.call_data) == (wallet, 0, b""),
+            "a cancel transaction moves nothing",
+        )
+    elif request.purpose == "top_up":
         coins = (made.to, made.value, made.call_data)
         expected = (request.transfer.recipient, request.transfer.amount_units, b"")
         _insist(coins == expected, "the bytes send other coins than the request says")
     else:
         _compare_call(request, terms, made)
         _insist(made.value == 0, "coins are sent along with the token")
-    return Reading(evm_transactions.signing_hash(request.unsigned), sequence=made.nonce)
+    return Reading(evm_transactions.signing_hash(request.unsigned), nonce=made.nonce)
 
 
 def _read_tron(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> Reading:
     made = tron_transactions.parse_raw(request.unsigned)
-    _insist(request.purpose != "fill", "a TRON wallet's transactions have no places to fill")
+    _insist(request.purpose != "cancel", "a TRON wallet's transactions have no nonces to cancel")
     sender = deposit if request.purpose == "sweep" else wallet
     _insist(made.owner == sender, "the bytes spend from another address")
     _insist(made.fee_limit_sun <= terms.fee_cap, "the bytes may cost more than the fee cap")
-    if request.purpose == "fuel":
+    if request.purpose == "top_up":
         coins = (made.contract, made.recipient, made.amount_sun)
         expected = (None, request.transfer.recipient, request.transfer.amount_units)
         _insist(coins == expected, "the bytes send other coins than the request says")

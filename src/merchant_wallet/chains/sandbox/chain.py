@@ -87,11 +87,11 @@ class SandboxChain:
         return keccak256(self._key)[-20:]
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """No: every payout stands for itself."""
         return False
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: there are no places here."""
         raise ValueError(f"the sandbox's {self._name} has no numbered places")
 
@@ -120,7 +120,7 @@ class SandboxChain:
         raw = self._mac(body) + body
         return SignedTransfer(raw, self._hash(raw))
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Raises ValueError: there are no places here."""
         raise ValueError(f"the sandbox's {self._name} has no numbered places")
 

@@ -71,15 +71,15 @@ class TronChain(TronReader):
         return self._wallet
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """False: see the rules of this module."""
         return False
 
-    async def next_sequence(self, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: TRON numbers no transactions."""
         raise ValueError("TRON numbers no transactions")
 
-    async def fill(self, sequence: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+    async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Raises ValueError: there is no place that could be left empty."""
         raise ValueError("TRON numbers no transactions")
 

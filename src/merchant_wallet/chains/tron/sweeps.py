@@ -31,7 +31,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.sweeps import FUEL, Errand, Quote
+from merchant_wallet.chains.sweeps import TOP_UP, Quote, SweepTx
 from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
@@ -50,7 +50,7 @@ from merchant_wallet.chains.tron.transactions import (
 
 # A transaction's bytes and the room that the chain keeps for its result.
 _TOKEN_BYTES: Final = 345
-_FUEL_BYTES: Final = 270
+_TOP_UP_BYTES: Final = 270
 # What the chain takes from whoever sends TRX to an address that has no account yet: both fees for making one.
 _ACTIVATION_SUN: Final = 1_100_000
 _ENERGY_MARGIN_PERCENT: Final = 20
@@ -63,17 +63,17 @@ class TronDraft(msgspec.Struct, frozen=True):
     """See `sweeps.Draft`."""
 
     signer: Signer
-    errand: Errand
+    sweep_tx: SweepTx
     transfer: Transfer
     sender: bytes
     raw_data: bytes
     height: int
 
-    async def sign(self, sequence: int | None) -> SignedTransfer:
+    async def sign(self, nonce: int | None) -> SignedTransfer:
         """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
-        purpose: Purpose = "fuel" if self.errand.kind == FUEL else "sweep"
+        purpose: Purpose = "top_up" if self.sweep_tx.kind == TOP_UP else "sweep"
         request = SigningRequest(
-            TRC20, purpose, self.raw_data, self.errand.sweep_id, self.transfer, self.errand.source
+            TRC20, purpose, self.raw_data, self.sweep_tx.sweep_id, self.transfer, self.sweep_tx.source
         )
         try:
             signature = await self.signer.sign(request)
@@ -100,7 +100,7 @@ class TronSweeper:
         return self._chain.wallet
 
     @property
-    def is_sequenced(self) -> bool:
+    def has_nonces(self) -> bool:
         """False."""
         return False
 
@@ -129,52 +129,52 @@ class TronSweeper:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
         energy_sun, prices = await self._energy(address, amount_units)
         account = await self._nodes.first(lambda node: node.account(address))
-        fuel_fee = _FUEL_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
+        top_up_fee = _TOP_UP_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
         token_fee = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
-        return Quote(account.balance, token_fee, fuel_fee)
+        return Quote(account.balance, token_fee, top_up_fee)
 
-    async def next_sequence(self, sender: bytes, known: int | None, *, begins: bool) -> int:
+    async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: TRON numbers no transactions."""
         raise ValueError("TRON numbers no transactions")
 
-    async def draft(self, errand: Errand, earlier: Sequence[SignedTransfer]) -> TronDraft:
+    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> TronDraft:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
-        if earlier and not isinstance(await self.judge(errand, earlier), Lapsed):
+        if earlier and not isinstance(await self.judge(sweep_tx, earlier), Lapsed):
             raise Hindered(Obstacle("node", "what was signed before is not proven void"))
-        is_fuel = errand.kind == FUEL
-        fee_limit_sun = await (self._check_fuel(errand) if is_fuel else self._check_token(errand))
+        is_top_up = sweep_tx.kind == TOP_UP
+        fee_limit_sun = await (self._check_top_up(sweep_tx) if is_top_up else self._check_token(sweep_tx))
         now_ms, reference = await self._chain.moment()
         block_bytes, block_hash = reference_to(reference.hash)
-        sender = self.wallet if is_fuel else errand.address
+        sender = self.wallet if is_top_up else sweep_tx.address
         transaction = TronTransaction(
             ref_block_bytes=block_bytes,
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self._rules.lifetime_ms,
             # Nodes don't check it: it tells two sweeps of one address apart whose bytes would be the same.
-            timestamp_ms=now_ms - errand.sweep_id % _MARK_MS,
+            timestamp_ms=now_ms - sweep_tx.sweep_id % _MARK_MS,
             fee_limit_sun=fee_limit_sun,
             owner=sender,
-            contract=None if is_fuel else self._rules.token,
-            call_data=b"" if is_fuel else transfer_call(self.wallet, errand.amount),
-            recipient=errand.address if is_fuel else None,
-            amount_sun=errand.amount if is_fuel else 0,
+            contract=None if is_top_up else self._rules.token,
+            call_data=b"" if is_top_up else transfer_call(self.wallet, sweep_tx.amount),
+            recipient=sweep_tx.address if is_top_up else None,
+            amount_sun=sweep_tx.amount if is_top_up else 0,
         )
         raw_data = encode_raw(transaction)
-        return TronDraft(self._signer, errand, self._transfer(errand), sender, raw_data, reference.number)
+        return TronDraft(self._signer, sweep_tx, self._transfer(sweep_tx), sender, raw_data, reference.number)
 
     async def broadcast(self, raw: bytes) -> None:
         """See `TronChain.broadcast`."""
         await self._chain.broadcast(raw)
 
-    async def judge(self, errand: Errand, signed: Sequence[SignedTransfer]) -> Verdict:
+    async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `tron_proof`; TRX leaves no log and its receipt no result, so that is looked at here."""
-        transfer = self._transfer(errand)
-        if errand.kind == FUEL:
+        transfer = self._transfer(sweep_tx)
+        if sweep_tx.kind == TOP_UP:
             for one in signed:
-                verdict = await self._judge_fuel(transfer, one.tx_hash)
+                verdict = await self._judge_top_up(transfer, one.tx_hash)
                 if verdict is not None:
                     return verdict
-        return await self._proof.judge(Payout(errand.sweep_id, transfer), signed)
+        return await self._proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
 
     async def fee_of(self, tx_hash: str) -> int | None:
         """By the record of an irreversible block. Raises ChainAway."""
@@ -183,12 +183,12 @@ class TronSweeper:
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
 
-    def _transfer(self, errand: Errand) -> Transfer:
-        if errand.kind == FUEL:
-            return Transfer(TRC20, COINS[TRC20], errand.address, errand.amount)
-        return Transfer(TRC20, TOKEN, self.wallet, errand.amount)
+    def _transfer(self, sweep_tx: SweepTx) -> Transfer:
+        if sweep_tx.kind == TOP_UP:
+            return Transfer(TRC20, COINS[TRC20], sweep_tx.address, sweep_tx.amount)
+        return Transfer(TRC20, TOKEN, self.wallet, sweep_tx.amount)
 
-    async def _judge_fuel(self, transfer: Transfer, txid: str) -> Verdict | None:
+    async def _judge_top_up(self, transfer: Transfer, txid: str) -> Verdict | None:
         """What enough nodes show of a transfer of TRX in one irreversible block; None when too few do."""
 
         async def look(node: TronNode) -> tuple[str, TransactionRecord] | None:
@@ -230,25 +230,25 @@ class TronSweeper:
         energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
         return energy * prices.energy_sun, prices
 
-    async def _check_token(self, errand: Errand) -> int:
+    async def _check_token(self, sweep_tx: SweepTx) -> int:
         """The fee limit of the token's transfer. Raises Hindered when that, or the TRX there, is too low."""
-        needed_sun, prices = await self._energy(errand.address, errand.amount)
+        needed_sun, prices = await self._energy(sweep_tx.address, sweep_tx.amount)
         bandwidth_sun = _TOKEN_BYTES * prices.bandwidth_sun
-        held_sun = await self._chain.coin_balance(errand.address)
-        limit_sun = min(errand.fee_limit, held_sun) - bandwidth_sun
+        held_sun = await self._chain.coin_balance(sweep_tx.address)
+        limit_sun = min(sweep_tx.fee_limit, held_sun) - bandwidth_sun
         limit_sun = min(limit_sun, self.fee_cap)
         if limit_sun < needed_sun:
             text = f"the transfer may burn {needed_sun} sun for energy, and has {limit_sun} for it"
             raise Hindered(Obstacle("fee", text))
         return limit_sun
 
-    async def _check_fuel(self, errand: Errand) -> int:
+    async def _check_top_up(self, sweep_tx: SweepTx) -> int:
         """Raises Hindered when the hot wallet would have too little left for payouts. The fee limit: none."""
-        energy_sun, prices = await self._energy(errand.address, _TRIED_UNITS)
+        energy_sun, prices = await self._energy(sweep_tx.address, _TRIED_UNITS)
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = self._rules.in_flight * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)
-        if held_sun - errand.promised - errand.amount - errand.fee_limit < kept_sun:
+        if held_sun - sweep_tx.promised - sweep_tx.amount - sweep_tx.fee_limit < kept_sun:
             text = f"the hot wallet holds {held_sun} sun and must keep {kept_sun} for payouts"
-            raise Hindered(Obstacle(FUEL, text))
+            raise Hindered(Obstacle("fuel", text))
         return 0

@@ -55,15 +55,16 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
 class Proposal(msgspec.Struct, frozen=True, gc=False):
     """What a plan says of one address.
 
-    `fuel` is coin to be sent there first. What the two transactions may burn is bounded by the limits. `cost`
-    is all that may be gone afterwards, in coin, in units of USDT, and as a share of the balance, rounded up.
+    `top_up` is coin to be sent there first. What the two transactions may burn is bounded by the limits.
+    `cost` is all that may be gone afterwards, in coin, in units of USDT, and as a share of the balance,
+    rounded up.
     """
 
     holding: Holding
     verdict: Verdict
-    fuel: int = 0
-    fuel_fee: int = 0
-    fuel_fee_limit: int = 0
+    top_up: int = 0
+    top_up_fee: int = 0
+    top_up_fee_limit: int = 0
     token_fee: int = 0
     cost: int = 0
     cost_units: int | None = None
@@ -100,14 +101,14 @@ def judge(holding: Holding, terms: Terms, *, again: bool = False) -> Proposal:
     if terms.coin_price_units is None:
         return _priced(holding, "unpriced", quote, terms)
     budget = budget_coin(holding.balance_units, terms.share_e8, terms.coin_price_units, terms.coin_scale)
-    fuel, cost = _fuel_and_cost(quote)
-    if cost > budget or max(quote.token_fee, quote.fuel_fee, fuel) > terms.fee_cap:
+    top_up, cost = _top_up_and_cost(quote)
+    if cost > budget or max(quote.token_fee, quote.top_up_fee, top_up) > terms.fee_cap:
         return _priced(holding, "dear", quote, terms)
     if holding.failed_cause is not None and not again:
         return _priced(holding, "failed", quote, terms)
     # What the share leaves may go into outbidding, should the first offer of the fuel not be taken.
-    room = min(budget - quote.token_fee, terms.fee_cap) if fuel else 0
-    return msgspec.structs.replace(_priced(holding, SWEEP, quote, terms), fuel_fee_limit=room)
+    room = min(budget - quote.token_fee, terms.fee_cap) if top_up else 0
+    return msgspec.structs.replace(_priced(holding, SWEEP, quote, terms), top_up_fee_limit=room)
 
 
 def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
@@ -121,15 +122,15 @@ def worth_units(coin: int, price_units: int, coin_scale: int) -> int:
     return -(-coin * price_units // coin_scale)
 
 
-def _fuel_and_cost(quote: Quote) -> tuple[int, int]:
-    fuel = max(0, quote.token_fee - quote.held)
-    return fuel, quote.token_fee + (quote.fuel_fee if fuel else 0)
+def _top_up_and_cost(quote: Quote) -> tuple[int, int]:
+    top_up = max(0, quote.token_fee - quote.held)
+    return top_up, quote.token_fee + (quote.top_up_fee if top_up else 0)
 
 
 def _priced(holding: Holding, verdict: Verdict, quote: Quote, terms: Terms) -> Proposal:
-    fuel, cost = _fuel_and_cost(quote)
-    fuel_fee = quote.fuel_fee if fuel else 0
-    proposal = Proposal(holding, verdict, fuel, fuel_fee, 0, quote.token_fee, cost)
+    top_up, cost = _top_up_and_cost(quote)
+    top_up_fee = quote.top_up_fee if top_up else 0
+    proposal = Proposal(holding, verdict, top_up, top_up_fee, 0, quote.token_fee, cost)
     if terms.coin_price_units is None:
         return proposal
     cost_units = worth_units(cost, terms.coin_price_units, terms.coin_scale)

@@ -27,7 +27,7 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.sweeps import FUEL, Sweeper
+from merchant_wallet.chains.sweeps import TOP_UP, Sweeper
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SWEEP, Proposal, Terms
 from merchant_wallet.custody.sweeps.store import Connection, Overtaken, Sweep
@@ -105,8 +105,8 @@ class SweepRunner:
             if with_unsigned:
                 await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
             sweeps = await store.list_open(connection, name)
-            if sweeps and sweeper.is_sequenced:
-                await store.adopt_gaps(connection, name, sweeper.wallet, now - self._patience_ms, now)
+            if sweeps and sweeper.has_nonces:
+                await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._patience_ms, now)
             for sweep in sweeps:
                 if sweep.is_signed or with_unsigned:
                     count += 1
@@ -141,7 +141,7 @@ class SweepRunner:
             first = await self._sign(sweeper, sweep, [])
             await sweeper.broadcast(first.raw)
             return
-        verdict = await sweeper.judge(sweep.errand, signed)
+        verdict = await sweeper.judge(sweep.sweep_tx, signed)
         if isinstance(verdict, Pending):
             await sweeper.broadcast(signed[-1].raw)
         if isinstance(verdict, Lapsed) or (isinstance(verdict, Pending) and verdict.stuck):
@@ -153,32 +153,32 @@ class SweepRunner:
         self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
     ) -> SignedTransfer:
         connection = await self._line.get()
-        place = await self._find_place(connection, sweeper, sweep)
+        nonce = await self._find_nonce(connection, sweeper, sweep)
         signed = await store.sign(
             connection,
             sweep,
-            await sweeper.draft(sweep.errand, earlier),
+            await sweeper.draft(sweep.sweep_tx, earlier),
             attempt_no=len(earlier) + 1,
-            is_sequenced=sweeper.is_sequenced,
-            token_sequence=place,
+            has_nonces=sweeper.has_nonces,
+            token_nonce=nonce,
             now_ms=self._clock(),
         )
         log.info("sweep signed", **_id(sweep), step=sweep.step, tx_hash=signed.tx_hash)
         return signed
 
-    async def _find_place(self, connection: Connection, sweeper: Sweeper, sweep: Sweep) -> int | None:
+    async def _find_nonce(self, connection: Connection, sweeper: Sweeper, sweep: Sweep) -> int | None:
         """The deposit address's next place, for the token; the hot wallet's is taken under its lock."""
-        address, has_places = await store.open_wallet(connection, sweep.chain, sweep.wallet)
-        if not sweeper.is_sequenced or sweep.errand.sequence is not None:
+        address, has_nonces = await store.open_wallet(connection, sweep.chain, sweep.wallet)
+        if not sweeper.has_nonces or sweep.sweep_tx.nonce is not None:
             return None
-        if sweep.step == FUEL:
-            if not has_places and address == sweep.wallet:
-                known = await store.read_place_after_all(connection, sweep.chain, sweep.wallet)
-                sequence = await sweeper.next_sequence(sweep.wallet, known, begins=True)
-                await store.begin_places(connection, sweep.chain, sweep.wallet, sequence)
+        if sweep.step == TOP_UP:
+            if not has_nonces and address == sweep.wallet:
+                known = await store.read_unused_nonce(connection, sweep.chain, sweep.wallet)
+                nonce = await sweeper.next_nonce(sweep.wallet, known, is_first=True)
+                await store.set_first_nonce(connection, sweep.chain, sweep.wallet, nonce)
             return None
-        used = await store.next_token_sequence(connection, sweep)
-        return max(used, await sweeper.next_sequence(sweep.address, used, begins=False))
+        used = await store.next_token_nonce(connection, sweep)
+        return max(used, await sweeper.next_nonce(sweep.address, used, is_first=False))
 
     async def _sign_again(
         self,
@@ -203,7 +203,7 @@ class SweepRunner:
                 await store.fail(connection, sweep, fault, fee, now)
                 log.critical("sweep moved something else, an operator must look", **_id(sweep), cause=fault)
                 return
-            await store.end_errand(connection, sweep, verdict.tx_hash, fee, now)
+            await store.end_tx(connection, sweep, verdict.tx_hash, fee, now)
             log.info("sweep's step is final", **_id(sweep), step=sweep.step, tx_hash=verdict.tx_hash)
         elif isinstance(verdict, Dead):
             fee = await self._find_fee(sweeper, signed)
@@ -230,9 +230,9 @@ def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.
     if final.tx_hash not in {one.tx_hash for one in signed}:
         return f"the chain calls {final.tx_hash} final, which was never signed for this"
     moved: Transfer = final.transfer
-    recipient = sweep.address if sweep.step == FUEL else sweep.wallet
-    if final.legs or (moved.recipient, moved.amount_units) != (recipient, sweep.errand.amount):
-        return f"the chain moved {describe_final(final)} instead of {sweep.errand.amount} units"
+    recipient = sweep.address if sweep.step == TOP_UP else sweep.wallet
+    if final.legs or (moved.recipient, moved.amount_units) != (recipient, sweep.sweep_tx.amount):
+        return f"the chain moved {describe_final(final)} instead of {sweep.sweep_tx.amount} units"
     return None
 
 

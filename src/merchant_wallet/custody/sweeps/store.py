@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
-from merchant_wallet.chains.sweeps import FUEL, TOKEN, Draft, Errand, Kind
+from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Draft, Kind, SweepTx
 from merchant_wallet.custody.sweeps.plan import Proposal
 
 QUERIES: Final = Queries(Path(__file__).with_name("sweeps.sql"))
@@ -40,30 +40,30 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     wallet: bytes
     amount_units: int
     coin_price_units: int
-    fuel: int
-    fuel_fee_limit: int
+    top_up: int
+    top_up_fee_limit: int
     token_fee_limit: int
     step: Kind
     version: int
-    fuel_sequence: int | None
-    token_sequence: int | None
+    top_up_nonce: int | None
+    token_nonce: int | None
     opened_ms: int
     is_signed: bool
     obstacle: str | None
     promised: int
 
     @property
-    def errand(self) -> Errand:
+    def sweep_tx(self) -> SweepTx:
         """What is to be done now."""
-        is_fuel = self.step == FUEL
-        return Errand(
+        is_top_up = self.step == TOP_UP
+        return SweepTx(
             self.sweep_id,
             self.step,
             self.address,
             self.source,
-            self.fuel if is_fuel else self.amount_units,
-            self.fuel_fee_limit if is_fuel else self.token_fee_limit,
-            self.fuel_sequence if is_fuel else self.token_sequence,
+            self.top_up if is_top_up else self.amount_units,
+            self.top_up_fee_limit if is_top_up else self.token_fee_limit,
+            self.top_up_nonce if is_top_up else self.token_nonce,
             self.promised,
         )
 
@@ -77,10 +77,10 @@ class SweepShown(msgspec.Struct, frozen=True, gc=False):
     merchant_id: int
     amount_units: int
     coin_price_units: int
-    fuel: int
+    top_up: int
     step: str
-    fuel_tx_hash: str | None
-    fuel_fee: int | None
+    top_up_tx_hash: str | None
+    top_up_fee: int | None
     token_tx_hash: str | None
     token_fee: int | None
     obstacle: str | None
@@ -107,13 +107,13 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
     """A chain's sweeps for reconciliation.
 
     `moved_units` reached the hot wallet, `open_units` are on their way. Of coin, `burnt` is gone in fees and
-    `fuelled` was sent to deposit addresses, where what wasn't burnt still is.
+    `topped_up` was sent to deposit addresses, where what wasn't burnt still is.
     """
 
     moved_units: int
     open_units: int
     burnt: int
-    fuelled: int
+    topped_up: int
 
 
 async def list_unswept(connection: Connection, chain: str, least_units: int) -> list[Unswept]:
@@ -153,8 +153,8 @@ async def open_sweep(
         "wallet": wallet,
         "amount": holding.balance_units,
         "coin_price": coin_price_units,
-        "fuel": proposal.fuel,
-        "fuel_fee_limit": proposal.fuel_fee_limit,
+        "top_up": proposal.top_up,
+        "top_up_fee_limit": proposal.top_up_fee_limit,
         "token_fee_limit": proposal.token_fee,
         "actor": actor,
         "now_ms": now_ms,
@@ -168,9 +168,9 @@ async def list_open(connection: Connection, chain: str) -> list[Sweep]:
     """What is under way, the oldest first."""
     rows = await _fetch(connection, "list_open", {"chain": chain})
     return [
-        Sweep(chain, sweep_id, bytes(address), merchant_id, Source(*place), bytes(wallet), *rest)
-        for sweep_id, address, merchant_id, *place_and_rest in rows
-        for place, wallet, rest in ((place_and_rest[:3], place_and_rest[3], place_and_rest[4:]),)
+        Sweep(chain, sweep_id, bytes(address), merchant_id, Source(*source), bytes(wallet), *rest)
+        for sweep_id, address, merchant_id, *source_and_rest in rows
+        for source, wallet, rest in ((source_and_rest[:3], source_and_rest[3], source_and_rest[4:]),)
     ]
 
 
@@ -195,18 +195,18 @@ async def read_signed(connection: Connection, sweep: Sweep) -> list[SignedTransf
     return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in rows]
 
 
-async def next_token_sequence(connection: Connection, sweep: Sweep) -> int:
+async def next_token_nonce(connection: Connection, sweep: Sweep) -> int:
     """The place after all that sweeps have used of the address."""
-    [(sequence,)] = await _fetch(connection, "next_token_sequence", _name(sweep))
-    return int(sequence)
+    [(nonce,)] = await _fetch(connection, "next_token_nonce", _name(sweep))
+    return int(nonce)
 
 
 async def open_wallet(connection: Connection, chain: str, wallet: bytes) -> tuple[bytes, bool]:
     """Make a hot wallet known unless one is; the one that is, and whether it has a next place."""
     values = {"chain": chain, "wallet": wallet}
     await connection.execute(_TEXTS["open_wallet"], values)
-    [(address, next_sequence, _)] = await _fetch(connection, "read_wallet", values)
-    return bytes(address), next_sequence is not None
+    [(address, next_nonce, _)] = await _fetch(connection, "read_wallet", values)
+    return bytes(address), next_nonce is not None
 
 
 async def read_wallet(connection: Connection, chain: str) -> bytes | None:
@@ -215,15 +215,15 @@ async def read_wallet(connection: Connection, chain: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-async def read_place_after_all(connection: Connection, chain: str, wallet: bytes) -> int | None:
+async def read_unused_nonce(connection: Connection, chain: str, wallet: bytes) -> int | None:
     """The place after all that were ever given out of a wallet; None when none was."""
-    [(known,)] = await _fetch(connection, "read_place_after_all", {"chain": chain, "wallet": wallet})
+    [(known,)] = await _fetch(connection, "read_unused_nonce", {"chain": chain, "wallet": wallet})
     return None if known is None else int(known)
 
 
-async def begin_places(connection: Connection, chain: str, wallet: bytes, sequence: int) -> None:
+async def set_first_nonce(connection: Connection, chain: str, wallet: bytes, nonce: int) -> None:
     """Let a wallet's places begin where the chain says, unless they have begun."""
-    await connection.execute(_TEXTS["begin_places"], {"chain": chain, "wallet": wallet, "sequence": sequence})
+    await connection.execute(_TEXTS["set_first_nonce"], {"chain": chain, "wallet": wallet, "nonce": nonce})
 
 
 async def sign(
@@ -232,24 +232,24 @@ async def sign(
     draft: Draft,
     *,
     attempt_no: int,
-    is_sequenced: bool,
-    token_sequence: int | None,
+    has_nonces: bool,
+    token_nonce: int | None,
     now_ms: int,
 ) -> SignedTransfer:
     """Sign an errand's next transaction and store it, with a place of its sender where it has none yet.
 
     Raises Overtaken, Hindered, SignerAway; then nothing is stored and no place taken.
     """
-    is_fuel = sweep.step == FUEL
+    is_top_up = sweep.step == TOP_UP
     async with connection.transaction():
         await _take_step(connection, sweep)
         await _lock_wallet(connection, sweep)
-        sequence = sweep.errand.sequence
-        if is_sequenced and sequence is None:
-            sequence = await _take_place(connection, sweep, now_ms) if is_fuel else token_sequence
-        signed = await draft.sign(sequence)
-        places = {"fuel_sequence": None, "token_sequence": None, f"{sweep.step}_sequence": sequence}
-        await connection.execute(_TEXTS["place_errand"], {**_name(sweep), **places})
+        nonce = sweep.sweep_tx.nonce
+        if has_nonces and nonce is None:
+            nonce = await _take_nonce(connection, sweep, now_ms) if is_top_up else token_nonce
+        signed = await draft.sign(nonce)
+        nonces = {"top_up_nonce": None, "token_nonce": None, f"{sweep.step}_nonce": nonce}
+        await connection.execute(_TEXTS["set_nonces"], {**_name(sweep), **nonces})
         await connection.execute(
             _TEXTS["store_signed"],
             {
@@ -265,17 +265,15 @@ async def sign(
     return signed
 
 
-async def end_errand(
-    connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int
-) -> None:
+async def end_tx(connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int) -> None:
     """The errand is final: the token's turn, or the end. Raises Overtaken."""
     values = {**_name(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await connection.execute(_TEXTS[f"end_{sweep.step}"], values)
-        if sweep.step == FUEL:
-            closing = {**values, "wallet": sweep.wallet, "sequence": sweep.fuel_sequence}
-            await connection.execute(_TEXTS["close_gaps"], closing)
+        if sweep.step == TOP_UP:
+            closing = {**values, "wallet": sweep.wallet, "nonce": sweep.top_up_nonce}
+            await connection.execute(_TEXTS["mark_cancelled"], closing)
 
 
 async def fail(
@@ -295,7 +293,7 @@ async def fail(
     async with connection.transaction():
         await _take_step(connection, sweep)
         await connection.execute(_TEXTS["fail_sweep"], values)
-        if wallet_fault is not None and sweep.step == FUEL:
+        if wallet_fault is not None and sweep.step == TOP_UP:
             await connection.execute(_TEXTS["freeze_wallet"], {**values, "cause": wallet_fault})
 
 
@@ -310,10 +308,12 @@ async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_
     return (await connection.execute(_TEXTS["drop_unsigned"], values)).rowcount
 
 
-async def adopt_gaps(connection: Connection, chain: str, wallet: bytes, before_ms: int, now_ms: int) -> None:
+async def mark_for_cancel(
+    connection: Connection, chain: str, wallet: bytes, before_ms: int, now_ms: int
+) -> None:
     """Have free places filled that were left before a moment and that fuel waits for."""
     values = {"chain": chain, "wallet": wallet, "before_ms": before_ms, "now_ms": now_ms}
-    await connection.execute(_TEXTS["adopt_gaps"], values)
+    await connection.execute(_TEXTS["mark_for_cancel"], values)
 
 
 async def _take_step(connection: Connection, sweep: Sweep) -> None:
@@ -335,10 +335,10 @@ async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
         raise Hindered(Obstacle("stopped", halts[0]))
 
 
-async def _take_place(connection: Connection, sweep: Sweep, now_ms: int) -> int:
+async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:
     """A place of the hot wallet: the lowest that was given back, else the next."""
     values = {"chain": sweep.chain, "wallet": sweep.wallet, "now_ms": now_ms}
-    for name in ("take_free_place", "take_next_place"):
+    for name in ("take_free_nonce", "take_next_nonce"):
         if rows := await _fetch(connection, name, values):
             return int(rows[0][0])
     raise LookupError(f"the hot wallet of {sweep.chain} has no next place")

@@ -1,4 +1,4 @@
--- Sweeps, what was signed for them, and the hot wallet's places that their fuel takes. Whoever needs both locks the
+-- Sweeps, what was signed for them, and the hot wallet's places that their top_up takes. Whoever needs both locks the
 -- sweep's row first and the wallet's second; whatever changes a sweep names the version that was read.
 -- The wallets and places are those of the payouts (migration 0003): one table and one lock for all who pay.
 
@@ -26,12 +26,12 @@ select count(*) from sweep where chain = %(chain)s::text and ended_ms is null;
 
 -- name: open_sweep
 -- A sweep that was decided on, unless the address has one or too many are under way.
-insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel,
-                   fuel_fee_limit, token_fee_limit, actor, opened_ms, step)
+insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
+                   top_up_fee_limit, token_fee_limit, actor, opened_ms, step)
 select %(chain)s::text, %(address)s::bytea, %(merchant_id)s::bigint, %(account_no)s::int, %(branch)s::int,
-       %(address_index)s::int, %(wallet)s::bytea, %(amount)s::bigint, %(coin_price)s::bigint, %(fuel)s::bigint,
-       %(fuel_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
-       case when %(fuel)s::bigint > 0 then 'fuel' else 'token' end
+       %(address_index)s::int, %(wallet)s::bytea, %(amount)s::bigint, %(coin_price)s::bigint, %(top_up)s::bigint,
+       %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
+       case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end
  where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(at_once)s::bigint
    and not exists (select from rollback_sign)
 on conflict do nothing
@@ -39,22 +39,22 @@ returning sweep_id;
 
 -- name: list_open
 -- What is under way on a chain, the oldest first. After a rollback of the database nothing is taken further.
-select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, fuel, fuel_fee_limit,
-       token_fee_limit, step, version, fuel_sequence, token_sequence, opened_ms,
+select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up, top_up_fee_limit,
+       token_fee_limit, step, version, top_up_nonce, token_nonce, opened_ms,
        -- No `exists`, which the planner may answer by reading all that was ever signed.
        coalesce((select true from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id limit 1), false)
            as is_signed,
        obstacle,
        -- Twice, for the fee of sending it and the room above that.
-       (select coalesce(2 * sum(o.fuel), 0) from sweep o
-         where o.chain = s.chain and o.ended_ms is null and o.step = 'fuel' and o.sweep_id < s.sweep_id)::bigint as promised
+       (select coalesce(2 * sum(o.top_up), 0) from sweep o
+         where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as promised
   from sweep s
  where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_sign)
  order by sweep_id;
 
 -- name: list_sweeps
 -- Sweeps of a chain or of all, the newest first.
-select chain, sweep_id, address, merchant_id, amount, coin_price, fuel, step, fuel_tx_hash, fuel_fee, token_tx_hash,
+select chain, sweep_id, address, merchant_id, amount, coin_price, top_up, step, top_up_tx_hash, top_up_fee, token_tx_hash,
        token_fee, obstacle, cause, actor, opened_ms, ended_ms
   from sweep
  where (%(chain)s::text is null or chain = %(chain)s::text) and (ended_ms is null or not %(only_open)s::boolean)
@@ -65,9 +65,9 @@ select chain, sweep_id, address, merchant_id, amount, coin_price, fuel, step, fu
 select raw, tx_hash, built_at_block from sweep_signed
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and kind = %(kind)s::text order by attempt_no;
 
--- name: next_token_sequence
+-- name: next_token_nonce
 -- The place after all that the platform's sweeps have used of a deposit address.
-select coalesce(max(token_sequence) + 1, 0) from sweep where chain = %(chain)s::text and address = %(address)s::bytea;
+select coalesce(max(token_nonce) + 1, 0) from sweep where chain = %(chain)s::text and address = %(address)s::bytea;
 
 -- name: take_step
 -- The right to write the next step, for whoever read the newest version; the row is locked until it is committed.
@@ -82,10 +82,10 @@ insert into sweep_signed (chain, sweep_id, kind, attempt_no, raw, tx_hash, built
 values (%(chain)s::text, %(sweep_id)s::bigint, %(kind)s::text, %(attempt_no)s::int, %(raw)s::bytea, %(tx_hash)s::text,
         %(built_at_block)s::bigint, %(now_ms)s::bigint);
 
--- name: place_errand
+-- name: set_nonces
 -- The place of an errand among its sender's transactions, from its first signature on; a null leaves a place as it is.
-update sweep set fuel_sequence = coalesce(fuel_sequence, %(fuel_sequence)s::bigint),
-                 token_sequence = coalesce(token_sequence, %(token_sequence)s::bigint)
+update sweep set top_up_nonce = coalesce(top_up_nonce, %(top_up_nonce)s::bigint),
+                 token_nonce = coalesce(token_nonce, %(token_nonce)s::bigint)
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: note_obstacle
@@ -94,9 +94,9 @@ update sweep set obstacle = %(obstacle)s::text
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and version = %(version)s::int
    and ended_ms is null and obstacle is distinct from %(obstacle)s::text;
 
--- name: end_fuel
+-- name: end_top_up
 -- The coin has arrived for good: the token's turn.
-update sweep set step = 'token', fuel_tx_hash = %(tx_hash)s::text, fuel_fee = %(fee)s::bigint, obstacle = null
+update sweep set step = 'token', top_up_tx_hash = %(tx_hash)s::text, top_up_fee = %(fee)s::bigint, obstacle = null
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: end_token
@@ -108,7 +108,7 @@ update sweep set step = 'done', token_tx_hash = %(tx_hash)s::text, token_fee = %
 -- name: fail_sweep
 -- Proof that the errand under way moved nothing and never will; what it burnt all the same is kept.
 update sweep set step = 'failed', cause = %(cause)s::text, ended_ms = %(now_ms)s::bigint, obstacle = null,
-                 fuel_fee = case when step = 'fuel' then %(fee)s::bigint else fuel_fee end,
+                 top_up_fee = case when step = 'top_up' then %(fee)s::bigint else top_up_fee end,
                  token_fee = case when step = 'token' then %(fee)s::bigint else token_fee end
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
@@ -121,28 +121,28 @@ update sweep s set step = 'dropped', version = version + 1, cause = 'nothing was
 
 -- name: read_wallet
 -- A chain's hot wallet, and the place that was never given out yet.
-select address, next_sequence, frozen_cause from hot_wallet where chain = %(chain)s::text;
+select address, next_nonce, frozen_cause from hot_wallet where chain = %(chain)s::text;
 
 -- name: open_wallet
 -- Makes a wallet known where no payer has done so yet. One that is known is never replaced from here.
 insert into hot_wallet (chain, address) values (%(chain)s::text, %(wallet)s::bytea) on conflict (chain) do nothing;
 
--- name: read_place_after_all
+-- name: read_unused_nonce
 -- The place after all that were ever given out of a wallet, which nobody has to prove.
-select max(sequence) + 1 from payout_sequence where chain = %(chain)s::text and wallet = %(wallet)s::bytea;
+select max(nonce) + 1 from wallet_nonce where chain = %(chain)s::text and wallet = %(wallet)s::bytea;
 
--- name: begin_places
+-- name: set_first_nonce
 -- The first place to give out is the one that the chain named, but never one that was given out before.
 update hot_wallet h
-   set next_sequence = greatest(%(sequence)s::bigint, (
-       select max(s.sequence) + 1 from payout_sequence s where s.chain = h.chain and s.wallet = h.address))
- where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.next_sequence is null;
+   set next_nonce = greatest(%(nonce)s::bigint, (
+       select max(s.nonce) + 1 from wallet_nonce s where s.chain = h.chain and s.wallet = h.address))
+ where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.next_nonce is null;
 
 -- name: lock_wallet
 -- The wallet's row, and nobody else gives out places before this transaction ends.
-update hot_wallet set next_sequence = next_sequence
+update hot_wallet set next_nonce = next_nonce
  where chain = %(chain)s::text and address = %(wallet)s::bytea
-returning next_sequence;
+returning next_nonce;
 
 -- name: find_halts
 -- Why nothing new may leave the hot wallet.
@@ -153,39 +153,39 @@ select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.cha
 union all
 select 'the database was rolled back: ' || r.cause from rollback_sign r;
 
--- name: take_free_place
+-- name: take_free_nonce
 -- The lowest place that an order has given back.
-update payout_sequence set purpose = 'fuel', since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and sequence = (
-       select f.sequence from payout_sequence f
+update wallet_nonce set purpose = 'top_up', since_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = (
+       select f.nonce from wallet_nonce f
         where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-        order by f.sequence limit 1)
+        order by f.nonce limit 1)
    and purpose = 'free'
-returning sequence;
+returning nonce;
 
--- name: take_next_place
+-- name: take_next_nonce
 -- The place after all that were ever given out.
 with taken as (
-    update hot_wallet set next_sequence = next_sequence + 1
-     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_sequence is not null
-    returning chain, address, next_sequence - 1 as sequence)
-insert into payout_sequence (chain, wallet, sequence, purpose, since_ms)
-select chain, address, sequence, 'fuel', %(now_ms)s::bigint from taken
-returning sequence;
+    update hot_wallet set next_nonce = next_nonce + 1
+     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_nonce is not null
+    returning chain, address, next_nonce - 1 as nonce)
+insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)
+select chain, address, nonce, 'top_up', %(now_ms)s::bigint from taken
+returning nonce;
 
--- name: adopt_gaps
--- Free places below one that fuel has taken: they are filled, or the fuel would wait for a payout that takes them.
-update payout_sequence f set purpose = 'fill', since_ms = %(now_ms)s::bigint
+-- name: mark_for_cancel
+-- Free places below one that top_up has taken: they are filled, or the top_up would wait for a payout that takes them.
+update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
    and f.since_ms <= %(before_ms)s::bigint
    and exists (select from sweep s where s.chain = f.chain and s.wallet = f.wallet and s.ended_ms is null
-                  and s.step = 'fuel' and s.fuel_sequence > f.sequence);
+                  and s.step = 'top_up' and s.top_up_nonce > f.nonce);
 
--- name: close_gaps
+-- name: mark_cancelled
 -- Fills below a place that the chain has taken are through.
-update payout_sequence set filled_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'fill' and filled_ms is null
-   and sequence < %(sequence)s::bigint;
+update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'cancel' and cancelled_ms is null
+   and nonce < %(nonce)s::bigint;
 
 -- name: freeze_wallet
 -- Nothing more is signed by this wallet until an operator has looked. The first cause stays.
@@ -196,6 +196,6 @@ update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bi
 -- What reconciliation needs to know of a chain's sweeps: moved, under way, burnt and left at addresses as coin.
 select coalesce(sum(amount) filter (where step = 'done'), 0)::bigint as moved_units,
        coalesce(sum(amount) filter (where ended_ms is null), 0)::bigint as open_units,
-       coalesce(sum(coalesce(fuel_fee, 0) + coalesce(token_fee, 0)), 0)::numeric as burnt,
-       coalesce(sum(fuel) filter (where fuel_tx_hash is not null), 0)::numeric as fuelled
+       coalesce(sum(coalesce(top_up_fee, 0) + coalesce(token_fee, 0)), 0)::numeric as burnt,
+       coalesce(sum(top_up) filter (where top_up_tx_hash is not null), 0)::numeric as topped_up
   from sweep where chain = %(chain)s::text;

@@ -2,7 +2,7 @@
 
 Rules: a place is only ever filled when nothing was signed for it and nothing but fills ever will be, which
 the database holds. A fill moves nothing, so that two processes may fill the same place; still its bytes are
-committed before they are sent. Statements are in `gaps.sql`.
+committed before they are sent. Statements are in `nonce_gaps.sql`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.timely import TimelyChain
 
-QUERIES: Final = Queries(Path(__file__).with_name("gaps.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("nonce_gaps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 POLL_INTERVAL_S: Final = 5.0
@@ -34,10 +34,10 @@ log = structlog.get_logger(__name__)
 
 
 class GapsLeft(Exception):
-    """Some places could not be filled this time; each was logged."""
+    """Some nonce gaps could not be cancelled this time; each was logged."""
 
 
-class GapFiller:
+class NonceGapWorker:
     """One worker for all chains that number their wallets' transactions."""
 
     def __init__(
@@ -49,14 +49,14 @@ class GapFiller:
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._line = Line(connect)
-        self._chains = {name: TimelyChain(chain) for name, chain in chains.items() if chain.is_sequenced}
+        self._chains = {name: TimelyChain(chain) for name, chain in chains.items() if chain.has_nonces}
         self._patience_ms = patience_ms
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Fill gaps until told to stop, then close the connection."""
         try:
-            await repeat("gaps", self.fill_gaps, stop=stop, interval_s=interval_s)
+            await repeat("gaps", self.cancel_gaps, stop=stop, interval_s=interval_s)
         finally:
             await self.close()
 
@@ -64,19 +64,19 @@ class GapFiller:
         """Close the connection."""
         await self._line.close()
 
-    async def fill_gaps(self) -> int:
+    async def cancel_gaps(self) -> int:
         """Look after every gap there is now; gives how many there were. Raises GapsLeft at the end."""
         count, left = 0, 0
         for name, chain in self._chains.items():
-            for sequence in await self._find_gaps(name, chain):
+            for nonce in await self._find_gaps(name, chain):
                 count += 1
                 try:
-                    await self._fill(name, chain, sequence)
+                    await self._cancel(name, chain, nonce)
                 except Exception as error:
                     left += 1
-                    log.error("gap not filled", chain=name, sequence=sequence, error=repr(error))
+                    log.error("nonce gap not cancelled", chain=name, nonce=nonce, error=repr(error))
         if left:
-            raise GapsLeft(f"{left} places could not be filled")
+            raise GapsLeft(f"{left} nonce gaps could not be cancelled")
         return count
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
@@ -86,48 +86,48 @@ class GapFiller:
         before_ms = now - self._patience_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
         await reservations.give_back_idle(connection, name, chain.wallet, before_ms)
-        await connection.execute(_TEXTS["close_gaps"], parameters)
-        await connection.execute(_TEXTS["adopt_gaps"], parameters)
+        await connection.execute(_TEXTS["mark_cancelled"], parameters)
+        await connection.execute(_TEXTS["mark_for_cancel"], parameters)
         cursor = await connection.execute(_TEXTS["list_gaps"], parameters)
-        return [sequence for (sequence,) in await cursor.fetchall()]
+        return [nonce for (nonce,) in await cursor.fetchall()]
 
-    async def _fill(self, name: str, chain: Chain, sequence: int) -> None:
+    async def _cancel(self, name: str, chain: Chain, nonce: int) -> None:
         """See that the place has a fill, that is not too old, and send it (again)."""
         connection, now = await self._line.get(), self._clock()
-        place = {"chain": name, "wallet": chain.wallet, "sequence": sequence}
-        stored, signed_ms = await _read_fillers(connection, place)
+        key = {"chain": name, "wallet": chain.wallet, "nonce": nonce}
+        stored, signed_ms = await _read_cancels(connection, key)
         if not stored or now - signed_ms >= REPLACE_MS:
             try:
-                fill = await chain.fill(sequence, stored)
+                cancel = await chain.build_cancel(nonce, stored)
             except Hindered as hindered:
-                log.warning("gap can't be filled yet", chain=name, sequence=sequence, cause=str(hindered))
+                log.warning("nonce gap can't be cancelled yet", chain=name, nonce=nonce, cause=str(hindered))
             else:
-                await _store_filler(connection, place, len(stored) + 1, fill, now)
-                log.info("gap filled", chain=name, sequence=sequence, tx_hash=fill.tx_hash)
-                stored, _ = await _read_fillers(connection, place)
+                await _store_cancel(connection, key, len(stored) + 1, cancel, now)
+                log.info("nonce gap cancelled", chain=name, nonce=nonce, tx_hash=cancel.tx_hash)
+                stored, _ = await _read_cancels(connection, key)
         if stored:
             await chain.broadcast(stored[-1].raw)
 
 
-async def _read_fillers(
-    connection: AsyncConnection, place: dict[str, object]
+async def _read_cancels(
+    connection: AsyncConnection, key: dict[str, object]
 ) -> tuple[list[SignedTransfer], int]:
     """What was signed for the place, and when the newest was."""
-    cursor = await connection.execute(_TEXTS["read_fillers"], place)
+    cursor = await connection.execute(_TEXTS["read_cancels"], key)
     rows = await cursor.fetchall()
     stored = [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block, _ in rows]
     return stored, rows[-1][3] if rows else 0
 
 
-async def _store_filler(
-    connection: AsyncConnection, place: dict[str, object], attempt_no: int, fill: SignedTransfer, now_ms: int
+async def _store_cancel(
+    connection: AsyncConnection, key: dict[str, object], attempt_no: int, cancel: SignedTransfer, now_ms: int
 ) -> None:
     parameters = {
-        **place,
+        **key,
         "attempt_no": attempt_no,
-        "raw": fill.raw,
-        "tx_hash": fill.tx_hash,
-        "built_at_block": fill.built_at_block,
+        "raw": cancel.raw,
+        "tx_hash": cancel.tx_hash,
+        "built_at_block": cancel.built_at_block,
         "now_ms": now_ms,
     }
-    await connection.execute(_TEXTS["store_filler"], parameters)
+    await connection.execute(_TEXTS["store_cancel"], parameters)

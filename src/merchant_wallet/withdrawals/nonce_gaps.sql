@@ -1,40 +1,40 @@
 -- Places that nobody's payout takes while later ones wait for them, and what is signed to fill them.
 
--- name: adopt_gaps
+-- name: mark_for_cancel
 -- Free places that were left for too long while something later is signed: from here on they are filled, whatever
 -- comes. A payout that takes one at the same moment wins or loses it whole.
-update payout_sequence f set purpose = 'fill', since_ms = %(now_ms)s::bigint
+update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
    and f.since_ms <= %(before_ms)s::bigint
    and exists (select from payout_reservation r
                  join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
-                where r.chain = f.chain and r.wallet = f.wallet and r.sequence > f.sequence and r.spent_no is null);
+                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce and r.spent_no is null);
 
--- name: close_gaps
+-- name: mark_cancelled
 -- A place is filled when a later one has been spent: the chain takes them in their order.
-update payout_sequence f set filled_ms = %(now_ms)s::bigint
- where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'fill' and f.filled_ms is null
+update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
+ where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'cancel' and f.cancelled_ms is null
    and exists (select from payout_reservation r
-                where r.chain = f.chain and r.wallet = f.wallet and r.sequence > f.sequence
+                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce
                   and r.spent_no is not null);
 
 -- name: list_gaps
 -- What is being filled, the first place first.
-select sequence from payout_sequence
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'fill' and filled_ms is null
- order by sequence;
+select nonce from wallet_nonce
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'cancel' and cancelled_ms is null
+ order by nonce;
 
--- name: read_fillers
+-- name: read_cancels
 -- Everything that was signed to fill a place, the oldest first.
-select raw, tx_hash, built_at_block, signed_ms from filler_signed
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and sequence = %(sequence)s::bigint
+select raw, tx_hash, built_at_block, signed_ms from cancel_signed
+ where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = %(nonce)s::bigint
  order by attempt_no;
 
--- name: store_filler
+-- name: store_cancel
 -- The signed bytes, before anybody broadcasts them. When another process was quicker with this number, its bytes stay.
 -- After a rollback none are kept, so none are sent: the place may be a payout's in what was lost.
-insert into filler_signed (chain, wallet, sequence, attempt_no, raw, tx_hash, built_at_block, signed_ms)
-select %(chain)s::text, %(wallet)s::bytea, %(sequence)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
+insert into cancel_signed (chain, wallet, nonce, attempt_no, raw, tx_hash, built_at_block, signed_ms)
+select %(chain)s::text, %(wallet)s::bytea, %(nonce)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
        %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
  where not exists (select from rollback_sign)
-on conflict (chain, wallet, sequence, attempt_no) do nothing;
+on conflict (chain, wallet, nonce, attempt_no) do nothing;

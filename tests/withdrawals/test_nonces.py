@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import SequencedFake
+from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Hindered, Obstacle, Payout, SignedTransfer, Unpayable
@@ -25,7 +25,7 @@ COIN = 1_000_000
 OTHER = "0x00000000000000000000000000000000000000aa"
 
 
-class Spoiled(SequencedFake):
+class Spoiled(EvmLikeFake):
     """The fake chain, but building goes wrong for some orders after their place was reserved.
 
     With `hold` they come to that only when it is set.
@@ -62,7 +62,7 @@ async def leave_gap(shop: "Shop", error: Exception) -> "tuple[Withdrawal, Withdr
     await chain.built.wait()
     chain.hold.set()
     await payer.finish()
-    assert await places(shop) == [(0, "free"), (1, "payout")]
+    assert await nonces(shop) == [(0, "free"), (1, "payout")]
     return first, second, payer
 
 
@@ -79,14 +79,13 @@ async def finish(shop: "Shop", payer: "Payer", *orders: "Withdrawal") -> list[in
     return statuses
 
 
-async def places(shop: "Shop") -> list[tuple[int, str]]:
+async def nonces(shop: "Shop") -> list[tuple[int, str]]:
     return [
-        (row[0], row[1])
-        for row in await shop.rows("select sequence, purpose from payout_sequence order by sequence")
+        (row[0], row[1]) for row in await shop.rows("select nonce, purpose from wallet_nonce order by nonce")
     ]
 
 
-def test_orders_take_one_place_after_another_and_each_is_paid_once(in_shop: "InShop") -> None:
+def test_orders_take_one_nonce_after_another_and_each_is_paid_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         orders = [await shop.order((2 + number) * COIN) for number in range(20)]
         payers = [shop.payer(chains=shop.fakes(), claim_ms=0, name=str(number)) for number in range(3)]
@@ -95,13 +94,13 @@ def test_orders_take_one_place_after_another_and_each_is_paid_once(in_shop: "InS
             shop.fake("sequenced").mine()
             shop.clock.advance(5_000)
         assert await finish(shop, payers[0], *orders) == [2] * 20
-        assert await places(shop) == [(number, "payout") for number in range(20)]
+        assert await nonces(shop) == [(number, "payout") for number in range(20)]
         assert shop.fake("sequenced").paid() == {order.order_id: [order.arrival_units] for order in orders}
 
     in_shop(scenario)
 
 
-def test_a_stuck_transfer_is_replaced_in_its_place_until_one_of_them_counts(in_shop: "InShop") -> None:
+def test_a_stuck_transfer_is_replaced_at_its_nonce_until_one_of_them_counts(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order, payer = shop.fake("sequenced"), await shop.order(), shop.payer(chains=shop.fakes())
         await shop.turn(payer)
@@ -109,7 +108,7 @@ def test_a_stuck_transfer_is_replaced_in_its_place_until_one_of_them_counts(in_s
         assert await finish(shop, payer, order) == [2]
         first, second = await read_signed(shop.connection, 1001, order.order_id)
         assert (first.attempt_no, second.attempt_no) == (1, 2)
-        assert await places(shop) == [(0, "payout")]
+        assert await nonces(shop) == [(0, "payout")]
         assert await shop.rows("select tx_hash from withdrawal") == [(second.signed.tx_hash,)]
         assert chain.paid() == {order.order_id: [order.arrival_units]}
 
@@ -178,7 +177,7 @@ def test_a_blacklisted_recipient_is_seen_before_anything_is_signed(in_shop: "InS
         chain, order = shop.fake("sequenced"), await shop.order()
         chain.set(black=[parse_address("ERC20", order.address).hex()])
         assert await finish(shop, shop.payer(chains=shop.fakes()), order) == [6]
-        assert await places(shop) == []
+        assert await nonces(shop) == []
         assert await shop.rows("select count(*) from payout_signed") == [(0,)]
 
     in_shop(scenario)
@@ -192,19 +191,17 @@ def test_a_blacklisted_recipient_is_seen_before_anything_is_signed(in_shop: "InS
         (ConnectionError("the node went away"), 1),
     ],
 )
-def test_a_place_that_came_to_nothing_goes_to_the_next_order(
-    in_shop: "InShop", error: Exception, status: int
-) -> None:
+def test_an_unused_nonce_goes_to_the_next_order(in_shop: "InShop", error: Exception, status: int) -> None:
     async def scenario(shop: "Shop") -> None:
         first = await shop.order()
         errors: dict[int, Exception] = {first.order_id: error}
         payer = shop.payer(chains={"ERC20": Spoiled(shop.folder / "sequenced", errors)})
         await shop.turn(payer)
-        assert await places(shop) == [(0, "free")]
+        assert await nonces(shop) == [(0, "free")]
         assert await shop.status(first) == status
         second = await shop.order()
         assert await finish(shop, payer, second) == [2]
-        assert await places(shop) in ([(0, "payout")], [(0, "payout"), (1, "free")])
+        assert await nonces(shop) in ([(0, "payout")], [(0, "payout"), (1, "free")])
         errors.clear()
         shop.clock.advance(50_000)
         assert await finish(shop, payer, first) == [2 if status == 1 else 6]
@@ -214,45 +211,45 @@ def test_a_place_that_came_to_nothing_goes_to_the_next_order(
     in_shop(scenario)
 
 
-def test_a_gap_that_nobody_takes_is_filled_and_lets_later_payouts_through(in_shop: "InShop") -> None:
+def test_a_nonce_gap_is_cancelled_and_lets_later_payouts_through(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.fake("sequenced")
         gaps = shop.gaps(shop.fakes(), patience_ms=60_000)
         first, second, payer = await leave_gap(shop, Unpayable("blacklisted a moment ago"))
         chain.mine(3)
-        assert (chain.paid(), await gaps.fill_gaps()) == ({}, 0)
+        assert (chain.paid(), await gaps.cancel_gaps()) == ({}, 0)
         shop.clock.advance(60_000)
-        assert await gaps.fill_gaps() == 1
+        assert await gaps.cancel_gaps() == 1
         # The same bytes again while it is needed.
         chain.drop_pool()
-        assert await gaps.fill_gaps() == 1
-        assert await shop.rows("select count(*) from filler_signed") == [(1,)]
+        assert await gaps.cancel_gaps() == 1
+        assert await shop.rows("select count(*) from cancel_signed") == [(1,)]
         assert await finish(shop, payer, second) == [2]
-        assert await gaps.fill_gaps() == 0
-        assert await places(shop) == [(0, "fill"), (1, "payout")]
+        assert await gaps.cancel_gaps() == 0
+        assert await nonces(shop) == [(0, "cancel"), (1, "payout")]
         assert await shop.status(first) == 6
 
     in_shop(scenario)
 
 
-def test_a_fill_that_is_stuck_is_signed_again_with_a_higher_fee(in_shop: "InShop") -> None:
+def test_a_stuck_cancel_transaction_is_signed_again_with_a_higher_fee(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.fake("sequenced")
         gaps = shop.gaps(shop.fakes(), patience_ms=0)
         _, second, payer = await leave_gap(shop, Unpayable("blacklisted a moment ago"))
-        await gaps.fill_gaps()
+        await gaps.cancel_gaps()
         chain.set(fee=1_100)
         chain.mine(3)
         assert chain.paid() == {}
         shop.clock.advance(300_000)
-        await gaps.fill_gaps()
-        assert await shop.rows("select count(*) from filler_signed") == [(2,)]
+        await gaps.cancel_gaps()
+        assert await shop.rows("select count(*) from cancel_signed") == [(2,)]
         assert await finish(shop, payer, second) == [2]
 
     in_shop(scenario)
 
 
-def test_a_place_that_a_dead_payer_left_behind_is_taken_back_even_while_payouts_are_stopped(
+def test_a_nonce_of_a_killed_payer_is_taken_back_even_while_payouts_are_stopped(
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
@@ -260,8 +257,7 @@ def test_a_place_that_a_dead_payer_left_behind_is_taken_back_even_while_payouts_
         order, later, _ = await leave_gap(shop, ConnectionError("the node went away"))
         # As if it had been killed between reserving and signing.
         await shop.rows(
-            "update payout_sequence set purpose = 'payout', merchant_id = 1001, order_id = %s"
-            " where sequence = 0",
+            "update wallet_nonce set purpose = 'payout', merchant_id = 1001, order_id = %s where nonce = 0",
             order.order_id,
         )
         await shop.rows(
@@ -272,11 +268,11 @@ def test_a_place_that_a_dead_payer_left_behind_is_taken_back_even_while_payouts_
         payer, gaps = shop.payer(chains=shop.fakes()), shop.gaps(shop.fakes(), patience_ms=60_000)
         assert await finish(shop, payer, later) == [1]
         shop.clock.advance(60_000)
-        assert await gaps.fill_gaps() == 1
+        assert await gaps.cancel_gaps() == 1
         assert await finish(shop, payer, later) == [2]
         await resume(shop.connection, "ERC20", await read_stopped(shop.connection, "ERC20"))
         assert await finish(shop, payer, order) == [2]
-        assert await places(shop) == [(0, "fill"), (1, "payout"), (2, "payout")]
+        assert await nonces(shop) == [(0, "cancel"), (1, "payout"), (2, "payout")]
 
     in_shop(scenario)
 
@@ -285,7 +281,7 @@ def test_a_strangers_transaction_seen_before_signing_freezes_the_wallet(in_shop:
     async def scenario(shop: "Shop") -> None:
         chain, payer = shop.fake("sequenced"), shop.payer(chains=shop.fakes())
         assert await finish(shop, payer, await shop.order()) == [2]
-        chain.steal_place(1)
+        chain.steal_nonce(1)
         shop.clock.advance(60_000)
         order = await shop.order()
         assert await finish(shop, payer, order) == [1]
@@ -296,17 +292,17 @@ def test_a_strangers_transaction_seen_before_signing_freezes_the_wallet(in_shop:
         assert await thaw_wallet(shop.connection, "ERC20")
         shop.clock.advance(60_000)
         assert await finish(shop, payer, order) == [2]
-        assert await places(shop) == [(0, "payout"), (2, "payout")]
+        assert await nonces(shop) == [(0, "payout"), (2, "payout")]
 
     in_shop(scenario)
 
 
-def test_a_place_used_by_a_stranger_fails_its_order_and_freezes_the_wallet(in_shop: "InShop") -> None:
+def test_a_nonce_used_by_a_stranger_fails_its_order_and_freezes_the_wallet(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, payer = shop.fake("sequenced"), shop.payer(chains=shop.fakes())
         order = await shop.order()
         await shop.turn(payer)
-        chain.steal_place(0)
+        chain.steal_nonce(0)
         assert await finish(shop, payer, order) == [6]
         next_order = await shop.order()
         assert await finish(shop, payer, next_order) == [0]
@@ -322,10 +318,10 @@ def test_a_place_used_by_a_stranger_fails_its_order_and_freezes_the_wallet(in_sh
 def test_a_wallet_that_was_used_before_begins_after_what_it_has_sent(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, payer = shop.fake("sequenced"), shop.payer(chains=shop.fakes())
-        chain.steal_place(0)
+        chain.steal_nonce(0)
         chain.mine()
         assert await finish(shop, payer, await shop.order()) == [2]
-        assert await places(shop) == [(1, "payout")]
+        assert await nonces(shop) == [(1, "payout")]
 
     in_shop(scenario)
 
@@ -346,7 +342,7 @@ def test_a_reorganisation_that_forgets_the_transfer_makes_the_same_bytes_go_out_
     in_shop(scenario)
 
 
-class Slow(SequencedFake):
+class Slow(EvmLikeFake):
     """The fake chain, but what is built is handed out only when a test says so."""
 
     def __init__(self, path: Path) -> None:
@@ -361,7 +357,7 @@ class Slow(SequencedFake):
         return signed
 
 
-def test_bytes_for_a_place_that_another_payer_has_signed_meanwhile_are_never_sent(
+def test_bytes_are_never_sent_for_a_nonce_that_another_payer_signed_meanwhile(
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
