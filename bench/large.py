@@ -63,8 +63,8 @@ async def check_book(url: str, player: Player, progress: Progress) -> None:
 
     async with await db.connect(url) as connection:
         report = await verify_book(connection, player.merchant_id, verified)
-    if report.fault is not None:
-        raise CastingFailed(f"the filled book does not verify: {report.fault}")
+    if report.violation is not None:
+        raise CastingFailed(f"the filled book does not verify: {report.violation}")
 
 
 async def tidy(url: str) -> None:

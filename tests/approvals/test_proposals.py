@@ -37,7 +37,7 @@ from merchant_wallet.book.writer import Unavailable, Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.processes.app import Base
-from merchant_wallet.processes.worker import make_duties
+from merchant_wallet.processes.worker import make_maintenance_tasks
 
 ANN, BOB = "operator:ann", "operator:bob"
 ROLES = ("owner", "operator")
@@ -242,7 +242,9 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
     async def story(desk: Desk) -> None:
         no = (await desk.propose()).proposal_no
         await proposals.take(desk.conn, no, BOB, 2000, roles=ROLES)
-        finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), desk.writer)["proposals"]
+        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), desk.writer)[
+            "proposals"
+        ]
         await finish(desk.conn, 2000)
         assert await desk.entries() == [], "whoever accepted it may still be at it"
         await finish(desk.conn, 2001 + proposals.CALM_MS)
@@ -276,7 +278,7 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
         for number in (stuck, free):
             await proposals.take(desk.conn, number, BOB, 2000, roles=ROLES)
         lame = Lame(database_url)
-        finish = make_duties(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
+        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
             await finish(desk.conn, 2001 + proposals.CALM_MS)
         await lame.close()

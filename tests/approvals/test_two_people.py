@@ -29,7 +29,7 @@ from merchant_wallet.book.rules.approvals import (
     TOO_LATE,
     approvals_given,
     approvals_needed,
-    find_approval_fault,
+    find_approval_violation,
     needs_two,
 )
 from merchant_wallet.book.rules.withdrawals import (
@@ -92,7 +92,7 @@ def test_an_orders_approvals_contradict_its_limits_or_do_not(
         approved_ms=LAST_MS if has_moment else None,
     )
     assert needs_two(order) is (needs == 2)
-    assert find_approval_fault(order) == fault
+    assert find_approval_violation(order) == fault
 
 
 def test_one_yes_to_a_large_order_is_noted_and_pays_nothing() -> None:
@@ -145,9 +145,9 @@ def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
     expect(ledger, Approve(order_id, BOB, counts_ms=LAST_MS + 1), NOT_YET, now_ms=LAST_MS)
     order = order_of(ledger.ask(Approve(order_id, BOB, counts_ms=5), LAST_MS))
     assert (order.approved_by, order.approved_counts_ms) == (BOB, 5)
-    assert find_approval_fault(order) is None
+    assert find_approval_violation(order) is None
     for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_counts_ms": LAST_MS + 1}):
-        assert "counted from" in str(find_approval_fault(msgspec.structs.replace(order, **change)))
+        assert "counted from" in str(find_approval_violation(msgspec.structs.replace(order, **change)))
 
 
 def test_a_third_yes_changes_nothing() -> None:
@@ -188,7 +188,7 @@ def test_how_many_must_say_yes(command: CreateWithdrawal, needed: int) -> None:
     for number, actor in enumerate([ANN, BOB][:needed], 1):
         order = order_of(ledger.ask(Approve(order.order_id, actor)))
         assert counts(order) == (number, needed)
-        assert find_approval_fault(order) is None
+        assert find_approval_violation(order) is None
     expect(ledger, TakeUp(order.order_id), {"status": PROCESSING})
 
 

@@ -107,7 +107,7 @@ async def test_two_at_once_stand_one_after_the_other(conn: Connection, database_
     await asyncio.gather(*[write(10) for _ in range(4)])
     assert await numbers(conn) == list(range(40, 0, -1))
     report = await verify(conn)
-    assert (report.entries, report.fault) == (40, None)
+    assert (report.entries, report.violation) == (40, None)
 
 
 async def test_the_logs_clock_never_goes_back(conn: Connection) -> None:
@@ -172,7 +172,7 @@ async def test_any_text_comes_back_as_it_was_hashed(conn: Connection) -> None:
     await note(conn, before=odd, after={}, subject="商店; 1:")
     await note(conn, before=None, after=None, merchant_id=None)
     assert (await list_entries(conn))[1].before == odd
-    assert (await verify(conn)).fault is None
+    assert (await verify(conn)).violation is None
 
 
 async def test_a_subject_of_any_length_is_cut(conn: Connection) -> None:
@@ -250,34 +250,34 @@ async def tampered(conn: Connection, *statements: str) -> AuditReport:
 )
 async def test_a_changed_entry_is_named(conn: Connection, change: str) -> None:
     report = await tampered(conn, f"update audit_entry set {change} where audit_no = 2")
-    assert report.fault is not None
-    assert (report.fault.audit_no, report.entries) == (2, 1)
+    assert report.violation is not None
+    assert (report.violation.audit_no, report.entries) == (2, 1)
 
 
 async def test_a_missing_entry_is_named(conn: Connection) -> None:
     report = await tampered(conn, "delete from audit_entry where audit_no = 2")
-    assert report.fault is not None
-    assert (report.fault.audit_no, report.fault.text) == (3, "entry 2 is missing")
+    assert report.violation is not None
+    assert (report.violation.audit_no, report.violation.text) == (3, "entry 2 is missing")
 
 
 async def test_a_missing_first_entry_is_named(conn: Connection) -> None:
     report = await tampered(conn, "delete from audit_entry where audit_no = 1")
-    assert report.fault is not None
-    assert report.fault.text == "entry 1 is missing"
+    assert report.violation is not None
+    assert report.violation.text == "entry 1 is missing"
 
 
 async def test_a_cut_tail_shows_by_the_head(conn: Connection) -> None:
     report = await tampered(conn, "delete from audit_entry where audit_no > 2")
-    assert report.fault is not None
-    assert report.fault.text == "by the head the number of entries is 4, the log ends with 2"
+    assert report.violation is not None
+    assert report.violation.text == "by the head the number of entries is 4, the log ends with 2"
 
 
 async def test_a_head_that_says_something_else_shows(conn: Connection) -> None:
     report = await tampered(conn, "update audit_head set head_hash = sha256('x')")
-    assert report.fault is not None
-    assert "the last hash" in report.fault.text
+    assert report.violation is not None
+    assert "the last hash" in report.violation.text
     await conn.execute("delete from audit_head")
-    assert (await verify(conn)).fault is not None
+    assert (await verify(conn)).violation is not None
 
 
 async def test_an_empty_log_is_sound(conn: Connection) -> None:
@@ -312,14 +312,14 @@ async def test_a_cut_tail_shows_by_the_checkpoint_though_the_head_was_mended(
         await note(conn, at_ms=NOW_MS + number)
         await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS + number, interval_ms=0)
     seen = await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)
-    assert (seen.checked, seen.torn, seen.fault) == (4, False, None)
+    assert (seen.checked, seen.torn, seen.violation) == (4, False, None)
     for statement in CUT_OFF:
         await conn.execute(statement.encode())
     assert (await verify(conn)).ok
-    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
-    assert fault is not None
-    assert fault.audit_no == 3
-    assert "is gone" in fault.text
+    violation = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).violation
+    assert violation is not None
+    assert violation.audit_no == 3
+    assert "is gone" in violation.text
 
 
 async def test_a_log_written_anew_shows_by_the_checkpoint(conn: Connection, tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ async def test_a_log_written_anew_shows_by_the_checkpoint(conn: Connection, tmp_
     await conn.execute("update audit_head set entry_count = 0, last_ms = 0, head_hash = %s", [bytes(32)])
     await note(conn, actor="operator:eve")
     assert (await verify(conn)).ok
-    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
-    assert fault is not None
-    assert (fault.audit_no, "another hash" in fault.text) == (1, True)
+    violation = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).violation
+    assert violation is not None
+    assert (violation.audit_no, "another hash" in violation.text) == (1, True)
 
 
 async def test_a_checkpoint_signed_with_another_key_or_mended_is_none(
@@ -339,13 +339,13 @@ async def test_a_checkpoint_signed_with_another_key_or_mended_is_none(
 ) -> None:
     await note(conn)
     await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS)
-    fault = (await checkpoints.check_checkpoints(conn, OTHER.keys, tmp_path)).fault
-    assert fault is not None
-    assert "not signed with this key" in fault.text
+    violation = (await checkpoints.check_checkpoints(conn, OTHER.keys, tmp_path)).violation
+    assert violation is not None
+    assert "not signed with this key" in violation.text
     (tmp_path / checkpoints.FILE).write_text("nonsense\n")
-    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
-    assert fault is not None
-    assert "is no checkpoint" in fault.text
+    violation = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).violation
+    assert violation is not None
+    assert "is no checkpoint" in violation.text
 
 
 async def test_a_checkpoint_beyond_any_number_is_named_as_unsigned(conn: Connection, tmp_path: Path) -> None:
@@ -353,9 +353,9 @@ async def test_a_checkpoint_beyond_any_number_is_named_as_unsigned(conn: Connect
     await write_audit_checkpoint(conn, SIGNER, tmp_path, NOW_MS)
     path = tmp_path / checkpoints.FILE
     path.write_text(path.read_text().replace('"lastEntryId":1', f'"lastEntryId":{2**63}'))
-    fault = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).fault
-    assert fault is not None
-    assert "not signed with this key" in fault.text
+    violation = (await checkpoints.check_checkpoints(conn, SIGNER.keys, tmp_path)).violation
+    assert violation is not None
+    assert "not signed with this key" in violation.text
 
 
 async def test_a_page_before_a_number_beyond_any_begins_with_the_newest(conn: Connection) -> None:

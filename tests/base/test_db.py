@@ -11,13 +11,13 @@ from merchant_wallet.base.db import (
     DatabaseReadOnly,
     Queries,
     QueryFileError,
-    complete,
+    complete_conninfo,
     connect,
     connect_sync,
     for_writing,
     is_database_away,
     is_open,
-    is_passing,
+    is_transient_error,
 )
 from merchant_wallet.base.setting_types import read_database_url
 
@@ -123,7 +123,7 @@ def test_each_test_gets_a_database_of_its_own(database_url: str, empty_database_
 )
 def test_all_hosts_of_a_url_are_kept(hosts: str, kept: str, ports: str) -> None:
     url = read_database_url(f"postgresql://wallet:secret@{hosts}/wallet?target_session_attrs=primary")
-    for text in (url, for_writing(url), complete(url), complete(for_writing(url))):
+    for text in (url, for_writing(url), complete_conninfo(url), complete_conninfo(for_writing(url))):
         found = conninfo_to_dict(text)
         assert (found["host"], found.get("port")) == (kept, ports)
         assert found["target_session_attrs"] == "primary"
@@ -137,7 +137,9 @@ def test_a_server_that_takes_writes_is_asked_for_unless_the_url_says_otherwise()
 
 
 def test_the_urls_own_patience_wins_and_the_name_is_ours() -> None:
-    found = conninfo_to_dict(complete("postgresql://db/wallet?connect_timeout=2&application_name=psql"))
+    found = conninfo_to_dict(
+        complete_conninfo("postgresql://db/wallet?connect_timeout=2&application_name=psql")
+    )
     assert (found["connect_timeout"], found["application_name"]) == ("2", "merchant-wallet")
     assert found["tcp_user_timeout"] == "30000"
 
@@ -152,7 +154,7 @@ def test_a_connection_that_is_refused_a_write_is_closed_and_those_from_before_ar
         with pytest.raises(DatabaseReadOnly) as refused:
             await asked.execute("create table t (id int)")
         assert is_database_away(refused.value)
-        assert is_passing(refused.value)
+        assert is_transient_error(refused.value)
         assert asked.closed
         assert not is_open(before)
         async with await connect(database_url) as after:
@@ -191,4 +193,4 @@ def test_a_connection_whose_session_was_ended_is_seen_without_asking(database_ur
     ],
 )
 def test_what_is_away_and_what_passes(error: Exception, away: bool, passing: bool) -> None:
-    assert (is_database_away(error), is_passing(error)) == (away, passing)
+    assert (is_database_away(error), is_transient_error(error)) == (away, passing)

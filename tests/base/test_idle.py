@@ -8,7 +8,7 @@ from tests.crash.shop import eventually, run
 
 from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.idle import Idle
+from merchant_wallet.base.idle import IdleConnections
 from merchant_wallet.base.workers import Line
 from merchant_wallet.book import pool as pool_module
 from merchant_wallet.book.pool import ConnectionPool
@@ -30,7 +30,7 @@ class Ends:
 
 def test_the_one_used_last_is_given_out_first() -> None:
     async def scenario() -> None:
-        idle = Idle(Ends().close)
+        idle = IdleConnections(Ends().close)
         idle.put("first")
         idle.put("second")
         assert (idle.take(), idle.take(), idle.take()) == ("second", "first", None)
@@ -43,7 +43,7 @@ def test_the_one_used_last_is_given_out_first() -> None:
 def test_what_nobody_needs_is_closed_the_oldest_first_but_for_a_few(least: int, closed: list[str]) -> None:
     async def scenario() -> None:
         ends = Ends()
-        idle = Idle(ends.close, least=least, idle_s=SOON_S)
+        idle = IdleConnections(ends.close, least=least, idle_s=SOON_S)
         for name in "abc":
             idle.put(name)
 

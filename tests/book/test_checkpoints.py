@@ -140,8 +140,8 @@ def test_a_changed_line_is_found(scribe: Scribe, tmp_path: Path, file: Path) -> 
     file.write_bytes(lines[0] + changed + lines[2])
     report = check(scribe, tmp_path)
     assert report.checked == 1
-    assert report.fault is not None
-    assert "line 2 is not signed" in report.fault.text
+    assert report.violation is not None
+    assert "line 2 is not signed" in report.violation.text
 
 
 @pytest.mark.parametrize("line", [b"\n", b"{}\n", b"\xff\xfe\n", b"[1]\n", b"x" * 5000 + b"\n"])
@@ -152,18 +152,18 @@ def test_a_whole_line_of_another_form_is_found(
     with file.open("ab") as out:
         out.write(line)
     report = check(scribe, tmp_path)
-    assert report.fault is not None
-    assert "line 2 is no checkpoint" in report.fault.text
+    assert report.violation is not None
+    assert "line 2 is no checkpoint" in report.violation.text
     scribe.fund(COIN)
     assert write(scribe, tmp_path) == 1
-    assert check(scribe, tmp_path).fault == report.fault
+    assert check(scribe, tmp_path).violation == report.violation
 
 
 def test_another_key_finds_nothing_signed(scribe: Scribe, tmp_path: Path) -> None:
     move_and_write(scribe, tmp_path, 1)
-    fault = check(scribe, tmp_path, OTHER.keys).fault
-    assert fault is not None
-    assert "not signed" in fault.text
+    violation = check(scribe, tmp_path, OTHER.keys).violation
+    assert violation is not None
+    assert "not signed" in violation.text
 
 
 def forge(checkpoint: Checkpoint, **changes: int | str) -> Checkpoint:
@@ -190,9 +190,9 @@ def test_a_signed_line_that_is_not_true_is_found(
         out.write(msgspec.json.encode(forged) + b"\n")
     report = check(scribe, tmp_path)
     assert report.checked == 1
-    assert report.fault is not None
-    assert text in report.fault.text
-    assert report.fault.entry_id == forged.last_entry_id
+    assert report.violation is not None
+    assert text in report.violation.text
+    assert report.violation.entry_id == forged.last_entry_id
 
 
 def test_a_cut_tail_shows(scribe: Scribe, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_a_cut_tail_shows(scribe: Scribe, tmp_path: Path) -> None:
     scribe.tamper("delete from entry where entry_id = %s", (gone,))
     report = check(scribe, tmp_path)
     assert report.checked == 2
-    assert report.fault is not None
-    assert report.fault.entry_id == gone
+    assert report.violation is not None
+    assert report.violation.entry_id == gone
 
 
 def test_a_rewritten_past_shows_at_the_first_checkpoint_after_it(scribe: Scribe, tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_a_rewritten_past_shows_at_the_first_checkpoint_after_it(scribe: Scribe,
     scribe.rechain()
     report = check(scribe, tmp_path)
     assert report.checked == 1
-    assert report.fault is not None
-    assert report.fault.entry_id == second
+    assert report.violation is not None
+    assert report.violation.entry_id == second
 
 
 def test_a_rewound_book_writes_nothing_until_it_has_passed_its_last_checkpoint(

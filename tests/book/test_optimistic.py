@@ -32,7 +32,7 @@ from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Balances, Outcome, SubUserFound, Transferred
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import Fault, Unavailable, Writer
+from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.sub_users.controls import set_controls
 
 
@@ -252,9 +252,9 @@ def test_poison_in_an_optimistic_batch_hurts_itself_alone(database_url: str, nei
         commands = [shop.credit(f"c{number}") for number in range(neighbours)]
         # The database's text holds any character but this one.
         answers = await shop.gather(book, [*commands, shop.credit("cut\0short")])
-        assert [type(answer) for answer in answers] == [Transferred] * neighbours + [Fault]
+        assert [type(answer) for answer in answers] == [Transferred] * neighbours + [CommandFailed]
         (answer,) = await asyncio.gather(shop.send(book, shop.credit("z"), "cut\0"), return_exceptions=True)
-        assert isinstance(answer, Fault)
+        assert isinstance(answer, CommandFailed)
         assert await shop.alice_units() == (10 + neighbours) * COIN
         await shop.verify()
         await book.close()
@@ -360,7 +360,7 @@ def test_a_database_that_went_away_is_not_guessed_about(database_url: str) -> No
             " where application_name = 'merchant-wallet writer' and datname = current_database()"
         )
         outcome = await asyncio.gather(shop.send(book, shop.credit("c1")), return_exceptions=True)
-        assert not isinstance(outcome[0], Fault | Unavailable)
+        assert not isinstance(outcome[0], CommandFailed | Unavailable)
         assert list(await shop.orders()) == ["learned", "c1"]
         assert await shop.alice_units() == 11 * COIN
         await book.close()

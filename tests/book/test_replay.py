@@ -7,7 +7,7 @@ from merchant_wallet.base import ids
 from merchant_wallet.base.money import KFB
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.book.verification.replay import Replay, first_id_after, position_of
-from merchant_wallet.book.verification.violations import FaultFound
+from merchant_wallet.book.verification.violations import ViolationFound
 
 
 def test_the_id_after_the_last_of_a_range_is_the_first_of_the_next() -> None:
@@ -29,14 +29,14 @@ def test_a_balance_that_passes_its_floor_for_a_moment_is_named() -> None:
     replay = Replay(MERCHANT_ID, (RANGE_NO,))
     below = Posting(2, 11, KFB, 5, -5, 5)
     entry = Entry(ids.compose(RANGE_NO, 1), "adjust", None, 1, 0, "", (below,), b"")
-    with pytest.raises(FaultFound) as found:
+    with pytest.raises(ViolationFound) as found:
         replay.take(entry)
-    assert (found.value.fault.rule, found.value.fault.account) == ("floor", "merchant:KFB")
+    assert (found.value.violation.rule, found.value.violation.account) == ("floor", "merchant:KFB")
 
 
 def test_a_hold_that_no_open_order_explains_is_named() -> None:
     replay = Replay(MERCHANT_ID, (RANGE_NO,))
     replay.balances[3] = 7
-    with pytest.raises(FaultFound) as found:
+    with pytest.raises(ViolationFound) as found:
         replay.close()
-    assert (found.value.fault.rule, found.value.fault.account) == ("hold", "hold:USDT")
+    assert (found.value.violation.rule, found.value.violation.account) == ("hold", "hold:USDT")

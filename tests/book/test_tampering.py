@@ -12,7 +12,7 @@ from tests.conftest import TEMPLATE, SharedPostgres
 from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.book.verification.verify import BookReport, verify_book
-from merchant_wallet.book.verification.violations import RULES, Fault
+from merchant_wallet.book.verification.violations import RULES, Violation
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +38,10 @@ def verify(scribe: Scribe) -> BookReport:
     return on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id))
 
 
-def find_fault(scribe: Scribe) -> Fault:
-    fault = verify(scribe).fault
-    assert fault is not None
-    return fault
+def find_fault(scribe: Scribe) -> Violation:
+    violation = verify(scribe).violation
+    assert violation is not None
+    return violation
 
 
 CREDITED_BY = "from deposit_credit c where c.tx_hash = d.tx_hash and c.entry_id = {}"
@@ -137,10 +137,10 @@ TAMPERINGS = [
 @pytest.mark.parametrize(("statement", "name", "rule"), TAMPERINGS)
 def test_a_row_that_was_tampered_with_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
     book.scribe.tamper(statement.format(book.named[name]))
-    fault = find_fault(book.scribe)
-    assert fault.rule == rule, fault
+    violation = find_fault(book.scribe)
+    assert violation.rule == rule, violation
     place = book.named["settle"] if rule == "release" else book.named[name]
-    assert place in (fault.entry_id, fault.order_id), fault
+    assert place in (violation.entry_id, violation.order_id), violation
 
 
 BOOK_TAMPERINGS = [
@@ -202,8 +202,8 @@ BOOK_TAMPERINGS = [
 @pytest.mark.parametrize(("statement", "rule"), BOOK_TAMPERINGS)
 def test_a_book_that_was_tampered_with_is_named(book: KeptBook, statement: str, rule: str) -> None:
     book.scribe.tamper(statement)
-    fault = find_fault(book.scribe)
-    assert fault.rule == rule, fault
+    violation = find_fault(book.scribe)
+    assert violation.rule == rule, violation
 
 
 def test_every_rule_but_those_that_follow_from_others_has_its_tampering() -> None:
@@ -240,8 +240,8 @@ FORGERIES = [
 def test_an_entry_forged_with_its_hash_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
     book.scribe.tamper(statement.format(book.named[name]))
     book.scribe.rechain()
-    fault = find_fault(book.scribe)
-    assert (fault.rule, fault.entry_id) == (rule, book.named[name]), fault
+    violation = find_fault(book.scribe)
+    assert (violation.rule, violation.entry_id) == (rule, book.named[name]), violation
 
 
 def test_a_reference_that_names_two_entries_is_named(scribe: Scribe) -> None:
@@ -250,8 +250,8 @@ def test_a_reference_that_names_two_entries_is_named(scribe: Scribe) -> None:
     scribe.run("drop index entry_reference")
     scribe.tamper("update entry set mc_order_id = 'proposal-1' where entry_id = %s", (named["fees"],))
     scribe.rechain()
-    fault = find_fault(scribe)
-    assert (fault.rule, fault.entry_id) == ("reference", named["fees"])
+    violation = find_fault(scribe)
+    assert (violation.rule, violation.entry_id) == ("reference", named["fees"])
 
 
 def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:
@@ -261,8 +261,12 @@ def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:
         (named["cancel"], named["refund"]),
     )
     scribe.rechain()
-    fault = find_fault(scribe)
-    assert (fault.rule, fault.entry_id, fault.order_id) == ("release", named["refund"], named["cancelled"])
+    violation = find_fault(scribe)
+    assert (violation.rule, violation.entry_id, violation.order_id) == (
+        "release",
+        named["refund"],
+        named["cancelled"],
+    )
 
 
 def test_an_order_that_ended_without_its_entry_is_named(scribe: Scribe) -> None:
@@ -274,16 +278,16 @@ def test_an_order_that_ended_without_its_entry_is_named(scribe: Scribe) -> None:
     )
     scribe.tamper("insert into callback values (1001, %s, 4, 'e', %s)", (order_id, last_ms))
     scribe.tamper("update withdrawal set status = 4, step_no = 1, finished_ms = %s", (last_ms,))
-    fault = find_fault(scribe)
-    assert (fault.rule, fault.order_id) == ("release", order_id)
+    violation = find_fault(scribe)
+    assert (violation.rule, violation.order_id) == ("release", order_id)
 
 
 def test_a_second_fault_does_not_hide_the_first(book: KeptBook) -> None:
     scribe, named = book.scribe, book.named
     for name in ("debit", "exchange", "adjust"):
         scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
-    fault = find_fault(scribe)
-    assert fault.entry_id == min(named["debit"], named["exchange"])
+    violation = find_fault(scribe)
+    assert violation.entry_id == min(named["debit"], named["exchange"])
 
 
 def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
@@ -296,8 +300,8 @@ def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
     scribe.tamper("delete from deposit_credit where tx_hash = %s", (key.tx_hash,))
     outcome = scribe.ask(CreditDeposit(key, sound.address, sound.amount_units, False))
     assert isinstance(outcome, Credited)
-    fault = find_fault(scribe)
-    assert (fault.rule, fault.entry_id) == ("deposit", named["deposit"])
+    violation = find_fault(scribe)
+    assert (violation.rule, violation.entry_id) == ("deposit", named["deposit"])
 
 
 def test_what_one_test_tampers_with_the_next_does_not_find(book: KeptBook) -> None:
@@ -308,5 +312,5 @@ def test_what_one_test_tampers_with_the_next_does_not_find(book: KeptBook) -> No
     assert not verify(book.scribe).ok
     book.restore()
     report = verify(book.scribe)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert report.entries == book.scribe.draft.entry_count

@@ -46,13 +46,13 @@ def check(scribe: Scribe, checkpoint_dir: Path | None = None) -> BookReport:
 
 def test_an_empty_book_is_sound(scribe: Scribe) -> None:
     report = check(scribe)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert (report.entries, report.last_entry_id, report.head_hash) == (0, None, bytes(32))
 
 
 def test_a_book_in_which_everything_has_happened_is_sound(scribe: Scribe, named: dict[str, int]) -> None:
     report = check(scribe)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert report.entries == scribe.draft.entry_count == len(scribe.entry_ids())
     assert report.head_hash == scribe.draft.head_hash
     assert report.last_entry_id == named["fees"]
@@ -67,7 +67,7 @@ def test_a_journal_is_read_page_by_page(
 ) -> None:
     monkeypatch.setattr(verify, "PAGE_ROWS", page_rows)
     report = check(scribe)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert report.entries == len(scribe.entry_ids())
 
 
@@ -89,9 +89,9 @@ def test_progress_is_told_of_after_each_page(
 def test_a_cut_tail_is_named_by_the_book_row(scribe: Scribe, named: dict[str, int]) -> None:
     for table in ("posting", "entry"):
         scribe.tamper(f"delete from {table} where entry_id = %s", (named["fees"],))
-    fault = check(scribe).fault
-    assert fault is not None
-    assert (fault.rule, fault.entry_id) == ("book", named["adjust"])
+    violation = check(scribe).violation
+    assert violation is not None
+    assert (violation.rule, violation.entry_id) == ("book", named["adjust"])
 
 
 def test_only_a_checkpoint_shows_a_tail_that_was_cut_with_the_book_row(
@@ -106,9 +106,9 @@ def test_only_a_checkpoint_shows_a_tail_that_was_cut_with_the_book_row(
     scribe.tamper("update book set entry_count = %s, head_hash = %s, id_counter = %s", kept)
     scribe.tamper("update account set balance = sign(balance) * %s where balance <> 0", (100 * COIN,))
     assert check(scribe).ok
-    fault = check(scribe, tmp_path).fault
-    assert fault is not None
-    assert (fault.rule, fault.entry_id) == ("checkpoint", gone)
+    violation = check(scribe, tmp_path).violation
+    assert violation is not None
+    assert (violation.rule, violation.entry_id) == ("checkpoint", gone)
 
 
 def test_only_a_checkpoint_shows_a_past_that_was_rewritten_soundly(scribe: Scribe, tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ def test_only_a_checkpoint_shows_a_past_that_was_rewritten_soundly(scribe: Scrib
     scribe.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
     scribe.rechain()
     assert check(scribe).ok
-    fault = check(scribe, tmp_path).fault
-    assert fault is not None
-    assert fault.rule == "checkpoint"
+    violation = check(scribe, tmp_path).violation
+    assert violation is not None
+    assert violation.rule == "checkpoint"
 
 
 def checkpoint(scribe: Scribe, directory: Path) -> None:
@@ -135,7 +135,7 @@ def test_checkpoints_that_hold_are_counted(scribe: Scribe, tmp_path: Path) -> No
         scribe.fund(COIN)
         checkpoint(scribe, tmp_path)
     report = check(scribe, tmp_path)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert (report.checkpoints, report.torn_checkpoint) == (3, False)
 
 
@@ -160,7 +160,7 @@ def test_all_books_are_verified_even_those_that_are_gone(scribe: Scribe, tmp_pat
     reports = verify_all_of(scribe.url, tmp_path)
     for other in others:
         other.close()
-    named = [(report.merchant_id, report.fault and report.fault.rule) for report in reports]
+    named = [(report.merchant_id, report.violation and report.violation.rule) for report in reports]
     assert named == [(1001, None), (1002, "book"), (1003, "book"), (1004, None)]
     assert [report.merchant_id for report in verify_all_of(scribe.url, None)] == [1001, 1002, 1004]
 
@@ -194,11 +194,11 @@ def test_a_book_is_verified_as_of_one_moment_while_it_is_written_to(
             )
 
     report = asyncio.run(run())
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     assert report.entries == before
     assert scribe.draft.entry_count > before + 4
     later = check(scribe)
-    assert later.ok, later.fault
+    assert later.ok, later.violation
     assert later.entries == scribe.draft.entry_count
 
 
@@ -249,7 +249,7 @@ def test_a_book_that_the_writer_kept_is_sound(scribe: Scribe) -> None:
     answers = asyncio.run(keep_book(scribe.url))
     assert [answer for answer in answers if isinstance(answer, Refusal)] == []
     report = check(scribe)
-    assert report.ok, report.fault
+    assert report.ok, report.violation
     # All but the four steps that move no money have an entry: three take-ups and a failure.
     assert report.entries == len(answers) - 4
     assert report.open_orders == 3

@@ -28,7 +28,7 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
 from merchant_wallet.book.state import Draft
-from merchant_wallet.book.writer import Fault, Unavailable, Writer
+from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 
 PATIENCE_S = 20.0
 FULL_BATCH = 512
@@ -93,7 +93,7 @@ def test_a_nonce_is_good_once_within_a_batch_and_after_it(database_url: str) -> 
 async def _insist_on_one_fault(shop: Shop, commands: list[Command]) -> list[Outcome | BaseException]:
     answers = await _ask_in_one_batch(shop, commands)
     faulty = answers.pop(POISONED_AT)
-    assert isinstance(faulty, Fault)
+    assert isinstance(faulty, CommandFailed)
     assert _codes(answers) == [200] * (FULL_BATCH - 1)
     given = {answer.mc_order_id: answer.entry_id for answer in answers if isinstance(answer, Transferred)}
     assert await shop.orders() == given
@@ -150,7 +150,7 @@ def test_a_command_that_no_rule_is_for_hurts_itself_alone(database_url: str) -> 
         shop = await open_shop(database_url)
         commands = [shop.credit("c1"), Command(), shop.credit("c2")]
         answers = await _ask_in_one_batch(shop, commands)
-        assert isinstance(answers.pop(1), Fault)
+        assert isinstance(answers.pop(1), CommandFailed)
         assert _codes(answers) == [200, 200]
 
     run(scenario())
@@ -162,7 +162,7 @@ def test_poison_among_refusals_and_reads_leaves_each_its_own_answer(database_url
         withdrawal = CreateWithdrawal("w1", COIN, "ERC20", "", "https://a.example/n", 0, 0, 0, None, True, 1)
         commands = [shop.debit("d1"), ReadBalances(), withdrawal, shop.credit("\0"), ReadSubUser(ALICE)]
         answers = await _ask_in_one_batch(shop, [*commands, shop.credit("c1")])
-        assert isinstance(answers.pop(3), Fault)
+        assert isinstance(answers.pop(3), CommandFailed)
         assert _codes(answers) == [42200, 200, 42200, 200, 200]
         # A batch's reads are judged after its money: the last credit is seen.
         assert isinstance(answers[3], SubUserFound)
@@ -293,7 +293,7 @@ def test_a_merchant_without_a_book_is_a_fault(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = Writer(database_url)
-        with pytest.raises(Fault):
+        with pytest.raises(CommandFailed):
             await Shop(database_url, shop.merchant_id + 1).ask(book, ReadBalances())
         await book.close()
 

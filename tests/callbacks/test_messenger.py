@@ -44,7 +44,7 @@ def test_a_paid_order_is_told_and_its_notify_time_is_the_first_delivery(in_mall:
         assert asked.notified_ms == START_MS + 3000
         assert await mall.states() == {f"evt_{order.order_id}_2": "delivered"}
         report = await verify_book(mall.connection, shop.merchant.merchant_id)
-        assert report.fault is None
+        assert report.violation is None
 
     in_mall(scenario)
 

@@ -154,5 +154,5 @@ class Shop:
 async def verify_sound(connection: AsyncConnection, merchant_id: int) -> BookReport:
     """Verify a book and insist that it is sound."""
     report = await verify_book(connection, merchant_id)
-    assert report.fault is None, report.fault
+    assert report.violation is None, report.violation
     return report

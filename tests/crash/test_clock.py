@@ -136,7 +136,7 @@ def test_a_day_without_a_place_for_nonces_gets_one_and_the_request_its_answer(da
     async def scenario() -> None:
         shop = await open_shop(database_url, at_ms=MIDNIGHT_MS)
         clock = Clock(MIDNIGHT_MS)
-        writer = Writer(database_url, clock=clock, make_day=_partition_maker(database_url))
+        writer = Writer(database_url, clock=clock, make_partition=_partition_maker(database_url))
         for days in (5, 9, 30):
             clock.now_ms = MIDNIGHT_MS + days * DAY_MS
             with capture_logs() as log:
@@ -155,7 +155,7 @@ def test_many_books_that_find_no_day_make_it_once(database_url: str) -> None:
         writer = Writer(
             database_url,
             clock=Clock(MIDNIGHT_MS + 9 * DAY_MS),
-            make_day=_partition_maker(database_url),
+            make_partition=_partition_maker(database_url),
         )
         answers = await asyncio.gather(*(shop.ask(writer, shop.credit("c")) for shop in shops))
         assert all(isinstance(answer, Transferred) for answer in answers)
@@ -171,8 +171,10 @@ def test_a_day_that_cannot_be_made_is_not_now_and_no_fault(database_url: str) ->
         async def fail(day: int) -> None:
             raise LockNotAvailable("canceling statement due to lock timeout")
 
-        for make_day in (fail, None):
-            writer = Writer(database_url, clock=Clock(MIDNIGHT_MS + 9 * DAY_MS), make_day=make_day)
+        for make_partition in (fail, None):
+            writer = Writer(
+                database_url, clock=Clock(MIDNIGHT_MS + 9 * DAY_MS), make_partition=make_partition
+            )
             with pytest.raises(Unavailable):
                 await shop.ask(writer, shop.credit("c"))
             await writer.close()
@@ -189,7 +191,7 @@ def test_an_hour_ahead_and_back_costs_no_order_no_nonce_and_no_moment(
     async def scenario() -> None:
         shop = await open_shop(database_url, at_ms=start_ms)
         clock = Clock(start_ms)
-        writer = Writer(database_url, clock=clock, make_day=_partition_maker(database_url))
+        writer = Writer(database_url, clock=clock, make_partition=_partition_maker(database_url))
         for step, at_ms in enumerate((start_ms, start_ms + HOUR_MS, start_ms + 1000, start_ms + 2 * HOUR_MS)):
             clock.now_ms = at_ms
             assert isinstance(await shop.ask(writer, shop.credit(f"c{step}"), f"n{step}"), Transferred)

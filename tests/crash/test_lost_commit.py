@@ -10,7 +10,7 @@ from tests.crash.wire_cutter import Order, WireCutter, cutting
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
 from merchant_wallet.book.outcomes import Outcome, Transferred
-from merchant_wallet.book.writer import Unavailable, Unknown, Writer
+from merchant_wallet.book.writer import CommitUnknown, Unavailable, Writer
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)
@@ -151,7 +151,7 @@ def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_rep
         async with cutting(database_url) as cutter:
             gone = Order(done=done, first=cutter.refuse)
             answers = await _send_through(cutter, shop, gone, optimistic=optimistic)
-        assert [type(answer) for answer in answers] == [Unknown] * 20
+        assert [type(answer) for answer in answers] == [CommitUnknown] * 20
         stood = await shop.orders()
         assert len(stood) == (20 if done else 0)
 

@@ -224,7 +224,7 @@ class Town:
         """Both books verify."""
         for merchant_id in (SHOP, CAFE):
             report = await verify_book(self.connection, merchant_id)
-            assert report.ok, report.fault
+            assert report.ok, report.violation
 
 
 async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: str, range_no: int) -> None:

@@ -24,7 +24,7 @@ from merchant_wallet.operators.authentication import (
 )
 from merchant_wallet.operators.records import Connection, OperatorRefused
 from merchant_wallet.processes.app import Base
-from merchant_wallet.processes.worker import make_duties
+from merchant_wallet.processes.worker import make_maintenance_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -396,7 +396,9 @@ async def test_failures_are_dropped_by_the_workers_also_where_nobody_signs_in(
     desk: Desk, database_url: str
 ) -> None:
     await fail(desk, 3)
-    drop = make_duties(Base(Settings(), database_url, desk.keyring), Writer(database_url))["failed sign-ins"]
+    drop = make_maintenance_tasks(Base(Settings(), database_url, desk.keyring), Writer(database_url))[
+        "failed sign-ins"
+    ]
     await drop(desk.conn, NOW_MS + attempts.BY_NAME.memory_ms)
     assert await count_rows(desk) == 0
 

@@ -15,9 +15,9 @@ from merchant_wallet.book.nonce_partitions import (
     drop_old_nonces,
     ensure_nonce_partitions,
     list_nonce_days,
-    nonce_duty,
+    nonce_partition_task,
 )
-from merchant_wallet.processes.maintenance import DutiesFailed, Maintenance, range_duty
+from merchant_wallet.processes.maintenance import Maintenance, TasksFailed, id_range_task
 
 TODAY = 20_412
 DAY_MS = 86_400_000
@@ -141,11 +141,11 @@ def test_days_kept_are_more_than_twice_the_tolerance(tolerance_s: int, days: int
     assert days * 86_400 > 2 * tolerance_s
 
 
-def test_the_nonce_duty_makes_and_drops_as_the_days_go_by(database_url: str) -> None:
+def test_the_nonce_partition_task_makes_and_drops_as_the_days_go_by(database_url: str) -> None:
     async def scenario(connection: psycopg.AsyncConnection) -> None:
-        duty = nonce_duty(300)
+        task = nonce_partition_task(300)
         for day in range(TODAY, TODAY + 10):
-            await duty(connection, day * DAY_MS + 1)
+            await task(connection, day * DAY_MS + 1)
         assert await list_nonce_days(connection) == list(range(TODAY + 8, TODAY + 11))
 
     on_database(database_url, scenario)
@@ -161,13 +161,13 @@ def test_ranges_are_given_to_every_book_that_runs_short(database_url: str) -> No
         async def allocate(_: psycopg.AsyncConnection, merchant_id: int) -> None:
             given.append(merchant_id)
 
-        await range_duty(find_short, allocate)(connection, 0)
+        await id_range_task(find_short, allocate)(connection, 0)
         assert given == [1001, 1003]
 
     on_database(database_url, scenario)
 
 
-def test_a_duty_that_fails_is_reported_and_hinders_no_other(database_url: str) -> None:
+def test_a_task_that_fails_is_reported_and_hinders_no_other(database_url: str) -> None:
     async def scenario() -> None:
         done = []
 
@@ -177,13 +177,13 @@ def test_a_duty_that_fails_is_reported_and_hinders_no_other(database_url: str) -
         async def sound(connection: psycopg.AsyncConnection, at_ms: int) -> None:
             done.append(at_ms)
 
-        duties = {"checkpoints": broken, "nonces": sound}
-        upkeep = Maintenance(partial(connect, database_url), duties, clock=lambda: 42)
-        with capture_logs() as logs, pytest.raises(DutiesFailed, match="checkpoints"):
-            await upkeep.do_all()
-        await upkeep.close()
+        tasks = {"checkpoints": broken, "nonces": sound}
+        maintenance = Maintenance(partial(connect, database_url), tasks, clock=lambda: 42)
+        with capture_logs() as logs, pytest.raises(TasksFailed, match="checkpoints"):
+            await maintenance.do_all()
+        await maintenance.close()
         assert done == [42]
-        assert [(line["duty"], line["log_level"]) for line in logs] == [("checkpoints", "error")]
+        assert [(line["task"], line["log_level"]) for line in logs] == [("checkpoints", "error")]
 
     asyncio.run(scenario())
 
@@ -192,11 +192,11 @@ def test_upkeep_does_its_duties_at_once_and_closes_its_connection_when_it_stops(
     async def scenario() -> None:
         stop, used = asyncio.Event(), []
 
-        async def duty(connection: psycopg.AsyncConnection, at_ms: int) -> None:
+        async def task(connection: psycopg.AsyncConnection, at_ms: int) -> None:
             used.append(connection)
             stop.set()
 
-        await Maintenance(partial(connect, database_url), {"only": duty}).run(stop, interval_s=3_600)
+        await Maintenance(partial(connect, database_url), {"only": task}).run(stop, interval_s=3_600)
         assert [connection.closed for connection in used] == [True]
 
     asyncio.run(scenario())

@@ -83,7 +83,7 @@ class ServiceMachine(RuleBasedStateMachine):
         """What the model reckoned and what the journal adds up to are the same."""
         merchant_id = self.shop.merchant_id
         report = self.platform.operate(lambda conn: verify_book(conn, merchant_id))
-        assert report.ok, report.fault
+        assert report.ok, report.violation
 
     def ask(self, operation: str, **fields: str) -> Answer:
         """Call an operation and compare the whole answer."""

@@ -81,7 +81,7 @@ async def read_balances(url: str) -> dict[int, int]:
     """What stands on the accounts, once the whole book has been verified."""
     async with await connect(url) as connection:
         report = await verify_book(connection, MERCHANT_ID)
-        assert report.ok, report.fault
+        assert report.ok, report.violation
         rows = await connection.execute("select account_id, balance from account")
         return {account_id: balance for account_id, balance in await rows.fetchall()}
 

@@ -211,7 +211,7 @@ def test_files_that_stay_as_they_are_are_read_once(scribe: Scribe, folder: Path)
     assert after.checkpoint is not None
     assert (after is before, after.checkpoint.entry_count) == (False, 2)
     # With another key everything is judged anew.
-    assert [end.fault for end in ends.read(OTHER.keys)] == [
+    assert [end.problem for end in ends.read(OTHER.keys)] == [
         "the last line of 1001.jsonl is not signed with this key"
     ]
 

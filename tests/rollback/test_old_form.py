@@ -82,8 +82,8 @@ def test_a_line_of_the_old_form_is_not_accepted_any_more(
     write_old(scribe, folder)
     report = check(scribe, folder)
     assert report.checked == 4
-    assert report.fault is not None
-    assert "line 5 has the old form" in report.fault.text
+    assert report.violation is not None
+    assert "line 5 has the old form" in report.violation.text
     [sign] = on(scribe.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
     assert (sign.kind, "has the old form" in sign.cause) == ("unreadable", True)
 
@@ -96,12 +96,12 @@ def test_a_file_of_the_old_form_alone_is_not_accepted_any_more(
     # Whoever has the master key puts back what he can sign.
     file_of(folder, MERCHANT_ID).write_bytes(old)
     report = check(scribe, folder)
-    assert report.fault is not None
-    assert "has the old form, which nothing signed covers" in report.fault.text
+    assert report.violation is not None
+    assert "has the old form, which nothing signed covers" in report.violation.text
     settle(scribe, tmp_path)
     assert file_of(folder, MERCHANT_ID).read_bytes() == old
     (folder / PUBLIC_KEY_FILE).unlink()
-    assert check(scribe, folder).fault is not None
+    assert check(scribe, folder).violation is not None
     settle(scribe, tmp_path)
     assert file_of(folder, MERCHANT_ID).read_bytes() == old
 
@@ -114,14 +114,14 @@ def test_other_lines_of_the_old_form_than_were_sealed_are_found(
     first, second, third, seal = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + third + seal)
     report = check(scribe, folder)
-    assert report.fault is not None
-    assert "line 3 covers other lines" in report.fault.text
+    assert report.violation is not None
+    assert "line 3 covers other lines" in report.violation.text
     path.write_bytes(seal)
     report = check(scribe, folder)
-    assert report.fault is not None
-    assert "line 1 covers other lines" in report.fault.text
+    assert report.violation is not None
+    assert "line 1 covers other lines" in report.violation.text
     path.write_bytes(first + second + third + seal)
-    assert check(scribe, folder).fault is None
+    assert check(scribe, folder).violation is None
 
 
 def test_a_torn_line_of_the_old_form_is_removed_by_the_seal(
@@ -140,8 +140,8 @@ def test_a_line_that_was_never_signed_is_sealed_by_nobody(
     write_old(scribe, folder, b"x" * 32)
     settle(scribe, tmp_path)
     report = check(scribe, folder)
-    assert report.fault is not None
-    assert "line 4 is not signed" in report.fault.text
+    assert report.violation is not None
+    assert "line 4 is not signed" in report.violation.text
 
 
 def test_books_get_signed_lines_after_the_seal(scribe: Scribe, folder: Path, tmp_path: Path) -> None:

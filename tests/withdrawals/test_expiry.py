@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.book.commands import Expire, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.writer import Fault
+from merchant_wallet.book.writer import CommandFailed
 from merchant_wallet.withdrawals import expiry
 from merchant_wallet.withdrawals.expiry import NotExpired
 
@@ -70,7 +70,7 @@ class FaultyBook:
     async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
         assert isinstance(submission.command, Expire)
         if submission.command.order_id == self.faulty_id:
-            raise Fault("this order")
+            raise CommandFailed("this order")
         return await self.shop.book.submit(merchant_id, submission)
 
 

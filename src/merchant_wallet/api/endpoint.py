@@ -45,7 +45,7 @@ from merchant_wallet.base.signing import sign_response
 from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome, Stale
-from merchant_wallet.book.writer import Fault, Unavailable, Writer
+from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.merchants.directory import Directory, DirectoryAway
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import Tally
@@ -269,7 +269,7 @@ class Endpoint:
         return await self._carry_out(call, fresh, fields)
 
     async def _carry_out(self, call: Call, merchant: Merchant | None, fields: Fields) -> bytes:
-        """Judge, submit and answer. Raises Refused, Unavailable, Fault, DirectoryAway."""
+        """Judge, submit and answer. Raises Refused, Unavailable, CommandFailed, DirectoryAway."""
         directory = self._joints.directory
         for _ in range(MAX_TRIES):
             if merchant is None:
@@ -317,7 +317,7 @@ class Endpoint:
             log.warning("not available", request_id=call.request_id, reason=str(error))
             refusal = BUSY
         else:
-            if not isinstance(error, Fault):
+            if not isinstance(error, CommandFailed):
                 log.error(
                     "request failed",
                     request_id=call.request_id,

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.audit.records import QUERIES, Connection
-from merchant_wallet.audit.verify import AuditFault
+from merchant_wallet.audit.verify import AuditViolation
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
-from merchant_wallet.book.checkpoints import Checkpoint, CheckpointFile, Line
+from merchant_wallet.book.checkpoints import Checkpoint, CheckpointFile, CheckpointLine
 
 FILE: Final = "audit.jsonl"
 NO_MERCHANT: Final = 0
@@ -26,7 +26,7 @@ class CheckpointReport(msgspec.Struct, frozen=True):
 
     checked: int
     torn: bool
-    fault: AuditFault | None
+    violation: AuditViolation | None
 
 
 async def read_head(conn: Connection, now_ms: int) -> Checkpoint | None:
@@ -40,17 +40,17 @@ async def read_head(conn: Connection, now_ms: int) -> Checkpoint | None:
 
 async def check_checkpoints(conn: Connection, keys: CheckpointKeys, directory: Path) -> CheckpointReport:
     """Compare every checkpoint with the log as it is now, in the order they were written."""
-    if keys.fault is not None:
-        return CheckpointReport(0, False, AuditFault(keys.fault))
+    if keys.problem is not None:
+        return CheckpointReport(0, False, AuditViolation(keys.problem))
     checked, last_count = 0, 0
     file = CheckpointFile(directory / FILE, keys)
     while lines := await asyncio.to_thread(file.read):
-        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.fault is None]
+        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.problem is None]
         hashes = await read_hashes(conn, [checkpoint.last_entry_id for checkpoint in sound])
         for line in lines:
-            fault = _judge(line, hashes, last_count)
-            if fault is not None:
-                return CheckpointReport(checked, file.torn, fault)
+            violation = _judge(line, hashes, last_count)
+            if violation is not None:
+                return CheckpointReport(checked, file.torn, violation)
             checked += 1
             last_count = line.checkpoint.entry_count if line.checkpoint is not None else last_count
     return CheckpointReport(checked, file.torn, None)
@@ -62,11 +62,11 @@ async def read_hashes(conn: Connection, audit_nos: Sequence[int]) -> Mapping[int
     return {audit_no: bytes(entry_hash).hex() for audit_no, entry_hash in await cursor.fetchall()}
 
 
-def _judge(line: Line, hashes: Mapping[int, str], last_count: int) -> AuditFault | None:
+def _judge(line: CheckpointLine, hashes: Mapping[int, str], last_count: int) -> AuditViolation | None:
     checkpoint, place = line.checkpoint, f"line {line.line_no} of {FILE}"
-    if line.fault is not None or checkpoint is None:
+    if line.problem is not None or checkpoint is None:
         audit_no = None if checkpoint is None else checkpoint.last_entry_id
-        return AuditFault(f"{place} {line.fault}", audit_no)
+        return AuditViolation(f"{place} {line.problem}", audit_no)
     audit_no = checkpoint.last_entry_id
     if checkpoint.merchant_id != NO_MERCHANT:
         text = f"{place} is not of this log"
@@ -78,4 +78,4 @@ def _judge(line: Line, hashes: Mapping[int, str], last_count: int) -> AuditFault
         text = f"a checkpoint saw another hash of entry {audit_no} ({place})"
     else:
         return None
-    return AuditFault(text, audit_no)
+    return AuditViolation(text, audit_no)

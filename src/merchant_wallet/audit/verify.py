@@ -13,7 +13,7 @@ from merchant_wallet.audit.records import FIRST_HASH, QUERIES, AuditEntry, Conne
 PAGE_ROWS: Final = 2000
 
 
-class AuditFault(msgspec.Struct, frozen=True):
+class AuditViolation(msgspec.Struct, frozen=True):
     """The first thing that is wrong, at entry `audit_no` where it is at one; the text has no full stop."""
 
     text: str
@@ -25,12 +25,12 @@ class AuditReport(msgspec.Struct, frozen=True):
 
     entries: int
     head_hash: bytes
-    fault: AuditFault | None
+    violation: AuditViolation | None
 
     @property
     def ok(self) -> bool:
         """Whether no fault was found."""
-        return self.fault is None
+        return self.violation is None
 
 
 class _Chain:
@@ -41,20 +41,22 @@ class _Chain:
         self.hash = FIRST_HASH
         self.at_ms = 0
 
-    def judge(self, entry: AuditEntry) -> AuditFault | None:
+    def judge(self, entry: AuditEntry) -> AuditViolation | None:
         """What is wrong with the next entry; a sound one is taken into the chain."""
         expected = self.count + 1
         if entry.audit_no != expected:
             missing = f"entry {expected} is missing" if entry.audit_no > expected else "a number below 1"
-            return AuditFault(missing, entry.audit_no)
+            return AuditViolation(missing, entry.audit_no)
         if entry.at_ms < self.at_ms:
-            return AuditFault(f"its moment {entry.at_ms} is before the previous one's", entry.audit_no)
+            return AuditViolation(f"its moment {entry.at_ms} is before the previous one's", entry.audit_no)
         if hash_entry(self.hash, entry) != entry.hash:
-            return AuditFault("its hash is not that of its content after the previous one", entry.audit_no)
+            return AuditViolation(
+                "its hash is not that of its content after the previous one", entry.audit_no
+            )
         self.count, self.hash, self.at_ms = entry.audit_no, entry.hash, entry.at_ms
         return None
 
-    def judge_head(self, count: int, head_hash: bytes, last_ms: int) -> AuditFault | None:
+    def judge_head(self, count: int, head_hash: bytes, last_ms: int) -> AuditViolation | None:
         """What is wrong with the head once the last entry was read."""
         for name, head, log in (
             ("the number of entries", count, self.count),
@@ -62,7 +64,7 @@ class _Chain:
             ("the last moment", last_ms, self.at_ms),
         ):
             if head != log:
-                return AuditFault(f"by the head {name} is {head}, the log ends with {log}", self.count)
+                return AuditViolation(f"by the head {name} is {head}, the log ends with {log}", self.count)
         return None
 
 
@@ -71,24 +73,24 @@ async def verify(conn: Connection) -> AuditReport:
     chain = _Chain()
     async with conn.transaction():
         await conn.execute(QUERIES["begin_snapshot"].text)
-        fault = await _verify_entries(conn, chain) or await _verify_head(conn, chain)
-    return AuditReport(chain.count, chain.hash, fault)
+        violation = await _verify_entries(conn, chain) or await _verify_head(conn, chain)
+    return AuditReport(chain.count, chain.hash, violation)
 
 
-async def _verify_entries(conn: Connection, chain: _Chain) -> AuditFault | None:
+async def _verify_entries(conn: Connection, chain: _Chain) -> AuditViolation | None:
     after_no = -(2**63)
     while True:
         cursor = await conn.execute(QUERIES["page_entries"].text, {"after_no": after_no, "limit": PAGE_ROWS})
         rows = await cursor.fetchall()
         for row in rows:
-            fault = chain.judge(AuditEntry(*row))
-            if fault is not None:
-                return fault
+            violation = chain.judge(AuditEntry(*row))
+            if violation is not None:
+                return violation
         if len(rows) < PAGE_ROWS:
             return None
         after_no = rows[-1][0]
 
 
-async def _verify_head(conn: Connection, chain: _Chain) -> AuditFault | None:
+async def _verify_head(conn: Connection, chain: _Chain) -> AuditViolation | None:
     row = await (await conn.execute(QUERIES["read_head"].text)).fetchone()
-    return AuditFault("the log has no head") if row is None else chain.judge_head(*row)
+    return AuditViolation("the log has no head") if row is None else chain.judge_head(*row)

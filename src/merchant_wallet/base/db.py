@@ -19,11 +19,11 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from merchant_wallet.base.sqlstates import READ_ONLY, is_away, passes
+from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
 
 APPLICATION_NAME = "merchant-wallet"
 CONNECT_TIMEOUT_S = 10
-USUAL: Final[dict[str, Any]] = {
+DEFAULTS: Final[dict[str, Any]] = {
     # A host that vanished is noticed in half a minute, not when TCP gives up.
     "keepalives_idle": 15,
     "keepalives_interval": 5,
@@ -44,7 +44,7 @@ class DatabaseReadOnly(psycopg.OperationalError):
     sqlstate = READ_ONLY
 
 
-class Passing(Exception):
+class TransientError(Exception):
     """Base of our own errors that pass by themselves: the same call may succeed later."""
 
 
@@ -58,14 +58,14 @@ def is_database_away(error: BaseException) -> bool:
     return is_away(error.sqlstate)
 
 
-def is_passing(error: BaseException) -> bool:
+def is_transient_error(error: BaseException) -> bool:
     """Whether an error passes by itself, so that a trace of it would lead nowhere."""
     if isinstance(error, psycopg.Error):
-        return is_database_away(error) or passes(error.sqlstate or "")
-    return isinstance(error, Passing)
+        return is_database_away(error) or is_transient(error.sqlstate or "")
+    return isinstance(error, TransientError)
 
 
-class Refusals:
+class ReadOnlyErrors:
     """How often a server refused to write: a connection from before that may lead to the old primary."""
 
     count = 0
@@ -82,12 +82,12 @@ class Connection(psycopg.AsyncConnection[Any]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.cursor_factory = Cursor
-        self._refusals = Refusals.count
+        self._read_only_errors = ReadOnlyErrors.count
 
     @property
     def is_suspect(self) -> bool:
         """Whether some server refused to write since this connection was opened."""
-        return self._refusals != Refusals.count
+        return self._read_only_errors != ReadOnlyErrors.count
 
 
 class Cursor(psycopg.AsyncCursor[Any]):
@@ -98,18 +98,20 @@ class Cursor(psycopg.AsyncCursor[Any]):
         try:
             return await super().execute(*arguments, **options)
         except psycopg.errors.ReadOnlySqlTransaction as error:
-            Refusals.note()
+            ReadOnlyErrors.note()
             await self.connection.close()
             raise DatabaseReadOnly(str(error)) from error
 
 
 @lru_cache(maxsize=16)
-def complete(url: str, name: str = APPLICATION_NAME, connect_timeout_s: int = CONNECT_TIMEOUT_S) -> str:
+def complete_conninfo(
+    url: str, name: str = APPLICATION_NAME, connect_timeout_s: int = CONNECT_TIMEOUT_S
+) -> str:
     """The URL as a connection string with our parameters; of the usual ones the URL's own win.
 
     A URL may name several hosts; all are kept.
     """
-    usual = {**USUAL, "connect_timeout": connect_timeout_s}
+    usual = {**DEFAULTS, "connect_timeout": connect_timeout_s}
     # What is compared and hashed here is UTF-8, whatever the server's or the environment's default.
     forced = {"application_name": name, "client_encoding": "utf8"}
     return make_conninfo("", **{**usual, **conninfo_to_dict(url), **forced})
@@ -127,7 +129,7 @@ def for_writing(url: str) -> str:
 
 async def connect(url: str) -> psycopg.AsyncConnection:
     """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
-    connection = await Connection.connect(complete(url), autocommit=True)
+    connection = await Connection.connect(complete_conninfo(url), autocommit=True)
     try:
         await connection.execute(SESSION)
     except BaseException:
@@ -139,7 +141,7 @@ async def connect(url: str) -> psycopg.AsyncConnection:
 
 def connect_sync(url: str) -> psycopg.Connection:
     """The same for commands and tests that have no event loop."""
-    connection = psycopg.connect(complete(url), autocommit=True)
+    connection = psycopg.connect(complete_conninfo(url), autocommit=True)
     connection.execute(SESSION)
     return connection
 

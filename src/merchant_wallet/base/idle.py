@@ -14,7 +14,7 @@ IDLE_S: Final = 30.0
 """A connection that was not used for this long is closed."""
 
 
-class Idle(Generic[T]):
+class IdleConnections(Generic[T]):
     """Unused connections of one pool; `least` of them are never closed for their age."""
 
     def __init__(

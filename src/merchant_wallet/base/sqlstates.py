@@ -8,7 +8,7 @@ Rules:
 
 from typing import Final
 
-PASSING_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
+TRANSIENT_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
 """Connection, serialization, resources, object state (locks), operator, system."""
 READ_ONLY: Final = "25006"
 """The server became a standby, or an operator made it read-only."""
@@ -16,16 +16,16 @@ SESSION_TIMEOUTS: Final = frozenset({"25P03", "25P04"})
 """The transaction was idle, or took, too long: this process stood still. Both end the session."""
 STATEMENT_UNKNOWN: Final = "26000"
 """A proxy moved the session to another server, which has not seen our prepared statements."""
-SPENT: Final = frozenset({READ_ONLY, STATEMENT_UNKNOWN})
+SUSPECT: Final = frozenset({READ_ONLY, STATEMENT_UNKNOWN})
 """The connection is thrown away; a new one may find another server."""
 AWAY_CLASSES: Final = ("08",)
-AWAY: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", *SPENT, *SESSION_TIMEOUTS})
+AWAY: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", *SUSPECT, *SESSION_TIMEOUTS})
 """No connection to be had, or it was ended: worth another try soon."""
 
 
-def passes(sqlstate: str) -> bool:
+def is_transient(sqlstate: str) -> bool:
     """Whether the error passes by itself."""
-    return sqlstate[:2] in PASSING_CLASSES or sqlstate in SPENT or sqlstate in SESSION_TIMEOUTS
+    return sqlstate[:2] in TRANSIENT_CLASSES or sqlstate in SUSPECT or sqlstate in SESSION_TIMEOUTS
 
 
 def is_away(sqlstate: str) -> bool:

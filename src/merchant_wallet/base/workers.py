@@ -16,7 +16,7 @@ import structlog
 from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base import db
-from merchant_wallet.base.db import is_database_away, is_passing
+from merchant_wallet.base.db import is_database_away, is_transient_error
 from merchant_wallet.base.idle import IDLE_S
 
 Connect = Callable[[], Awaitable[psycopg.AsyncConnection]]
@@ -91,7 +91,7 @@ def _is_usable(connection: psycopg.AsyncConnection) -> bool:
 
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
     """Log an error: with its trace, unless it passes by itself."""
-    if is_passing(error):
+    if is_transient_error(error):
         logger.warning(event, reason=" ".join(str(error).split()), **facts)
     else:
         logger.error(event, exc_info=error, **facts)
@@ -111,7 +111,7 @@ async def repeat(
     wake: asyncio.Event | None = None,
 ) -> None:
     """Do `turn` every `interval_s` seconds, sooner when `wake` is set, until `stop` is set."""
-    failures = Failures(name)
+    failures = FailureLog(name)
     while not stop.is_set():
         if wake is not None:
             wake.clear()
@@ -125,7 +125,7 @@ async def repeat(
             await _pause(interval_s, stop, wake)
 
 
-class Failures:
+class FailureLog:
     """The failures in a row of one worker: how long to pause after each, and which to log."""
 
     def __init__(self, name: str, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -166,7 +166,7 @@ async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:
         raise errors[0]
 
 
-def begin_after(ready: asyncio.Event, worker: Worker) -> Worker:
+def start_after(ready: asyncio.Event, worker: Worker) -> Worker:
     """The worker, which begins when `ready` is set."""
 
     async def run(stop: asyncio.Event) -> None:

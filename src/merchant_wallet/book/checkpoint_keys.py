@@ -28,12 +28,12 @@ OLD_KEY: Final = "checkpoint"
 class CheckpointKeys(msgspec.Struct, frozen=True):
     """What verifies checkpoints. Without a `public_key` no worker has signed with one yet.
 
-    `fault` says why no key can be believed; then no checkpoint can be verified.
+    `problem` says why no key can be believed; then no checkpoint can be verified.
     """
 
     public_key: bytes | None
     old_key: bytes
-    fault: str | None = None
+    problem: str | None = None
 
 
 async def load_keys(conn: AsyncConnection[Any], folder: Path, old_key: bytes) -> CheckpointKeys:

@@ -23,7 +23,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
 from merchant_wallet.book.verification.replay import position_of
-from merchant_wallet.book.verification.violations import Fault
+from merchant_wallet.book.verification.violations import Violation
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
 LINES_AT_ONCE: Final = 1000
@@ -60,15 +60,15 @@ class CheckpointReport(msgspec.Struct, frozen=True):
 
     checked: int
     torn: bool
-    fault: Fault | None
+    violation: Violation | None
 
 
-class Line(msgspec.Struct, frozen=True):
-    """A whole line of a file of checkpoints; `fault` says what its form or signature lacks."""
+class CheckpointLine(msgspec.Struct, frozen=True):
+    """A whole line of a file of checkpoints; `problem` says what its form or signature lacks."""
 
     line_no: int
     checkpoint: Checkpoint | None
-    fault: str | None
+    problem: str | None
 
 
 def text_to_sign(checkpoint: Checkpoint) -> str:
@@ -90,7 +90,7 @@ def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
     if not checkpoint.signature:
         expected = make_old_mac(keys.old_key, checkpoint)
         return hmac.compare_digest(expected.encode(), checkpoint.mac.encode())
-    if keys.public_key is None or keys.fault is not None:
+    if keys.public_key is None or keys.problem is not None:
         return False
     return verify_signature(keys.public_key, checkpoint.signature, text_to_sign(checkpoint))
 
@@ -116,7 +116,7 @@ class CheckpointFile:
         self._old_lines = 0
         self._any_signed = False
 
-    def read(self) -> list[Line]:
+    def read(self) -> list[CheckpointLine]:
         """The next lines, none at the end. A file that is not there has none."""
         start = self._offset
         raws, self._offset, self.torn = read_lines(self._path, start)
@@ -124,17 +124,17 @@ class CheckpointFile:
         # Nobody could have covered the old lines before the first worker had a key to sign with.
         if not raws and self._old_lines and not self._any_signed and self._keys.public_key is not None:
             self._old_lines = 0
-            return [Line(self._line_no, None, OLD_FORM)]
+            return [CheckpointLine(self._line_no, None, OLD_FORM)]
         return lines
 
-    def _judge_all(self, raws: Sequence[bytes], offset: int) -> Iterator[Line]:
+    def _judge_all(self, raws: Sequence[bytes], offset: int) -> Iterator[CheckpointLine]:
         for raw in raws:
             self._line_no += 1
             checkpoint = decode_checkpoint(raw)
-            yield Line(self._line_no, checkpoint, self._find_fault(raw, checkpoint, offset))
+            yield CheckpointLine(self._line_no, checkpoint, self._find_problem(raw, checkpoint, offset))
             offset += len(raw)
 
-    def _find_fault(self, raw: bytes, checkpoint: Checkpoint | None, offset: int) -> str | None:
+    def _find_problem(self, raw: bytes, checkpoint: Checkpoint | None, offset: int) -> str | None:
         if checkpoint is None:
             return NO_CHECKPOINT
         if not is_signed(self._keys, checkpoint):
@@ -157,33 +157,33 @@ async def check_checkpoints(
     The fault, rule `checkpoint`, names the entry of the first that is not signed or not true. `conn` must see
     what is committed now, not an older snapshot. A book without a file has nothing to compare.
     """
-    if keys.fault is not None:
-        return CheckpointReport(0, False, Fault("checkpoint", keys.fault))
+    if keys.problem is not None:
+        return CheckpointReport(0, False, Violation("checkpoint", keys.problem))
     rows = await (await conn.execute(QUERIES["read_ranges"].text, {"merchant_id": merchant_id})).fetchall()
     ranges = [row[0] for row in rows]
     checked, last_count = 0, 0
     file = CheckpointFile(file_of(directory, merchant_id), keys)
     while lines := await asyncio.to_thread(file.read):
-        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.fault is None]
+        sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.problem is None]
         where = {"merchant_id": merchant_id, "entry_ids": [c.last_entry_id for c in sound]}
         found = await (await conn.execute(QUERIES["read_hashes"].text, where)).fetchall()
         hashes = {entry_id: entry_hash.hex() for entry_id, entry_hash in found}
         for line in lines:
-            fault = _judge(merchant_id, line, hashes, ranges, last_count)
-            if fault is not None:
-                return CheckpointReport(checked, file.torn, fault)
+            violation = _judge(merchant_id, line, hashes, ranges, last_count)
+            if violation is not None:
+                return CheckpointReport(checked, file.torn, violation)
             checked += 1
             last_count = line.checkpoint.entry_count if line.checkpoint is not None else last_count
     return CheckpointReport(checked, file.torn, None)
 
 
 def _judge(
-    merchant_id: int, line: Line, hashes: Mapping[int, str], ranges: Sequence[int], last_count: int
-) -> Fault | None:
+    merchant_id: int, line: CheckpointLine, hashes: Mapping[int, str], ranges: Sequence[int], last_count: int
+) -> Violation | None:
     checkpoint, line_no = line.checkpoint, line.line_no
     entry_id = None if checkpoint is None else checkpoint.last_entry_id
-    if line.fault is not None or checkpoint is None or entry_id is None:
-        return Fault("checkpoint", f"line {line_no} {line.fault}", entry_id)
+    if line.problem is not None or checkpoint is None or entry_id is None:
+        return Violation("checkpoint", f"line {line_no} {line.problem}", entry_id)
     if checkpoint.merchant_id != merchant_id:
         text = f"line {line_no} is of merchant {checkpoint.merchant_id}"
     elif checkpoint.entry_count < last_count:
@@ -196,7 +196,7 @@ def _judge(
         text = f"line {line_no} counts {checkpoint.entry_count} entries up to {entry_id}"
     else:
         return None
-    return Fault("checkpoint", text, entry_id)
+    return Violation("checkpoint", text, entry_id)
 
 
 def file_of(directory: Path, merchant_id: int) -> Path:
@@ -223,7 +223,7 @@ class Tail(msgspec.Struct, frozen=True):
     """The end of a file of checkpoints: where its last whole line ends, and that line; None without one."""
 
     whole_bytes: int
-    last: Line | None
+    last: CheckpointLine | None
 
 
 def read_tail(keys: CheckpointKeys, file: int, size: int) -> Tail:
@@ -233,12 +233,12 @@ def read_tail(keys: CheckpointKeys, file: int, size: int) -> Tail:
     end = tail.rfind(b"\n") + 1
     if not end:
         # Nothing but a torn first line, or no file of ours: then nothing may be cut off.
-        return Tail(0, None) if not start else Tail(size, Line(0, None, NO_CHECKPOINT))
+        return Tail(0, None) if not start else Tail(size, CheckpointLine(0, None, NO_CHECKPOINT))
     checkpoint = decode_checkpoint(tail[tail.rfind(b"\n", 0, end - 1) + 1 : end])
-    return Tail(start + end, Line(0, checkpoint, _find_last_fault(keys, checkpoint)))
+    return Tail(start + end, CheckpointLine(0, checkpoint, _find_last_problem(keys, checkpoint)))
 
 
-def _find_last_fault(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> str | None:
+def _find_last_problem(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> str | None:
     if checkpoint is None:
         return NO_CHECKPOINT
     if not is_signed(keys, checkpoint):

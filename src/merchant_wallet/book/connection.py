@@ -90,7 +90,7 @@ class PipelineConnection:
         self._ended = False
         self._lost: BaseException | None = None
         self.is_broken = False
-        self._refusals = db.Refusals.count
+        self._read_only_errors = db.ReadOnlyErrors.count
         self.last_answer_s = 0.0
         self.latency_s = 0.0
         """How long a call usually takes, on the average of the latest."""
@@ -102,7 +102,7 @@ class PipelineConnection:
     @property
     def is_suspect(self) -> bool:
         """Whether some server refused to write since this link was opened: it gets no new batches."""
-        return self._refusals != db.Refusals.count
+        return self._read_only_errors != db.ReadOnlyErrors.count
 
     @classmethod
     async def open(
@@ -113,7 +113,7 @@ class PipelineConnection:
         Raises LinkLost when that can't be done.
         """
         try:
-            conninfo = db.complete(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
+            conninfo = db.complete_conninfo(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
             psycopg_connection = await AsyncConnection.connect(conninfo, autocommit=True)
         except OperationalError as error:
             raise ConnectionLost(str(error)) from error
@@ -167,8 +167,8 @@ class PipelineConnection:
         try:
             return await self._guard(self._exchange(calls))
         except StatementFailed as failure:
-            if failure.sqlstate in sqlstates.SPENT:
-                db.Refusals.note()
+            if failure.sqlstate in sqlstates.SUSPECT:
+                db.ReadOnlyErrors.note()
             raise
 
     async def _guard(self, work: Coroutine[object, object, T]) -> T:

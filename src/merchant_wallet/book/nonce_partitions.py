@@ -26,8 +26,8 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 log = structlog.get_logger(__name__)
 
 
-def nonce_duty(tolerance_s: int) -> Callable[[AsyncConnection, int], Awaitable[None]]:
-    """The duty of making the coming days' nonce partitions and dropping those that are no longer needed."""
+def nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, int], Awaitable[None]]:
+    """The maintenance task that creates the next days' nonce partitions and drops old ones."""
     keep_days = days_to_keep(tolerance_s)
 
     async def keep_nonces(connection: AsyncConnection, at_ms: int) -> None:

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from merchant_wallet.base.capacity import WRITER_EXTRA
-from merchant_wallet.base.idle import IDLE_S, Idle
+from merchant_wallet.base.idle import IDLE_S, IdleConnections
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 
@@ -36,7 +36,7 @@ class ConnectionPool:
         """At most `connections` for batches that read, as many, but at most 12, that are shared."""
         self._url = url
         self._exclusive = asyncio.Semaphore(connections)
-        self._idle: Idle[PipelineConnection] = Idle(PipelineConnection.close, least=1)
+        self._idle: IdleConnections[PipelineConnection] = IdleConnections(PipelineConnection.close, least=1)
         self._most_shared = min(MAX_SHARED, connections)
         self._shared: list[PipelineConnection] = []
         self._retired: list[PipelineConnection] = []

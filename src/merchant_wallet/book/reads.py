@@ -28,7 +28,7 @@ PAGE_ROWS: Final = 1000
 HIGHEST_ID: Final = 2**63 - 1
 
 
-class AccountShown(msgspec.Struct, frozen=True):
+class AccountView(msgspec.Struct, frozen=True):
     """One account and what it holds."""
 
     account_id: int
@@ -38,7 +38,7 @@ class AccountShown(msgspec.Struct, frozen=True):
     balance_units: int
 
 
-class BookShown(msgspec.Struct, frozen=True):
+class BookView(msgspec.Struct, frozen=True):
     """A book's head and a page of its accounts; `next_after` asks for the next page, None on the last."""
 
     merchant_id: int
@@ -46,7 +46,7 @@ class BookShown(msgspec.Struct, frozen=True):
     last_entry_id: int | None
     head_hash: bytes
     last_ms: int
-    accounts: list[AccountShown]
+    accounts: list[AccountView]
     next_after: int | None
 
 
@@ -67,7 +67,7 @@ class StatementRow(msgspec.Struct, frozen=True, rename="camel"):
     balance_units: int
 
 
-class WithdrawalShown(msgspec.Struct, frozen=True):
+class WithdrawalView(msgspec.Struct, frozen=True):
     """An order and whose it is; `steps` is its life, where it was asked for."""
 
     merchant_id: int
@@ -80,7 +80,7 @@ class WithdrawalShown(msgspec.Struct, frozen=True):
         return self.order.approved_by
 
 
-class FeesShown(msgspec.Struct, frozen=True):
+class FeesView(msgspec.Struct, frozen=True):
     """The platform's fees from one merchant in one currency: still in the book, and taken out of it."""
 
     merchant_id: int
@@ -108,7 +108,7 @@ async def find_book(conn: AsyncConnection, composed_id: int) -> int | None:
 
 async def show_book(
     conn: AsyncConnection, merchant_id: int, *, after_id: int = 0, limit: int = PAGE_ROWS
-) -> BookShown | None:
+) -> BookView | None:
     """A book's head and up to `limit` accounts above `after_id`; None when there is no such book."""
     heads = await _fetch(conn, "show_book", merchant_id=merchant_id)
     if not heads:
@@ -118,12 +118,12 @@ async def show_book(
     accounts = [_show_account(row) for row in rows[:limit]]
     next_after = accounts[-1].account_id if len(rows) > limit else None
     last_id = ids.compose(range_no, counter) if counter else None
-    return BookShown(merchant_id, count, last_id, head_hash, last_ms, accounts, next_after)
+    return BookView(merchant_id, count, last_id, head_hash, last_ms, accounts, next_after)
 
 
-def _show_account(row: tuple[Any, ...]) -> AccountShown:
+def _show_account(row: tuple[Any, ...]) -> AccountView:
     account_id, kind, currency, balance = row
-    return AccountShown(account_id, name_account(account_id, currency), kind, currency, balance)
+    return AccountView(account_id, name_account(account_id, currency), kind, currency, balance)
 
 
 def parse_account(text: str) -> tuple[int, str | None]:
@@ -145,7 +145,7 @@ def parse_account(text: str) -> tuple[int, str | None]:
     return int(digits), currency or None
 
 
-async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> AccountShown:
+async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> AccountView:
     """The account of that name. Raises ValueError for no name at all, LookupError for one not in it."""
     account_id, currency = parse_account(name)
     rows = await _fetch(conn, "read_account", merchant_id=merchant_id, account_id=account_id)
@@ -304,7 +304,7 @@ async def list_withdrawals(
     status: int | None = None,
     before_id: int | None = None,
     limit: int = 100,
-) -> list[WithdrawalShown]:
+) -> list[WithdrawalView]:
     """A merchant's orders, newest first, in one status or all.
 
     The last one's `order_id` is the next page's `before_id`.
@@ -318,7 +318,7 @@ async def list_withdrawals(
 
 async def list_open_withdrawals(
     conn: AsyncConnection, status: int, *, after: Withdrawal | None = None, limit: int = 100
-) -> list[WithdrawalShown]:
+) -> list[WithdrawalView]:
     """The orders of all merchants that stand in status 0, 1 or 3, oldest first; `after` is the last of a
     page.
 
@@ -333,12 +333,12 @@ async def list_open_withdrawals(
     return [_show_withdrawal(row) for row in rows]
 
 
-def _show_withdrawal(row: tuple[Any, ...], steps: tuple[Step, ...] = ()) -> WithdrawalShown:
+def _show_withdrawal(row: tuple[Any, ...], steps: tuple[Step, ...] = ()) -> WithdrawalView:
     merchant_id, *order = row
-    return WithdrawalShown(merchant_id, Withdrawal(*order), steps)
+    return WithdrawalView(merchant_id, Withdrawal(*order), steps)
 
 
-async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int) -> WithdrawalShown | None:
+async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int) -> WithdrawalView | None:
     """One order with its steps; None when the merchant has no such order."""
     where = {"merchant_id": merchant_id, "order_id": order_id}
     rows = await _fetch(conn, "read_withdrawal", **where)
@@ -348,7 +348,7 @@ async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int
     return _show_withdrawal(rows[0], steps)
 
 
-async def list_fees(conn: AsyncConnection) -> list[FeesShown]:
+async def list_fees(conn: AsyncConnection) -> list[FeesView]:
     """The platform's fees per merchant and currency, of every book."""
     rows = await _fetch(conn, "list_fees", fees_ids=list(FEES_ID_OF.values()))
-    return [FeesShown(*row) for row in rows]
+    return [FeesView(*row) for row in rows]

@@ -1,14 +1,16 @@
-"""The writer: commands gather per book and are committed batch by batch.
+"""The writer: collects the commands of a book into batches and commits each batch in one transaction.
 
-One lane per book: while the book's last database transaction runs, commands wait; then up to a batch's worth
-are judged and committed together. Rules:
-- an answer is given out only after its commit; a refusal too, since its nonce commits with the batch;
-- a lane is bounded: a full one refuses at once (`Unavailable`);
-- connections go round between lanes whose batch is read, in the order in which they asked (`pool`);
-- a batch that fails is rolled back and halved until the one command that spoils it is alone with its `Fault`;
-- a day whose nonces have no partition gets one, then the batch runs again;
-- a COMMIT without an answer is looked up by the batch's own id, under the book's lock, on a new connection.
-Correct with any number of processes, since the book's row is the lock; fast with one, since that one gathers.
+A book has one queue of commands. While its last transaction runs, new commands wait. Then the writer judges
+and commits up to one batch of them together. Rules:
+- An answer leaves only after its commit. This holds for refusals too: their nonces commit with the batch.
+- A queue is bounded. A full queue refuses new commands at once (`Unavailable`).
+- Batches that read first get their connections in the order in which they asked (`pool`).
+- A failed batch is rolled back and halved, until the failing command is alone. It fails with `CommandFailed`.
+- If a day's nonces have no partition, the writer creates it and runs the batch again.
+- If COMMIT gets no answer, the writer looks the batch's id up on a new connection, under the book's lock.
+
+Any number of processes may write to one book, since the book's row is the lock. One process is fastest,
+because it collects the largest batches.
 """
 
 import asyncio
@@ -21,8 +23,8 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.db import Passing
-from merchant_wallet.base.sqlstates import passes
+from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.sqlstates import is_transient
 from merchant_wallet.book import store
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import Submission
@@ -41,24 +43,24 @@ LOCK_HELD: Final = "55P03"
 """A foreseen batch did not get the book's lock soon; one that is read waits for longer."""
 
 
-MakeDay = Callable[[int], Awaitable[None]]
+MakePartition = Callable[[int], Awaitable[None]]
 
 
-class Unavailable(Passing):
+class Unavailable(TransientError):
     """Not now: queue full, database away or service stopping (code 50300).
 
     Nothing was done; only where a COMMIT got no answer and the database stayed away, nobody knows.
     """
 
 
-class Unknown(Unavailable):
+class CommitUnknown(Unavailable):
     """Whether it was done can't be known: the database went away while it committed (code 50300).
 
     A request is safe to repeat under its mcOrderId; whoever has no such id must look before asking again.
     """
 
 
-class DayMissing(Exception):
+class PartitionMissing(Exception):
     """No partition takes the nonces of `day`: the machine slept, or its clock jumped ahead."""
 
     def __init__(self, day: int) -> None:
@@ -66,7 +68,7 @@ class DayMissing(Exception):
         self.day = day
 
 
-class Fault(Exception):
+class CommandFailed(Exception):
     """A fault of ours in judging or writing this one command (code 50000). Nothing was done."""
 
 
@@ -81,10 +83,10 @@ class Writer:
         queue_limit: int = 4096,
         batch_limit: int = 512,
         clock: Callable[[], int] = now_ms,
-        make_day: MakeDay | None = None,
+        make_partition: MakePartition | None = None,
     ) -> None:
-        """`make_day` makes the partition for a day's nonces; raises psycopg.Error."""
-        self._make_day = make_day
+        """`make_partition` makes the partition for a day's nonces; raises psycopg.Error."""
+        self._make_partition = make_partition
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
         self._clock = clock
@@ -123,7 +125,7 @@ class Writer:
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer closing.
 
-        The future gives the outcome, or raises Unavailable or Fault.
+        The future gives the outcome, or raises Unavailable or CommandFailed.
         """
         if self._closing:
             raise Unavailable("stopping")
@@ -155,7 +157,7 @@ class Writer:
             left = list(batch)
             while queue:
                 left += queue.take_batch(len(queue) + 1)
-            _fail_all(left, Unknown("the writer broke off"))
+            _fail_all(left, CommitUnknown("the writer broke off"))
 
     async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
         """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
@@ -181,7 +183,7 @@ class Writer:
                 command=type(submission.command).__name__,
                 exc_info=error,
             )
-            _fail_all(batch, Fault(submission.request_id))
+            _fail_all(batch, CommandFailed(submission.request_id))
         else:
             self.batch_count += 1
             self.command_count += len(batch)
@@ -199,22 +201,22 @@ class Writer:
                 if last_try:
                     raise Unavailable(f"database: {lost}") from lost
             except StatementFailed as failure:
-                if not passes(failure.sqlstate):
+                if not is_transient(failure.sqlstate):
                     raise
                 if last_try:
                     raise Unavailable(f"database: {failure}") from failure
-            except DayMissing as missing:
-                if last_try or self._make_day is None:
+            except PartitionMissing as missing:
+                if last_try or self._make_partition is None:
                     raise Unavailable(str(missing)) from missing
-                await self._add_day(self._make_day, missing.day)
+                await self._add_partition(self._make_partition, missing.day)
             except RangeExhausted as exhausted:
                 raise Unavailable(str(exhausted)) from exhausted
         raise AssertionError("unreachable")
 
-    async def _add_day(self, make_day: MakeDay, day: int) -> None:
+    async def _add_partition(self, make_partition: MakePartition, day: int) -> None:
         log.warning("the nonces of this day have no partition, it is made now", day=day)
         try:
-            await make_day(day)
+            await make_partition(day)
         except psycopg.Error as error:
             raise Unavailable(f"no partition for today's nonces: {error}") from error
 
@@ -275,7 +277,7 @@ class Writer:
             committing = store.commit_optimistic(connection, draft, seen, read_set, batch_id)
             await self._confirm_commit(connection, draft, batch_id, committing)
         except StatementFailed as failure:
-            if failure.ends_session or (passes(failure.sqlstate) and failure.sqlstate != LOCK_HELD):
+            if failure.ends_session or (is_transient(failure.sqlstate) and failure.sqlstate != LOCK_HELD):
                 raise
             self._cache.note_conflict(merchant_id)
             return None
@@ -294,7 +296,7 @@ class Writer:
             # answer.
             if isinstance(failure, StatementFailed) and not failure.ends_session:
                 if failure.lacks_partition:
-                    raise DayMissing(draft.day) from failure
+                    raise PartitionMissing(draft.day) from failure
                 raise
             # Closed first: a session that still waits for its COMMIT would hold the book's lock.
             await connection.close()
@@ -308,7 +310,7 @@ class Writer:
         except Unavailable:
             raise
         except Exception as error:
-            raise Unknown(f"asking for a batch's fate failed: {error!r}") from error
+            raise CommitUnknown(f"asking for a batch's fate failed: {error!r}") from error
 
     async def _look_up_commit(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
@@ -322,7 +324,7 @@ class Writer:
             except (ConnectionLost, StatementFailed) as failure:
                 # Neither is an answer: a retry of the batch now could find its own nonces used.
                 asked.warning("commit still unknown", reason=str(failure))
-        raise Unknown("the database went away while it committed")
+        raise CommitUnknown("the database went away while it committed")
 
 
 async def _roll_back(connection: PipelineConnection) -> None:

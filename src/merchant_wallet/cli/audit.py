@@ -12,7 +12,7 @@ from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.audit.records import AuditEntry
-    from merchant_wallet.audit.verify import AuditFault
+    from merchant_wallet.audit.verify import AuditViolation
 
 app = typer.Typer(help="Read and verify the log of what was changed by whom.", no_args_is_help=True)
 
@@ -80,16 +80,16 @@ def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
       merchant-wallet audit verify
     """
     document = run(data, _verify)
-    fault = document["fault"]
+    violation = document["fault"]
     if as_json:
         terminal.print_document(document)
     else:
         terminal.print_answer({name: document[name] for name in document if name != "fault"}, as_json)
     if document["tornCheckpoint"]:
         terminal.note("The last checkpoint is half written, as after a crash.")
-    if fault is not None:
-        place = "" if fault["auditNo"] is None else f" at entry {fault['auditNo']}"
-        terminal.note(f"WRONG{place}: {fault['text']}.")
+    if violation is not None:
+        place = "" if violation["auditNo"] is None else f" at entry {violation['auditNo']}"
+        terminal.note(f"WRONG{place}: {violation['text']}.")
         raise typer.Exit(REFUSED)
 
 
@@ -103,19 +103,19 @@ async def _verify(session: Session) -> dict[str, Any]:
     # Not in the snapshot's transaction: the snapshot does not see checkpoints that were written meanwhile.
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
     seen = await checkpoints.check_checkpoints(session.conn, keys, base.checkpoint_dir)
-    fault = report.fault or seen.fault
+    violation = report.violation or seen.violation
     return {
-        "ok": fault is None,
+        "ok": violation is None,
         "entries": report.entries,
         "headHash": report.head_hash.hex(),
         "checkpoints": seen.checked,
         "tornCheckpoint": seen.torn,
-        "fault": None if fault is None else _describe_fault(fault),
+        "fault": None if violation is None else _describe_violation(violation),
     }
 
 
-def _describe_fault(fault: "AuditFault") -> dict[str, Any]:
-    return {"auditNo": fault.audit_no, "text": fault.text}
+def _describe_violation(violation: "AuditViolation") -> dict[str, Any]:
+    return {"auditNo": violation.audit_no, "text": violation.text}
 
 
 def _flatten(entry: dict[str, Any]) -> dict[str, Any]:

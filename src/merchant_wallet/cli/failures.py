@@ -43,7 +43,7 @@ def _explain_database(error: Exception) -> Failure | None:
     import psycopg
 
     from merchant_wallet.base.db import DatabaseReadOnly
-    from merchant_wallet.book.writer import Fault, Unavailable, Unknown
+    from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
 
     missing = psycopg.errors
     unfit = missing.UndefinedTable | missing.UndefinedColumn | missing.UndefinedFunction
@@ -63,7 +63,7 @@ def _explain_database(error: Exception) -> Failure | None:
         )
     if isinstance(error, psycopg.OperationalError):
         return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
-    if isinstance(error, Unknown):
+    if isinstance(error, CommitUnknown):
         return Failure(
             f"It is not known whether this was done: {error}. "
             "Look at `merchant-wallet book statement` before repeating it.",
@@ -71,7 +71,7 @@ def _explain_database(error: Exception) -> Failure | None:
         )
     if isinstance(error, Unavailable):
         return Failure(f"Not available now, nothing was done: {error}.", UNREACHABLE)
-    if isinstance(error, Fault):
+    if isinstance(error, CommandFailed):
         return Failure("This failed by a fault of the service, nothing was done; the log above says more.")
     return None
 

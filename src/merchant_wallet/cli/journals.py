@@ -192,19 +192,19 @@ def _note_fault(report: "BookReport") -> None:
         terminal.note(
             f"Merchant {report.merchant_id}: the last checkpoint is half written, as after a crash."
         )
-    fault = report.fault
-    if fault is not None:
-        places = {"entry": fault.entry_id, "order": fault.order_id, "account": fault.account}
+    violation = report.violation
+    if violation is not None:
+        places = {"entry": violation.entry_id, "order": violation.order_id, "account": violation.account}
         where = ", ".join(f"{name} {value}" for name, value in places.items() if value is not None)
         place = f" at {where}" if where else ""
-        terminal.note(f"WRONG: merchant {report.merchant_id}{place} ({fault.rule}): {fault.text}.")
+        terminal.note(f"WRONG: merchant {report.merchant_id}{place} ({violation.rule}): {violation.text}.")
 
 
 def describe(report: "BookReport") -> dict[str, Any]:
     """The result of a verification for output."""
     from merchant_wallet.base.money import format_units
 
-    fault = report.fault
+    violation = report.violation
     return {
         "merchantId": report.merchant_id,
         "ok": report.ok,
@@ -216,12 +216,12 @@ def describe(report: "BookReport") -> dict[str, Any]:
         "checkpoints": report.checkpoints,
         "tornCheckpoint": report.torn_checkpoint,
         "fault": None
-        if fault is None
+        if violation is None
         else {
-            "rule": fault.rule,
-            "text": fault.text,
-            "entryId": fault.entry_id,
-            "orderId": fault.order_id,
-            "account": fault.account,
+            "rule": violation.rule,
+            "text": violation.text,
+            "entryId": violation.entry_id,
+            "orderId": violation.order_id,
+            "account": violation.account,
         },
     }

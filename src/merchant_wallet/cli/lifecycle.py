@@ -74,7 +74,7 @@ def serve(data: DataOption = None) -> None:
 
 
 @app.command(
-    help=f"""Run the workers alone: payouts, expiry, upkeep, checkpoints. Any number may run.
+    help=f"""Run the workers alone: payouts, expiry, maintenance, checkpoints. Any number may run.
 
     Each opens up to {WORK_CONNECTIONS} database connections under load, and closes what it does not use.
     The PostgreSQL that `up` brings along takes {OWN_CONNECTIONS}: enough for {MOST_WORKERS} `work`,

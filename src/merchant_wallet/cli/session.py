@@ -153,7 +153,7 @@ class Session:
 
         The book commits by itself. So the audit log gets two entries: one before, with what is asked, and one
         after, with the outcome. If the second is missing, the command ended without knowing the outcome.
-        Raises Refused if the book refuses, Unavailable, Fault.
+        Raises Refused if the book refuses, Unavailable, CommandFailed.
         """
         import msgspec
 

@@ -14,7 +14,7 @@ from merchant_wallet.cli.wallets import read_payout
 
 if TYPE_CHECKING:
     from merchant_wallet.book.commands import Command
-    from merchant_wallet.book.reads import WithdrawalShown
+    from merchant_wallet.book.reads import WithdrawalView
 
 app = typer.Typer(help="Look at withdrawal orders and decide about them.", no_args_is_help=True)
 
@@ -86,12 +86,12 @@ def list_some(
         terminal.note(f"There are more: {go_on}")
 
 
-async def _list_open(session: Session, status: int | None, limit: int) -> "list[WithdrawalShown]":
+async def _list_open(session: Session, status: int | None, limit: int) -> "list[WithdrawalView]":
     from merchant_wallet.book import reads
 
     if status is not None and status not in OPEN:
         raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", UNREACHABLE)
-    found: list[WithdrawalShown] = []
+    found: list[WithdrawalView] = []
     for wanted in OPEN if status is None else (status,):
         found += await reads.list_open_withdrawals(session.conn, wanted, limit=limit)
     return sorted(found, key=lambda shown: (shown.order.created_ms, shown.order.order_id))[:limit]
@@ -99,7 +99,7 @@ async def _list_open(session: Session, status: int | None, limit: int) -> "list[
 
 async def _list_of(
     session: Session, merchant: str, status: int | None, before: int, limit: int
-) -> "list[WithdrawalShown]":
+) -> "list[WithdrawalView]":
     from merchant_wallet.book import reads
 
     merchant_id = (await session.find(merchant)).merchant_id
@@ -291,7 +291,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
         terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
 
 
-def describe(shown: "WithdrawalShown") -> dict[str, Any]:
+def describe(shown: "WithdrawalView") -> dict[str, Any]:
     """An order for output. Where the interface has a name for a field, it is used."""
     from merchant_wallet.base.money import USDT, format_rate, format_units
     from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed

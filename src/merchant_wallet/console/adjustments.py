@@ -18,7 +18,7 @@ from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.base.money import CURRENCIES, format_units, parse_units
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.writer import Fault, Unavailable
+from merchant_wallet.book.writer import CommandFailed, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY, Filled, refill
@@ -142,7 +142,7 @@ async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
     except ProposalRefused as refused:
         await _record(seat, conn, "accept.refused", found, after={"reason": str(refused)})
         return seat.go(url_of(found), _explain(found, refused, seat), tone=flash.WARN)
-    except (Unavailable, Fault):
+    except (Unavailable, CommandFailed):
         return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
     return await _tell(seat, conn, done, "accept")
 
@@ -154,7 +154,7 @@ async def carry_out(request: Request, seat: Seat, conn: Connection) -> Response:
         done = await proposals.carry_out(conn, _ask(seat), found.proposal_no)
     except ProposalRefused:
         return seat.go(url_of(found), DECIDED, tone=flash.WARN)
-    except (Unavailable, Fault):
+    except (Unavailable, CommandFailed):
         return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
     return await _tell(seat, conn, done, "carry_out")
 

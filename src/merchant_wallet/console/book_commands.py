@@ -27,7 +27,7 @@ async def ask_book(
 ) -> Outcome:
     """Have a book carry a command out; gives the outcome once it is committed and logged.
 
-    Raises Refused for the book's refusal, Unavailable, Fault.
+    Raises Refused for the book's refusal, Unavailable, CommandFailed.
     """
     asked: dict[str, Any] = msgspec.to_builtins(command)
     await act(seat, conn, f"{action}.asked", subject, merchant_id, after=asked)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from merchant_wallet.book import reads
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
-from merchant_wallet.book.reads import AccountShown, BookShown
+from merchant_wallet.book.reads import AccountView, BookView
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
 from merchant_wallet.console.journal_lines import KINDS, tell_postings
@@ -139,7 +139,7 @@ async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response
     )
 
 
-async def load_book(request: Request, conn: Connection) -> tuple[MerchantLine, BookShown]:
+async def load_book(request: Request, conn: Connection) -> tuple[MerchantLine, BookView]:
     """The merchant that the path names, and its book. Raises HTTPException 404."""
     merchant_id = read_id(request, "merchant_id")
     merchant = await merchants.show_merchant(conn, merchant_id)
@@ -186,7 +186,7 @@ def _tell_line(account_id: int, row: EntryLine, one: Posting) -> Line:
 
 
 async def _list_entries(
-    conn: Connection, merchant_id: int, state: TableState, account: AccountShown | None
+    conn: Connection, merchant_id: int, state: TableState, account: AccountView | None
 ) -> Rows[EntryLine]:
     if state.get("id"):
         found = await entries.find_entries(conn, state.get("id"), merchant_id)
@@ -214,7 +214,7 @@ def _list_kinds(seat: Seat) -> list[tuple[str, str]]:
     return [("", seat.say(N_("Any"))), *((kind, seat.say(name)) for kind, name in KINDS.items())]
 
 
-async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> AccountShown:
+async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> AccountView:
     try:
         return await reads.find_account(conn, merchant_id, name_of(account_id))
     except (ValueError, LookupError):
@@ -222,7 +222,7 @@ async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> 
 
 
 async def _find_user(
-    conn: Connection, merchant_id: int, account: AccountShown
+    conn: Connection, merchant_id: int, account: AccountView
 ) -> sub_users.SubUserLine | None:
     if account.account_id in FIXED_BY_ID:
         return None

@@ -20,7 +20,7 @@ from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
-from merchant_wallet.book.writer import Fault, Unavailable, Unknown
+from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
 from merchant_wallet.console.request import (
@@ -162,11 +162,11 @@ async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str)
         outcome = await ask_book(seat, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
     except Refused as refused:
         return _explain(seat, order, refused.refusal)
-    except Unknown:
+    except CommitUnknown:
         return Decided(order, flash.BAD, UNKNOWN)
     except Unavailable:
         return Decided(order, flash.BAD, AWAY)
-    except Fault:
+    except CommandFailed:
         return Decided(order, flash.BAD, BROKEN)
     assert isinstance(outcome, Withdrawal)
     if what != APPROVE:

@@ -41,7 +41,7 @@ async def read_addresses(conn: Connection, merchant_id: int) -> dict[str, bytes]
 
 
 async def give_missing_addresses(conn: Connection, at_ms: int) -> None:
-    """The duty of giving addresses to merchants that were opened before there were any."""
+    """The maintenance task that gives addresses to merchants that were opened before there were any."""
     rows = await (await conn.execute(QUERIES["list_without"].text)).fetchall()
     for merchant_id, account_xpubs in rows:
         await give_addresses(conn, merchant_id, account_xpubs)

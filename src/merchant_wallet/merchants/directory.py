@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import psycopg
 
 from merchant_wallet.base import db
-from merchant_wallet.base.idle import Idle
+from merchant_wallet.base.idle import IdleConnections
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
@@ -23,7 +23,7 @@ MAX_KEPT = 100_000
 READ_TIMEOUT_S = 10.0
 
 
-class DirectoryAway(db.Passing):
+class DirectoryAway(db.TransientError):
     """The database can't be asked right now."""
 
 
@@ -36,7 +36,7 @@ class Directory:
         self._kept: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
         self._following: dict[str, Reading] = {}
-        self._idle: Idle[store.Connection] = Idle(store.Connection.close)
+        self._idle: IdleConnections[store.Connection] = IdleConnections(store.Connection.close)
         self._turns = asyncio.Semaphore(connections)
         self._strangers = asyncio.Semaphore(1)
 

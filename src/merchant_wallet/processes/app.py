@@ -121,7 +121,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
         queue_limit=settings.queue_limit,
         batch_limit=settings.batch_limit,
         clock=clock,
-        make_day=partial(open_nonce_days, base.url),
+        make_partition=partial(open_nonce_days, base.url),
     )
 
 

@@ -1,6 +1,6 @@
 """Maintenance: what is made ahead or cleared away so that the rest can run for years.
 
-Rules: each duty is safe to do at any time, twice, and by several processes at once. One that fails is logged
+Rules: each task is safe to do at any time, twice, and by several processes at once. One that fails is logged
 and hinders no other.
 """
 
@@ -17,30 +17,30 @@ from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
 
 INTERVAL_S: Final = 60.0
 
-Duty = Callable[[AsyncConnection, int], Awaitable[object]]
+Task = Callable[[AsyncConnection, int], Awaitable[object]]
 """Something to be done regularly, given a connection and the present moment in milliseconds."""
 
 log = structlog.get_logger(__name__)
 
 
-class DutiesFailed(Exception):
-    """Some duties failed this time; each was logged."""
+class TasksFailed(Exception):
+    """Some tasks failed this time; each was logged."""
 
 
 class Maintenance:
-    """The worker that does each of its duties once a minute."""
+    """The worker that does each of its tasks once a minute."""
 
     def __init__(
-        self, connect: Connect, duties: Mapping[str, Duty], *, clock: Callable[[], int] = now_ms
+        self, connect: Connect, tasks: Mapping[str, Task], *, clock: Callable[[], int] = now_ms
     ) -> None:
         self._line = Line(connect)
-        self._duties = duties
+        self._tasks = tasks
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
-        """Do the duties until told to stop, then close the connection."""
+        """Do the tasks until told to stop, then close the connection."""
         try:
-            await repeat("upkeep", self.do_all, stop=stop, interval_s=interval_s)
+            await repeat("maintenance", self.do_all, stop=stop, interval_s=interval_s)
         finally:
             await self.close()
 
@@ -49,30 +49,30 @@ class Maintenance:
         await self._line.close()
 
     async def do_all(self) -> None:
-        """Do every duty once. Raises DutiesFailed at the end, naming those that failed.
+        """Do every task once. Raises TasksFailed at the end, naming those that failed.
 
         Raises psycopg.Error at once when the database is away.
         """
         failed = []
-        for name, duty in self._duties.items():
+        for name, task in self._tasks.items():
             connection = await self._line.get()
             try:
-                await duty(connection, self._clock())
+                await task(connection, self._clock())
             except Exception as error:
                 if is_database_away(error):
                     raise
-                # The other duties must be done all the same; the loop tries this one again.
-                log_failure(log, "duty failed", error, duty=name)
+                # the other tasks must be done all the same; the loop tries this one again.
+                log_failure(log, "maintenance task failed", error, task=name)
                 failed.append(name)
         if failed:
-            raise DutiesFailed(", ".join(failed))
+            raise TasksFailed(", ".join(failed))
 
 
-def range_duty(
+def id_range_task(
     find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
     allocate: Callable[[AsyncConnection, int], Awaitable[object]],
-) -> Duty:
-    """The duty of giving a further id range to each merchant whose book runs short of ids.
+) -> Task:
+    """The maintenance task that gives a further id range to each merchant whose book runs short of ids.
 
     `find_short` names those merchants, `allocate` gives one of them a range.
     """

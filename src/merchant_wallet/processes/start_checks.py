@@ -66,7 +66,7 @@ async def _say(url: str, error: psycopg.Error) -> None:
 
 def _answers(url: str) -> bool:
     """Whether a server is there that takes connections, from anyone."""
-    return PGconn.ping(db.complete(url).encode()) == Ping.OK
+    return PGconn.ping(db.complete_conninfo(url).encode()) == Ping.OK
 
 
 async def _pause(stop: asyncio.Event) -> None:

@@ -1,6 +1,6 @@
 """The worker side as a process, until told to stop.
 
-Payer, expiry, one watcher for each chain, creditor, messenger, upkeep with its duties.
+Payer, expiry, one watcher for each chain, creditor, messenger, maintenance with its tasks.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.workers import Connect, Line, Worker, begin_after, run_workers
+from merchant_wallet.base.workers import Connect, Line, Worker, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.nonce_partitions import nonce_duty, open_nonce_days
+from merchant_wallet.book.nonce_partitions import nonce_partition_task, open_nonce_days
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import Fault, Unavailable, Writer
+from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
 from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
 from merchant_wallet.callbacks.sender import Sender
@@ -48,7 +48,7 @@ from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, make_writer
 from merchant_wallet.processes.custody_readers import Custodians
-from merchant_wallet.processes.maintenance import Duty, Maintenance, range_duty
+from merchant_wallet.processes.maintenance import Maintenance, Task, id_range_task
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_paying
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -94,7 +94,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     chain_line = Line(connect)
     paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
-    upkeep = Maintenance(connect, make_duties(base, writer))
+    maintenance = Maintenance(connect, make_maintenance_tasks(base, writer))
     keeper = await open_keeper(base)
     checkpoints = Maintenance(connect, {"checkpoints": keeper.keep})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
@@ -121,13 +121,13 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     try:
         if settings.metrics_port:
             await serve_page(page, settings)
-        # Nothing can be written without today's; the other duties may fail and be tried again.
+        # Nothing can be written without today's; the other tasks may fail and be tried again.
         await open_nonce_days(base.url, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
         # A database that was rolled back must be known as such before anything is paid from it.
-        pay, expire = begin_after(keeper.compared, paying.run), begin_after(keeper.compared, expiry.run)
-        others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, upkeep.run, *watching]
+        pay, expire = start_after(keeper.compared, paying.run), start_after(keeper.compared, expiry.run)
+        others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, maintenance.run, *watching]
         await run_workers([pay, expire, *others], stop)
     finally:
         await writer.close()
@@ -141,7 +141,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await custodians.close()
         await page.stop()
         await metrics.close()
-        await upkeep.close()
+        await maintenance.close()
         await checkpoints.close()
         await figures.close()
         await chain_line.close()
@@ -192,7 +192,7 @@ def make_messenger(base: Base, connect: Connect) -> Messenger:
     return Messenger(connect, base.keyring, Sender(guard, httpx.create_ssl_context()))
 
 
-def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
+def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:
     """What is done once a minute."""
 
     async def ask(merchant_id: int, command: Command) -> Outcome:
@@ -203,7 +203,7 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
         for proposal in await proposals.list_unfinished(connection, now_ms=at_ms):
             try:
                 done = await proposals.carry_out(connection, ask, proposal.proposal_no)
-            except (Unavailable, Fault) as failure:
+            except (Unavailable, CommandFailed) as failure:
                 # One book that can't be asked keeps no other's waiting.
                 failures.append(failure)
                 continue
@@ -222,8 +222,8 @@ def make_duties(base: Base, writer: Writer) -> dict[str, Duty]:
             raise ExceptionGroup("proposals not finished", failures)
 
     return {
-        "nonces": nonce_duty(base.settings.timestamp_tolerance_s),
-        "id ranges": range_duty(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
+        "nonces": nonce_partition_task(base.settings.timestamp_tolerance_s),
+        "id ranges": id_range_task(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
         "deposit addresses": give_missing_addresses,
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,

@@ -15,14 +15,14 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base import db
-from merchant_wallet.base.idle import Idle
+from merchant_wallet.base.idle import IdleConnections
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
 LOCK_TIMEOUT_MS: Final = 3_000
 TAKE_TIMEOUT_S: Final = 5.0
 
 
-class Away(db.Passing):
+class Away(db.TransientError):
     """The database can't be asked right now."""
 
 
@@ -32,7 +32,7 @@ class Connections:
     def __init__(self, url: str, limit: int = 4) -> None:
         self._url = url
         self._turns = asyncio.Semaphore(limit)
-        self._idle: Idle[AsyncConnection] = Idle(AsyncConnection.close)
+        self._idle: IdleConnections[AsyncConnection] = IdleConnections(AsyncConnection.close)
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[AsyncConnection]:

@@ -44,7 +44,7 @@ class Ground:
     async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
         """Have a book carry a command out; gives the outcome once it is committed.
 
-        Raises Refused for the book's refusal, Unavailable, Fault.
+        Raises Refused for the book's refusal, Unavailable, CommandFailed.
         """
         outcome = await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
         if isinstance(outcome, Refusal):

@@ -9,7 +9,7 @@ from merchant_wallet.base.money import USDT, format_units
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import find_approval_fault
+from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry
 from merchant_wallet.chains.legs import describe_final
@@ -33,7 +33,7 @@ def find_journal_fault(
         return "the order and its journal entry differ in merchant's order id, rate or moment"
     if entry.facts != order_facts(withdrawal):
         return f"the order and its journal entry differ in what was ordered; the journal says {entry.facts}"
-    if (fault := find_approval_fault(withdrawal)) is not None:
+    if (fault := find_approval_violation(withdrawal)) is not None:
         return f"the order may not be paid: {fault}"
     held = [(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings]
     if held != [(MERCHANT_USDT_ID, HOLD_ID, USDT, withdrawal.amount_units)]:

@@ -164,8 +164,8 @@ async def _record_found(conn: Connection, place: Place, now_ms: int, *, new_key:
 
 async def _require_key(conn: Connection, place: Place) -> None:
     keys = await load_keys(conn, place.folder, place.old_key)
-    if keys.fault is not None:
-        raise KeyDiffers(keys.fault)
+    if keys.problem is not None:
+        raise KeyDiffers(keys.problem)
 
 
 async def _read_payments(place: Place) -> list[Payment]:

@@ -122,7 +122,7 @@ def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms:
         if not size:
             follow_owner(file, path.parent)
         tail = read_tail(signer.keys, file, size)
-        last = None if tail.last is None or tail.last.fault is not None else tail.last.checkpoint
+        last = None if tail.last is None or tail.last.problem is not None else tail.last.checkpoint
         if last is not None and not _is_due(last, head, interval_ms):
             return False
         _write_line(file, tail.whole_bytes, size, signer.sign(head))

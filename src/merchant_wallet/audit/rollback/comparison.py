@@ -32,11 +32,11 @@ Connection = AsyncConnection[Any]
 
 
 class End(msgspec.Struct, frozen=True):
-    """The last whole line of a merchant's file, 0 for the audit log's; `fault` says why it can't be used."""
+    """The last whole line of a merchant's file, 0 for the audit log's. `problem`: why it can't be used."""
 
     merchant_id: int
     checkpoint: Checkpoint | None
-    fault: str | None
+    problem: str | None
 
 
 class Comparison:
@@ -50,11 +50,11 @@ class Comparison:
     async def find_signs(self, conn: Connection, now_ms: int) -> list[Sign]:
         """Everything that shows a rollback now. `conn` must see what is committed now."""
         keys = await load_keys(conn, self._folder, self._old_key)
-        if keys.fault is not None:
-            return [Sign(NO_MERCHANT, "key", "diverged", keys.fault, now_ms)]
+        if keys.problem is not None:
+            return [Sign(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
         ends = await asyncio.to_thread(self._ends.read, keys)
-        signs = [make_sign(end, "unreadable", end.fault, now_ms) for end in ends if end.fault is not None]
-        sound = [end.checkpoint for end in ends if end.checkpoint is not None and end.fault is None]
+        signs = [make_sign(end, "unreadable", end.problem, now_ms) for end in ends if end.problem is not None]
+        sound = [end.checkpoint for end in ends if end.checkpoint is not None and end.problem is None]
         books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
         for start in range(0, len(books), BOOKS_AT_ONCE):
             signs += await _compare_books(conn, books[start : start + BOOKS_AT_ONCE], now_ms)
@@ -113,10 +113,10 @@ def read_end(path: Path, merchant_id: int, keys: CheckpointKeys) -> End | None:
         os.close(descriptor)
     if tail.last is None:
         return None
-    checkpoint, fault = tail.last.checkpoint, tail.last.fault
-    if fault is None and checkpoint is not None and checkpoint.merchant_id != merchant_id:
-        fault = f"is of merchant {checkpoint.merchant_id}"
-    told = None if fault is None else f"the last line of {path.name} {fault}"
+    checkpoint, problem = tail.last.checkpoint, tail.last.problem
+    if problem is None and checkpoint is not None and checkpoint.merchant_id != merchant_id:
+        problem = f"is of merchant {checkpoint.merchant_id}"
+    told = None if problem is None else f"the last line of {path.name} {problem}"
     return End(merchant_id, checkpoint, told)
 
 

@@ -67,7 +67,7 @@ def needs_two(order: Approvable) -> bool:
     return order.second_limit_units is not None and order.amount_units > order.second_limit_units
 
 
-def find_approval_fault(order: Withdrawal) -> str | None:
+def find_approval_violation(order: Withdrawal) -> str | None:
     """How an order's approvals contradict its limits, as a sentence; None when they don't."""
     first, last = order.first_approved_by, order.approved_by
     for name, at_ms, counts_ms in (

@@ -14,10 +14,10 @@ from merchant_wallet.book.chart import MERCHANT_USDT_ID
 from merchant_wallet.book.rules.deposits import callback_of
 from merchant_wallet.book.state import CallbackDue, Entry
 from merchant_wallet.book.verification.entry_schemas import read_deposit_facts
-from merchant_wallet.book.verification.violations import find
+from merchant_wallet.book.verification.violations import raise_violation
 
 
-class CreditRow(msgspec.Struct, frozen=True, gc=False):
+class DepositRow(msgspec.Struct, frozen=True, gc=False):
     """A credit with its deposit, and whose address that one names.
 
     `user_id` is the deposit's own word, `owner_id` that of the book's wallets; `is_merchants` is the word of
@@ -43,13 +43,13 @@ class CreditRow(msgspec.Struct, frozen=True, gc=False):
     settled_hash: str | None
 
 
-def check_credit(entry: Entry, row: CreditRow | None, callbacks: Sequence[CallbackDue]) -> None:
+def check_deposit(entry: Entry, row: DepositRow | None, callbacks: Sequence[CallbackDue]) -> None:
     """Compare a `deposit` entry with its credit, its deposit and its callback.
 
     Raises FaultFound, rules `deposit`, `facts` and `callback`.
     """
     if row is None:
-        find("deposit", "the entry's credit is missing", entry_id=entry.entry_id)
+        raise_violation("deposit", "the entry's credit is missing", entry_id=entry.entry_id)
     facts = read_deposit_facts(entry)
     last = entry.postings[-1]
     owner_id = MERCHANT_USDT_ID if row.is_merchants and row.owner_id is None else row.owner_id
@@ -68,11 +68,11 @@ def check_credit(entry: Entry, row: CreditRow | None, callbacks: Sequence[Callba
     ):
         if kept != journal:
             text = f"{name}: the deposit says {kept!r}, the journal {journal!r}"
-            find("deposit", text, entry_id=entry.entry_id)
+            raise_violation("deposit", text, entry_id=entry.entry_id)
     if row.released_by is None and row.block_hash != row.settled_hash:
         text = f"credited from block {row.block_hash}, its transaction from {row.settled_hash}"
-        find("deposit", text, entry_id=entry.entry_id)
+        raise_violation("deposit", text, entry_id=entry.entry_id)
     expected = [callback_of(entry.entry_id, entry.at_ms)] if facts.told else []
     if list(callbacks) != expected:
         text = f"a deposit that is {'told' if facts.told else 'not told'} of has {len(callbacks)} callbacks"
-        find("callback", text, entry_id=entry.entry_id)
+        raise_violation("callback", text, entry_id=entry.entry_id)

@@ -22,7 +22,7 @@ from merchant_wallet.book.chart import (
     MERCHANT_USDT_ID,
 )
 from merchant_wallet.book.state import Entry
-from merchant_wallet.book.verification.violations import find
+from merchant_wallet.book.verification.violations import raise_violation
 
 Move = tuple[int, int, str, int]
 """Source, target, currency and amount of a posting."""
@@ -66,22 +66,24 @@ class DepositFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     txHash: str
 
 
-def check_shape(entry: Entry, wallets: Wallets) -> None:
-    """Raise `FaultFound` unless the entry moves what its kind moves.
+def check_schema(entry: Entry, wallets: Wallets) -> None:
+    """Raise `ViolationFound` unless the entry moves what its kind moves.
 
-    Rules `shape` and `facts`. Entries that release a hold are let through here.
+    Rules `schema` and `facts`. Entries that release a hold are let through here.
     """
-    shape = SHAPES.get(entry.kind)
-    if shape is None:
-        find("shape", f"no entry has the kind {entry.kind!r}", entry_id=entry.entry_id)
-    shape(entry, wallets)
+    schema = SCHEMAS.get(entry.kind)
+    if schema is None:
+        raise_violation("shape", f"no entry has the kind {entry.kind!r}", entry_id=entry.entry_id)
+    schema(entry, wallets)
 
 
 def expect_moves(entry: Entry, expected: tuple[Move, ...]) -> None:
-    """Raise `FaultFound` (rule `shape`) unless the entry has exactly these moves."""
+    """Raise `ViolationFound` (rule `schema`) unless the entry has exactly these moves."""
     moves = tuple([(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings])
     if moves != expected:
-        find("shape", f"{entry.kind} moves {moves}, should move {expected}", entry_id=entry.entry_id)
+        raise_violation(
+            "shape", f"{entry.kind} moves {moves}, should move {expected}", entry_id=entry.entry_id
+        )
 
 
 def read_register_facts(entry: Entry) -> RegisterFacts:
@@ -92,7 +94,7 @@ def read_register_facts(entry: Entry) -> RegisterFacts:
         currency, index, evm, tron = tail.split(";")
         return RegisterFacts(ext_user_id, currency, int(index), bytes.fromhex(evm), bytes.fromhex(tron))
     except ValueError:
-        find("facts", f"register: {entry.facts!r} can't be read", entry_id=entry.entry_id)
+        raise_violation("facts", f"register: {entry.facts!r} can't be read", entry_id=entry.entry_id)
 
 
 def read_deposit_facts(entry: Entry) -> DepositFacts:
@@ -100,30 +102,34 @@ def read_deposit_facts(entry: Entry) -> DepositFacts:
     try:
         facts = msgspec.json.decode(entry.facts, type=DepositFacts)
     except msgspec.DecodeError as error:
-        find("facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
+        raise_violation(
+            "facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id
+        )
     if facts.chain not in CHAIN_ID_OF:
-        find("facts", f"deposit: no chain is called {facts.chain!r}", entry_id=entry.entry_id)
+        raise_violation("facts", f"deposit: no chain is called {facts.chain!r}", entry_id=entry.entry_id)
     return facts
 
 
 def _first(entry: Entry) -> Move:
     if not entry.postings:
-        find("shape", f"{entry.kind} moves nothing", entry_id=entry.entry_id)
+        raise_violation("shape", f"{entry.kind} moves nothing", entry_id=entry.entry_id)
     posting = entry.postings[0]
     if posting.currency not in OTHER:
-        find("shape", f"no currency is called {posting.currency!r}", entry_id=entry.entry_id)
+        raise_violation("shape", f"no currency is called {posting.currency!r}", entry_id=entry.entry_id)
     return posting.source_id, posting.target_id, posting.currency, posting.amount_units
 
 
 def _expect_order_id(entry: Entry, present: bool) -> None:
     if (entry.mc_order_id is not None) != present:
         word = "has no" if present else "has an"
-        find("shape", f"{entry.kind} {word} order id", entry_id=entry.entry_id)
+        raise_violation("shape", f"{entry.kind} {word} order id", entry_id=entry.entry_id)
 
 
 def _expect_wallet(entry: Entry, user_id: int, currency: str, wallets: Wallets) -> None:
     if wallets.get(user_id) != currency:
-        find("shape", f"{entry.kind}: {user_id} is no wallet in {currency}", entry_id=entry.entry_id)
+        raise_violation(
+            "shape", f"{entry.kind}: {user_id} is no wallet in {currency}", entry_id=entry.entry_id
+        )
 
 
 def _user_to_merchant(entry: Entry, wallets: Wallets) -> None:
@@ -131,7 +137,9 @@ def _user_to_merchant(entry: Entry, wallets: Wallets) -> None:
     _expect_order_id(entry, True)
     _expect_wallet(entry, user_id, currency, wallets)
     if entry.rate_e8 > MAX_FEE_RATE_E8:
-        find("shape", f"a fee rate of {entry.rate_e8} is more than everything", entry_id=entry.entry_id)
+        raise_violation(
+            "shape", f"a fee rate of {entry.rate_e8} is more than everything", entry_id=entry.entry_id
+        )
     amount = sum([posting.amount_units for posting in entry.postings])
     fee = fee_units(amount, entry.rate_e8)
     expected: tuple[Move, ...] = ((user_id, MERCHANT_ID_OF[currency], currency, amount - fee),)
@@ -188,11 +196,15 @@ def _read_operator_facts(entry: Entry) -> None:
     try:
         facts = msgspec.json.decode(entry.facts, type=OperatorFacts)
     except msgspec.DecodeError as error:
-        find("facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
+        raise_violation(
+            "facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id
+        )
     if not facts.reason.strip():
-        find("facts", f"{entry.kind} without a reason", entry_id=entry.entry_id)
+        raise_violation("facts", f"{entry.kind} without a reason", entry_id=entry.entry_id)
     if facts.proposedBy is not None and person_of(facts.proposedBy) == person_of(facts.actor):
-        find("facts", f"{entry.kind} proposed and carried out by {facts.actor}", entry_id=entry.entry_id)
+        raise_violation(
+            "facts", f"{entry.kind} proposed and carried out by {facts.actor}", entry_id=entry.entry_id
+        )
 
 
 def _deposit(entry: Entry, wallets: Wallets) -> None:
@@ -215,7 +227,7 @@ def _release(entry: Entry, wallets: Wallets) -> None:
     _expect_order_id(entry, False)
 
 
-SHAPES: Final[dict[str, Callable[[Entry, Wallets], None]]] = {
+SCHEMAS: Final[dict[str, Callable[[Entry, Wallets], None]]] = {
     "user_to_merchant": _user_to_merchant,
     "merchant_to_user": _merchant_to_user,
     "exchange": _exchange,

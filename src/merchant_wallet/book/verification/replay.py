@@ -16,8 +16,8 @@ from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_acco
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
-from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_shape
-from merchant_wallet.book.verification.violations import find
+from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_schema
+from merchant_wallet.book.verification.violations import raise_violation
 from merchant_wallet.book.verification.withdrawals import (
     RELEASED_AS,
     check_release,
@@ -81,8 +81,8 @@ class Replay:
         self.head_hash = chain_hash(self.head_hash, form)
         if entry.hash != self.head_hash:
             text = f"the hash is {entry.hash.hex()}, the content gives {self.head_hash.hex()}"
-            find("hash", text, entry_id=entry.entry_id)
-        check_shape(entry, self.wallets)
+            raise_violation("hash", text, entry_id=entry.entry_id)
+        check_schema(entry, self.wallets)
         self.entry_count += 1
         if entry.kind == "user_to_merchant":
             self._count_debit(entry)
@@ -91,7 +91,9 @@ class Replay:
 
     def _note_reference(self, entry: Entry, reference: str) -> None:
         if reference in self.references:
-            find("reference", f"{reference!r} names an earlier entry, too", entry_id=entry.entry_id)
+            raise_violation(
+                "reference", f"{reference!r} names an earlier entry, too", entry_id=entry.entry_id
+            )
         self.references.add(reference)
 
     def _follow(self, entry: Entry) -> None:
@@ -102,10 +104,12 @@ class Replay:
             expected = first_id_after(last_id, self.ranges)
             if entry_id != expected:
                 text = f"entry {expected} should follow {last_id}, {entry_id} does"
-                find("id", text, entry_id=entry_id if expected is None else min(expected, entry_id))
+                raise_violation(
+                    "id", text, entry_id=entry_id if expected is None else min(expected, entry_id)
+                )
         if entry.at_ms < self.last_ms:
             text = f"the moment {entry.at_ms} is before the last entry's, {self.last_ms}"
-            find("time", text, entry_id=entry_id)
+            raise_violation("time", text, entry_id=entry_id)
         self.last_id, self.last_ms = entry_id, entry.at_ms
 
     def _move(self, entry: Entry) -> None:
@@ -114,7 +118,7 @@ class Replay:
             source_id, target_id, amount = posting.source_id, posting.target_id, posting.amount_units
             if source_id not in balances or target_id not in balances:
                 unknown = target_id if source_id in balances else source_id
-                find("posting", f"account {unknown} doesn't exist yet", entry_id=entry.entry_id)
+                raise_violation("posting", f"account {unknown} doesn't exist yet", entry_id=entry.entry_id)
             source = balances[source_id] = balances[source_id] - amount
             target = balances[target_id] = balances[target_id] + amount
             if source != posting.source_balance:
@@ -131,11 +135,11 @@ class Replay:
     ) -> None:
         account = name_account(account_id, posting.currency)
         text = f"{account} is kept as {kept}, the postings so far give {computed}"
-        find("balance", text, entry_id=entry.entry_id, account=account)
+        raise_violation("balance", text, entry_id=entry.entry_id, account=account)
 
     def _name_floor(self, entry: Entry, posting: Posting, account_id: int, balance: int) -> None:
         account = name_account(account_id, posting.currency)
-        find("floor", f"{account} goes to {balance}", entry_id=entry.entry_id, account=account)
+        raise_violation("floor", f"{account} goes to {balance}", entry_id=entry.entry_id, account=account)
 
     def _count_debit(self, entry: Entry) -> None:
         user_id, today = entry.postings[0].source_id, entry.at_ms // DAY_MS
@@ -146,7 +150,7 @@ class Replay:
     def add_wallet(self, user_id: int, facts: RegisterFacts) -> None:
         """A registration was checked: its wallet may be moved to and from."""
         if facts.currency not in CURRENCIES:
-            find("facts", f"register: no currency is called {facts.currency!r}", entry_id=user_id)
+            raise_violation("facts", f"register: no currency is called {facts.currency!r}", entry_id=user_id)
         self.wallets[user_id] = facts.currency
         self.balances[user_id] = 0
 
@@ -163,7 +167,7 @@ class Replay:
         order = self.open_orders.pop(facts.orderId, None)
         if order is None:
             text = f"{entry.kind}: no hold of order {facts.orderId} is open"
-            find("release", text, entry_id=entry.entry_id, order_id=facts.orderId)
+            raise_violation("release", text, entry_id=entry.entry_id, order_id=facts.orderId)
         check_release(entry, order, facts)
         # What came to nothing on its own day counts no longer; a payout does.
         given_back = entry.kind != "settle" and order.created_ms // DAY_MS == self.withdrawn_day
@@ -177,10 +181,10 @@ class Replay:
         held = sum(order.amount_units for order in self.open_orders.values())
         if held != self.balances[HOLD_ID]:
             text = f"holds {self.balances[HOLD_ID]}, open orders need {held}"
-            find("hold", text, account=name_account(HOLD_ID, USDT))
+            raise_violation("hold", text, account=name_account(HOLD_ID, USDT))
         for currency, units in self.sums().items():
             if units:
-                find("sum", f"all accounts of {currency} add up to {units}")
+                raise_violation("sum", f"all accounts of {currency} add up to {units}")
 
     def sums(self) -> dict[str, int]:
         """The sum of all running balances per currency, which is 0 in a sound book."""

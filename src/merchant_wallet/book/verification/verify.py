@@ -3,7 +3,7 @@ against it.
 
 Rules: one book is read in one snapshot, so a book that is being written to can be verified; rows come in
 pages by key, so memory stays flat however long the journal is; a report names the first fault and never
-raises for one. Nothing is written. What is checked is in `faults.RULES`, how is in `replay`, `shapes` and
+raises for one. Nothing is written. What is checked is in `violations.RULES`, how is in `replay`, `shapes` and
 `orders`.
 """
 
@@ -25,11 +25,11 @@ from merchant_wallet.book.early_approvals import find_early_approval
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
-from merchant_wallet.book.verification.deposits import CreditRow, check_credit
+from merchant_wallet.book.verification.deposits import DepositRow, check_deposit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
 from merchant_wallet.book.verification.replay import RELEASING, Replay
-from merchant_wallet.book.verification.violations import Fault, FaultFound, find
-from merchant_wallet.book.verification.withdrawals import check_opening
+from merchant_wallet.book.verification.violations import Violation, ViolationFound, raise_violation
+from merchant_wallet.book.verification.withdrawals import check_withdrawal
 
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000
@@ -43,7 +43,7 @@ Progress = Callable[[int, int, int], None]
 class BookReport(msgspec.Struct, frozen=True):
     """What a verification found. `entries` were checked; `balances` (units) are what they add up to.
 
-    A book is sound when `fault` is None. All sub-users' wallets of a currency are one line of `balances`.
+    A book is sound when `violation` is None. All sub-users' wallets of a currency are one line of `balances`.
     `checkpoints` were compared; `torn_checkpoint` tells of a last one that a crash left half written.
     """
 
@@ -55,12 +55,12 @@ class BookReport(msgspec.Struct, frozen=True):
     open_orders: int
     checkpoints: int
     torn_checkpoint: bool
-    fault: Fault | None
+    violation: Violation | None
 
     @property
     def ok(self) -> bool:
         """Whether no fault was found."""
-        return self.fault is None
+        return self.violation is None
 
 
 class SubUserRow(msgspec.Struct, frozen=True, gc=False):
@@ -98,7 +98,7 @@ class Page:
     steps: dict[int, list[Step]] = field(default_factory=dict)
     callbacks: dict[int, list[CallbackDue]] = field(default_factory=dict)
     sub_users: dict[int, SubUserRow] = field(default_factory=dict)
-    credits: dict[int, CreditRow] = field(default_factory=dict)
+    credits: dict[int, DepositRow] = field(default_factory=dict)
 
 
 async def verify_book(
@@ -116,7 +116,7 @@ async def verify_book(
     if checkpoint_dir is not None and checkpoint_keys is None:
         raise ValueError("checkpoints can't be checked without their keys")
     replay = Replay(merchant_id, ())
-    checked, torn, fault = 0, False, None
+    checked, torn, violation = 0, False, None
     try:
         async with conn.transaction():
             await conn.execute(QUERIES["begin_snapshot"].text)
@@ -124,10 +124,10 @@ async def verify_book(
         # Outside the snapshot, which is older than the checkpoints that were written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
             seen = await check_checkpoints(conn, checkpoint_keys, checkpoint_dir, merchant_id)
-            checked, torn, fault = seen.checked, seen.torn, seen.fault
-    except FaultFound as found:
-        fault = found.fault
-    return _report(replay, checked, torn, fault)
+            checked, torn, violation = seen.checked, seen.torn, seen.violation
+    except ViolationFound as found:
+        violation = found.violation
+    return _report(replay, checked, torn, violation)
 
 
 async def verify_all(
@@ -153,7 +153,7 @@ async def verify_all(
     ]
 
 
-def _report(replay: Replay, checked: int, torn: bool, fault: Fault | None) -> BookReport:
+def _report(replay: Replay, checked: int, torn: bool, violation: Violation | None) -> BookReport:
     balances = {account.name: replay.balances[account.account_id] for account in FIXED}
     for user_id, currency in replay.wallets.items():
         name = f"{SUBUSER}:{currency}"
@@ -167,7 +167,7 @@ def _report(replay: Replay, checked: int, torn: bool, fault: Fault | None) -> Bo
         len(replay.open_orders),
         checked,
         torn,
-        fault,
+        violation,
     )
 
 
@@ -176,7 +176,7 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
     where = {"merchant_id": replay.merchant_id}
     row = await (await cursor.execute(QUERIES["read_book"].text, where)).fetchone()
     if row is None:
-        find("book", f"merchant {replay.merchant_id} has no book")
+        raise_violation("book", f"merchant {replay.merchant_id} has no book")
     book = BookRow(*row)
     replay.ranges = tuple(book.ranges)
     after = LOWEST_ID
@@ -195,16 +195,20 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
 async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
     stray = await (await cursor.execute(QUERIES["find_stray_wallet"].text, where)).fetchone()
     if stray is not None:
-        find("wallet", f"an address of sub-user {stray[0]} is missing or not its own", entry_id=stray[0])
+        raise_violation(
+            "wallet", f"an address of sub-user {stray[0]} is missing or not its own", entry_id=stray[0]
+        )
     stray = await (await cursor.execute(QUERIES["find_stray_deposit"].text, where)).fetchone()
     if stray is not None:
-        find("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
+        raise_violation("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
 
 
 async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
     early = await find_early_approval(cursor, where["merchant_id"], 0, HIGHEST_ID)
     if early is not None:
-        find("approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0])
+        raise_violation(
+            "approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0]
+        )
 
 
 async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:
@@ -225,7 +229,7 @@ async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: 
     for row in await rows("page_callbacks"):
         page.callbacks.setdefault(row[0], []).append(CallbackDue(*row))
     page.sub_users = {row[0]: SubUserRow(*row) for row in await rows("page_sub_users")}
-    page.credits = {row[0]: CreditRow(*row) for row in await rows("page_credits")}
+    page.credits = {row[0]: DepositRow(*row) for row in await rows("page_credits")}
     return page, upto
 
 
@@ -248,7 +252,9 @@ def _fill_entries(
 def _replay_page(replay: Replay, page: Page) -> None:
     for entry in page.entries:
         if entry.entry_id in page.misnumbered:
-            find("posting", "the postings are not numbered from 1 without gaps", entry_id=entry.entry_id)
+            raise_violation(
+                "posting", "the postings are not numbered from 1 without gaps", entry_id=entry.entry_id
+            )
         replay.take(entry)
         if entry.kind == "withdraw":
             _open_order(replay, page, entry)
@@ -256,32 +262,34 @@ def _replay_page(replay: Replay, page: Page) -> None:
             _open_wallet(replay, page, entry)
         elif entry.kind == DEPOSIT:
             callbacks = page.callbacks.pop(entry.entry_id, [])
-            check_credit(entry, page.credits.pop(entry.entry_id, None), callbacks)
+            check_deposit(entry, page.credits.pop(entry.entry_id, None), callbacks)
         elif entry.kind in RELEASING:
             replay.release_order(entry)
-    _check_strays(page)
+    _check_orphans(page)
 
 
 def _open_order(replay: Replay, page: Page, entry: Entry) -> None:
     order_id = entry.entry_id
     order = page.orders.pop(order_id, None)
     steps, callbacks = page.steps.pop(order_id, []), page.callbacks.pop(order_id, [])
-    replay.open_order(check_opening(entry, order, steps, callbacks))
+    replay.open_order(check_withdrawal(entry, order, steps, callbacks))
 
 
 def _open_wallet(replay: Replay, page: Page, entry: Entry) -> None:
     facts = read_register_facts(entry)
     row = page.sub_users.pop(entry.entry_id, None)
     if row is None:
-        find("sub-user", "the sub-user's row is missing", entry_id=entry.entry_id)
+        raise_violation("sub-user", "the sub-user's row is missing", entry_id=entry.entry_id)
     for name in ("ext_user_id", "address_index", "evm_address", "tron_address"):
         mine, journal = getattr(row, name), getattr(facts, name)
         if mine != journal:
-            find("sub-user", f"{name} is {mine!r}, was registered as {journal!r}", entry_id=entry.entry_id)
+            raise_violation(
+                "sub-user", f"{name} is {mine!r}, was registered as {journal!r}", entry_id=entry.entry_id
+            )
     replay.add_wallet(entry.entry_id, facts)
 
 
-def _check_strays(page: Page) -> None:
+def _check_orphans(page: Page) -> None:
     """Raise FaultFound (rule `orphan`) for the first row that no entry of the page took out."""
     for name, rows in (
         ("posting", page.stray_postings),
@@ -293,12 +301,14 @@ def _check_strays(page: Page) -> None:
     ):
         if rows:
             stray = min(rows)
-            find("orphan", f"a row of {name} stands without its entry {stray}", entry_id=stray)
+            raise_violation("orphan", f"a row of {name} stands without its entry {stray}", entry_id=stray)
 
 
 def _check_book(replay: Replay, book: BookRow) -> None:
     if book.id_range not in book.ranges or (book.next_range or book.id_range) not in book.ranges:
-        find("book", f"the ranges {book.id_range}, {book.next_range} are not all its own: {book.ranges}")
+        raise_violation(
+            "book", f"the ranges {book.id_range}, {book.next_range} are not all its own: {book.ranges}"
+        )
     last_id = ids.compose(book.id_range, book.id_counter) if book.id_counter else None
     for name, row, journal in (
         ("the last id", last_id, replay.last_id),
@@ -308,9 +318,11 @@ def _check_book(replay: Replay, book: BookRow) -> None:
         ("the amount withdrawn that day", book.withdrawn_units, replay.withdrawn_units),
     ):
         if row != journal:
-            find("book", f"{name} is {row}, the journal ends with {journal}", entry_id=replay.last_id)
+            raise_violation(
+                "book", f"{name} is {row}, the journal ends with {journal}", entry_id=replay.last_id
+            )
     if book.last_ms < replay.last_ms:
-        find("book", f"its clock {book.last_ms} is behind its last entry, {replay.last_ms}")
+        raise_violation("book", f"its clock {book.last_ms} is behind its last entry, {replay.last_ms}")
 
 
 async def _check_accounts(cursor: psycopg.AsyncCursor[Any], replay: Replay) -> None:
@@ -325,7 +337,7 @@ async def _check_accounts(cursor: psycopg.AsyncCursor[Any], replay: Replay) -> N
             break
         after = rows[-1][0]
     if seen != len(replay.balances):
-        find("account", f"{len(replay.balances) - seen} accounts have no row")
+        raise_violation("account", f"{len(replay.balances) - seen} accounts have no row")
 
 
 def _check_account(replay: Replay, row: tuple[Any, ...]) -> None:
@@ -335,8 +347,8 @@ def _check_account(replay: Replay, row: tuple[Any, ...]) -> None:
     named = (fixed.kind, fixed.currency) if fixed else (SUBUSER, replay.wallets.get(account_id))
     if (kind, currency) != named:
         text = f"account {account_id} is {kind}:{currency}, the book knows it as {named[0]}:{named[1]}"
-        find("account", text, account=account)
+        raise_violation("account", text, account=account)
     computed = [replay.balances[account_id], *replay.debited.get(account_id, (0, 0))]
     if kept != computed:
         text = f"balance, day and debits of the day are {kept}, the postings give {computed}"
-        find("account", text, account=account)
+        raise_violation("account", text, account=account)

@@ -1,7 +1,7 @@
 """What verification can find wrong, as values. Pure.
 
 Rules: a fault names the rule that was broken (one of `RULES`) and where: the entry, the order, the account,
-as far as each is known. Verification stops at the first fault, which the checks raise as `FaultFound`; a
+as far as each is known. Verification stops at the first fault, which the checks raise as `ViolationFound`; a
 program that only wants to know asks for the report, which holds it as a value.
 """
 
@@ -37,7 +37,7 @@ RULES: Final = {
 """Every rule that verification checks, each with its sentence."""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class Violation(msgspec.Struct, frozen=True):
     """One broken rule: where, which, and a sentence with the values that differ."""
 
     rule: str
@@ -47,15 +47,15 @@ class Fault(msgspec.Struct, frozen=True):
     account: str | None = None
 
 
-class FaultFound(Exception):
+class ViolationFound(Exception):
     """Ends a verification with its first fault."""
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.rule, fault.text)
-        self.fault = fault
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(violation.rule, violation.text)
+        self.violation = violation
 
 
-def find(
+def raise_violation(
     rule: str,
     text: str,
     *,
@@ -63,6 +63,6 @@ def find(
     order_id: int | None = None,
     account: str | None = None,
 ) -> NoReturn:
-    """Raise `FaultFound` for a broken rule."""
+    """Raise `ViolationFound` for a broken rule."""
     assert rule in RULES
-    raise FaultFound(Fault(rule, text, entry_id, order_id, account))
+    raise ViolationFound(Violation(rule, text, entry_id, order_id, account))

@@ -13,7 +13,7 @@ import msgspec
 from merchant_wallet.base.money import USDT, fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import find_approval_fault
+from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import (
     CANCELLED,
     EXPIRED,
@@ -27,7 +27,7 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 from merchant_wallet.book.state import CallbackDue, Entry, Step
 from merchant_wallet.book.verification.entry_schemas import Move, expect_moves
-from merchant_wallet.book.verification.violations import find
+from merchant_wallet.book.verification.violations import raise_violation
 
 RELEASED_AS: Final = {"settle": PAID, "cancel": CANCELLED, "expire": EXPIRED, "refund": REFUNDED}
 """The status that each kind of releasing entry brings."""
@@ -40,7 +40,7 @@ class ReleaseFacts(msgspec.Struct, frozen=True):
     txHash: str | None = None
 
 
-def check_opening(
+def check_withdrawal(
     entry: Entry, order: Withdrawal | None, steps: Sequence[Step], callbacks: Sequence[CallbackDue]
 ) -> Withdrawal:
     """Compare a `withdraw` entry with its order's row, and the row with its steps and callbacks.
@@ -48,7 +48,9 @@ def check_opening(
     Gives the order. Raises FaultFound, rules `order`, `step`, `approval` and `callback`.
     """
     if order is None:
-        find("order", "the order's row is missing", entry_id=entry.entry_id, order_id=entry.entry_id)
+        raise_violation(
+            "order", "the order's row is missing", entry_id=entry.entry_id, order_id=entry.entry_id
+        )
     _compare(entry, "mcOrderId", order.mc_order_id, entry.mc_order_id)
     _compare(entry, "amount", order.amount_units, entry.postings[0].amount_units)
     _compare(entry, "rate", order.rate_e8, entry.rate_e8)
@@ -56,8 +58,10 @@ def check_opening(
     if entry.facts != order_facts(order):
         _name_facts(entry, order)
     if order.fee_units < fee_units(order.amount_units, order.rate_e8):
-        find("order", f"a fee of {order.fee_units} is less than the rate's", order_id=order.order_id)
-    check_life(order, steps)
+        raise_violation(
+            "order", f"a fee of {order.fee_units} is less than the rate's", order_id=order.order_id
+        )
+    check_steps(order, steps)
     check_approvals(order)
     check_callbacks(order, steps, callbacks)
     return order
@@ -66,7 +70,7 @@ def check_opening(
 def _compare(entry: Entry, name: str, row: object, journal: object) -> None:
     if row != journal:
         text = f"{name}: the order says {row!r}, the journal {journal!r}"
-        find("order", text, entry_id=entry.entry_id, order_id=entry.entry_id)
+        raise_violation("order", text, entry_id=entry.entry_id, order_id=entry.entry_id)
 
 
 def _name_facts(entry: Entry, order: Withdrawal) -> None:
@@ -74,40 +78,46 @@ def _name_facts(entry: Entry, order: Withdrawal) -> None:
     try:
         journal = msgspec.json.decode(entry.facts, type=dict[str, int | str])
     except msgspec.DecodeError as error:
-        find("facts", f"withdraw: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
+        raise_violation("facts", f"withdraw: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
     row = msgspec.json.decode(order_facts(order), type=dict[str, int | str])
     for name in sorted(row | journal):
         _compare(entry, name, row.get(name), journal.get(name))
     _compare(entry, "facts", order_facts(order), entry.facts)
 
 
-def check_life(order: Withdrawal, steps: Sequence[Step]) -> None:
+def check_steps(order: Withdrawal, steps: Sequence[Step]) -> None:
     """Raise FaultFound (rule `step`) unless the steps are a legal life that ends at the order's status."""
     status: int | None = None
     at_ms = order.created_ms
     for number, step in enumerate(steps):
         if step.step_no != number or step.from_status != status:
-            find("step", f"step {step.step_no} doesn't follow step {number - 1}", order_id=order.order_id)
+            raise_violation(
+                "step", f"step {step.step_no} doesn't follow step {number - 1}", order_id=order.order_id
+            )
         legal = step.to_status == PENDING if status is None else (status, step.to_status) in LEGAL_STEPS
         if not legal:
-            find("step", f"no order goes from {status} to {step.to_status}", order_id=order.order_id)
+            raise_violation(
+                "step", f"no order goes from {status} to {step.to_status}", order_id=order.order_id
+            )
         if step.at_ms < at_ms:
-            find("step", f"step {number} is older than the one before it", order_id=order.order_id)
+            raise_violation("step", f"step {number} is older than the one before it", order_id=order.order_id)
         status, at_ms = step.to_status, step.at_ms
     if status != order.status or order.step_no != len(steps) - 1:
         text = f"the order is in status {order.status}, its steps end at {status}"
-        find("step", text, order_id=order.order_id)
+        raise_violation("step", text, order_id=order.order_id)
     if order.finished_ms != (at_ms if status in FINAL else None):
-        find("step", f"finished at {order.finished_ms}, last step at {at_ms}", order_id=order.order_id)
+        raise_violation(
+            "step", f"finished at {order.finished_ms}, last step at {at_ms}", order_id=order.order_id
+        )
     if order.approved_ms is None and order.status not in (PENDING, CANCELLED, EXPIRED):
-        find("step", "taken up without approval", order_id=order.order_id)
+        raise_violation("step", "taken up without approval", order_id=order.order_id)
 
 
 def check_approvals(order: Withdrawal) -> None:
     """Raise FaultFound (rule `approval`) unless as many people approved the order as its limits ask for."""
-    text = find_approval_fault(order)
+    text = find_approval_violation(order)
     if text is not None:
-        find("approval", text, order_id=order.order_id)
+        raise_violation("approval", text, order_id=order.order_id)
 
 
 def check_callbacks(order: Withdrawal, steps: Sequence[Step], callbacks: Sequence[CallbackDue]) -> None:
@@ -118,7 +128,7 @@ def check_callbacks(order: Withdrawal, steps: Sequence[Step], callbacks: Sequenc
         text = f"callbacks tell of {sorted(told)}, the order passed {sorted(passed)}"
         if sorted(told) == sorted(passed):
             text = "a callback is of another moment than its status"
-        find("callback", text, order_id=order.order_id)
+        raise_violation("callback", text, order_id=order.order_id)
 
 
 def read_release_facts(entry: Entry) -> ReleaseFacts:
@@ -126,32 +136,34 @@ def read_release_facts(entry: Entry) -> ReleaseFacts:
     try:
         return msgspec.json.decode(entry.facts, type=ReleaseFacts)
     except msgspec.DecodeError as error:
-        find("facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
+        raise_violation(
+            "facts", f"{entry.kind}: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id
+        )
 
 
 def check_release(entry: Entry, order: Withdrawal, facts: ReleaseFacts) -> None:
     """Compare a releasing entry with the order it releases.
 
-    Raises FaultFound: `shape` for wrong amounts, `release` for a wrong kind, moment or transfer.
+    Raises FaultFound: `schema` for wrong amounts, `release` for a wrong kind, moment or transfer.
     """
     expect_moves(entry, _release_moves(entry.kind, order))
     entry_id, order_id = entry.entry_id, order.order_id
     if order.status != RELEASED_AS[entry.kind]:
-        find(
+        raise_violation(
             "release",
             f"{entry.kind} releases an order in status {order.status}",
             entry_id=entry_id,
             order_id=order_id,
         )
     if order.finished_ms != entry.at_ms:
-        find(
+        raise_violation(
             "release",
             f"released at {entry.at_ms}, finished at {order.finished_ms}",
             entry_id=entry_id,
             order_id=order_id,
         )
     if entry.kind == "settle" and order.tx_hash != facts.txHash:
-        find(
+        raise_violation(
             "release",
             f"paid by {facts.txHash}, the order says {order.tx_hash}",
             entry_id=entry_id,
@@ -171,4 +183,4 @@ def check_still_open(order: Withdrawal) -> None:
     """Raise FaultFound (rule `release`) when an order that nothing released is in a status that ends it."""
     if order.status in FINAL:
         text = f"an order in status {order.status} has no entry that releases its hold"
-        find("release", text, entry_id=order.order_id, order_id=order.order_id)
+        raise_violation("release", text, entry_id=order.order_id, order_id=order.order_id)
