@@ -14,10 +14,6 @@ def test_repeats_come_after_the_times_that_merchants_are_told() -> None:
     assert pauses == [1000 * seconds for seconds in (15, *minutes, *hours)]
 
 
-def test_after_the_last_repeat_there_is_none() -> None:
-    assert pause_ms(len(PAUSES_S), 0.5) is None
-
-
 @pytest.mark.parametrize("retry_no", range(len(PAUSES_S)))
 def test_a_pause_is_spread_by_a_tenth_to_either_side(retry_no: int) -> None:
     whole = PAUSES_S[retry_no] * 1000

@@ -24,6 +24,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
 from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.callback_states import Event, read_attempt
 from merchant_wallet.callbacks.content import TAKEN_STATUS, Letter, Told, is_taken, write_letter
 from merchant_wallet.callbacks.guard import read_host
 from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
@@ -165,7 +166,7 @@ class Messenger:
         try:
             if url is not None:
                 answer = await self._attempt(claim, told, url)
-            await self._note(claim, answer, parks=url is None)
+            await self._note(claim, answer, has_url=url is not None)
         except Exception as error:
             # What was delivered but not noted is sent again when the claim has lapsed.
             log_failure(log, "callback could not be noted", error, **_name(claim))
@@ -203,20 +204,20 @@ class Messenger:
             self._merchants.popitem(last=False)
         return loaded
 
-    async def _note(self, claim: Claim, answer: Answer, *, parks: bool) -> None:
+    async def _note(self, claim: Claim, answer: Answer, *, has_url: bool) -> None:
         failure = _explain(answer)
-        if failure is None:
+        event = read_attempt(is_success=failure is None, has_url=has_url, retry_no=claim.retry_no)
+        if event is Event.SUCCEEDED:
             async with self._writer() as connection:
                 await outbox.note_delivered(connection, claim, answer, self._clock())
             log.debug("callback delivered", **_name(claim), latency_ms=answer.latency_ms)
             return
-        pause = None if parks else pause_ms(claim.retry_no, self._draw())
-        next_ms = None if pause is None else self._clock() + pause
+        failed = msgspec.structs.replace(answer, error=failure)
+        repeats = event is Event.FAILED
+        next_ms = self._clock() + pause_ms(claim.retry_no, self._draw()) if repeats else None
         async with self._writer() as connection:
-            await outbox.note_failed(
-                connection, claim, msgspec.structs.replace(answer, error=failure), next_ms
-            )
-        say, said = (log.info, "callback not taken") if next_ms else (log.warning, "callback parked")
+            await outbox.note_failed(connection, claim, failed, next_ms)
+        say, said = (log.info, "callback not taken") if repeats else (log.warning, "callback parked")
         say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
 
     @asynccontextmanager

@@ -12,12 +12,10 @@ SPREAD: Final = 10
 """A tenth, as a divisor."""
 
 
-def pause_ms(retry_no: int, draw: float) -> int | None:
-    """Milliseconds until the repeat that follows `retry_no` repeats; None when there is none.
+def pause_ms(retry_no: int, draw: float) -> int:
+    """Milliseconds until the repeat that follows `retry_no` repeats, which must not be the last.
 
     `draw` is a random number from 0 to 1; 0.5 gives the pause without lengthening.
     """
-    if retry_no >= len(PAUSES_S):
-        return None
     pause = PAUSES_S[retry_no] * 1000
     return pause + round((2 * draw - 1) * (pause // SPREAD))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
 ALL: Final = "all callbacks"
-STATES: Final = ("due", "delivered", "parked", "paused")
+STATES: Final = tuple(state.value for state in State)
 LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
 ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")

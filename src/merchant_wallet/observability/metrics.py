@@ -26,6 +26,7 @@ from merchant_wallet.base.workers import Connect, Line
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.callbacks.callback_states import UNDELIVERED
 from merchant_wallet.observability import metric_table
 from merchant_wallet.observability.counters import LAST_BUCKET, Tally
 
@@ -171,9 +172,9 @@ async def _ask_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) 
 async def _ask_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     rows = {row[0]: row[1:] for row in await _rows(connection, "count_callbacks", most=MOST)}
     samples: list[Sample] = []
-    for state in ("due", "parked", "paused"):
+    for state in UNDELIVERED:
         count, since_ms = rows.get(state, (0, None))
-        names = (state,)
+        names = (state.value,)
         samples += _aged("wallet_callbacks", "wallet_callback_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.paging import (
     HIGHEST,
@@ -21,7 +22,7 @@ from merchant_wallet.reporting.paging import (
 )
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
-STATES: Final = ("due", "delivered", "parked", "paused")
+STATES: Final = tuple(state.value for state in State)
 EVENT_TYPES: Final = ("withdrawal", "deposit")
 MOST_COUNTED: Final = 10_000
 _NEWEST: Final = Order(
