@@ -18,7 +18,7 @@ from tests.browser.conftest import DESKTOP, Screen, Visits
 
 from merchant_wallet.web import static
 from merchant_wallet.web.languages import Language, translate
-from merchant_wallet.web.responses import Answers
+from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.templates import Templates
 
 # A browser takes localhost for safe, so the clipboard works as it does over https.
@@ -36,7 +36,7 @@ class Showroom:
     def __init__(self, visits: Visits) -> None:
         self._visits = visits
         self._templates = _make_templates()
-        self._headers = Answers(self._templates, secure=False).headers()
+        self._headers = Responses(self._templates, secure=False).headers()
         self._files = {file.url: file for file in static.read_files().values()}
         self.asked: list[tuple[str, str, str | None]] = []
         self.answers: dict[str, Callable[[Route], None]] = {}
@@ -89,7 +89,7 @@ def _answer_empty(route: Route) -> None:
 
 
 def answer_json(content: object) -> Callable[[Route], None]:
-    """Answers with JSON."""
+    """Responses with JSON."""
     return lambda route: route.fulfill(body=json.dumps(content), content_type="application/json")
 
 

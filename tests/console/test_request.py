@@ -12,7 +12,7 @@ from tests.console.test_rights import PAGES, Scene, scene
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.console import flash
-from merchant_wallet.console.flash import Said
+from merchant_wallet.console.flash import FlashMessage
 from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.web.forms import parse_form
@@ -71,15 +71,15 @@ def brought(cookie: str) -> Request:
     return Request(scope)
 
 
-def left(said: Said, session: str = "token") -> str:
+def left(said: FlashMessage, session: str = "token") -> str:
     """The cookie that a note is left in."""
     response = Response()
-    flash.leave(response, said, KEY, session, False)
+    flash.write(response, said, KEY, session, False)
     return response.headers.get("set-cookie", "=;").partition(";")[0].partition("=")[2].strip('"')
 
 
 def test_a_note_is_good_for_its_own_session_only() -> None:
-    said = Said(flash.GOOD, "Hello {name}", {"name": "<b>"})
+    said = FlashMessage(flash.GOOD, "Hello {name}", {"name": "<b>"})
     cookie = left(said)
     assert flash.read(brought(cookie), KEY, "token") == said
     assert flash.read(brought(cookie), KEY, "another") is None
@@ -87,7 +87,7 @@ def test_a_note_is_good_for_its_own_session_only() -> None:
 
 
 def test_a_note_that_somebody_changed_says_nothing() -> None:
-    raw = base64.urlsafe_b64decode(left(Said(flash.GOOD, "Approved")))
+    raw = base64.urlsafe_b64decode(left(FlashMessage(flash.GOOD, "Approved")))
     for at in range(0, len(raw), 5):
         changed = bytearray(raw)
         changed[at] ^= 1
@@ -98,7 +98,7 @@ def test_a_note_that_somebody_changed_says_nothing() -> None:
 
 
 def test_a_note_too_long_for_a_cookie_is_left_out() -> None:
-    assert left(Said(flash.GOOD, "x" * 5000)) == ""
+    assert left(FlashMessage(flash.GOOD, "x" * 5000)) == ""
 
 
 def state(query: str) -> TableState:

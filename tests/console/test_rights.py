@@ -11,7 +11,7 @@ from tests.console import money_scene
 from tests.console.conftest import SIGN_IN, People, Visitor
 from tests.journeys.conftest import Platform, Shop
 
-from merchant_wallet.console.request import OpenPage, Page
+from merchant_wallet.console.request import Page, PublicPage
 from merchant_wallet.console.routes import list_pages
 
 ALL = "owner operator auditor merchant"
@@ -78,7 +78,7 @@ FORMS = {"POST /console/account/sessions/end": "session"}
 PAGES = [page for page in list_pages() if isinstance(page, Page)]
 
 
-def name(page: Page | OpenPage) -> str:
+def name(page: Page | PublicPage) -> str:
     """A route as the table has it."""
     return f"{page.method} {page.path}"
 
@@ -130,7 +130,7 @@ def ask(visitor: Visitor, page: Page, path: str) -> int:
 
 def test_every_route_has_a_row_and_every_row_a_route() -> None:
     assert {name(page) for page in PAGES} == set(ROWS)
-    assert {name(page) for page in list_pages() if isinstance(page, OpenPage)} == OPEN
+    assert {name(page) for page in list_pages() if isinstance(page, PublicPage)} == OPEN
 
 
 @pytest.mark.parametrize("role", ROLES)

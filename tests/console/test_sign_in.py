@@ -18,7 +18,7 @@ from tests.journeys.conftest import Clock, Platform
 from merchant_wallet.base import db
 from merchant_wallet.console.passwords import SENTENCES
 from merchant_wallet.console.request import COOKIE
-from merchant_wallet.console.return_path import HOME, read_back
+from merchant_wallet.console.return_path import HOME, read_return_path
 from merchant_wallet.operators import passwords, sessions, totp
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import read_words
@@ -341,7 +341,7 @@ def test_after_signing_in_one_comes_back_to_the_page_asked_for(mei: Visitor) -> 
     ],
 )
 def test_nobody_is_sent_out_of_the_console(mei: Visitor, text: str) -> None:
-    assert read_back(text) == HOME
+    assert read_return_path(text) == HOME
     if "\x00" in text:
         return
     mei.follow(mei.show_password(text))
@@ -354,7 +354,7 @@ def test_nobody_is_sent_out_of_the_console(mei: Visitor, text: str) -> None:
     ["/console", "/console?days=7", "/console/audit?actor=operator%3Amei", "/console/merchants/7/rates"],
 )
 def test_pages_of_the_console_can_be_come_back_to(text: str) -> None:
-    assert read_back(text) == text
+    assert read_return_path(text) == text
 
 
 def test_signing_in_and_out_stands_in_the_audit_log(mei: Visitor, platform: Platform) -> None:

@@ -97,8 +97,8 @@ async def test_a_page_that_asks_by_itself_keeps_no_session_alive(conn: Connectio
     await add_sub_user(conn, "alice", ALICE)
     token = await open_session(conn, SHOP, ALICE, NOW_MS, frame=False, link_ms=NOW_MS)
     for minute in range(1, 30):
-        assert await read_session(conn, token, NOW_MS + minute * MINUTE_MS, uses=False) is not None
-    assert await read_session(conn, token, NOW_MS + 30 * MINUTE_MS, uses=False) is None
+        assert await read_session(conn, token, NOW_MS + minute * MINUTE_MS, extends_session=False) is not None
+    assert await read_session(conn, token, NOW_MS + 30 * MINUTE_MS, extends_session=False) is None
 
 
 async def test_another_merchants_session_is_never_found(conn: Connection) -> None:

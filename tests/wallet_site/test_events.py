@@ -167,7 +167,7 @@ def test_a_page_may_name_any_nonsense_as_what_it_shows(query: str, shop: Shop, b
 def test_only_what_differs_is_an_event() -> None:
     shown = State(1_000_000, 7, "")
     assert list_events(shown, shown) == []
-    assert list_events(shown, shown._replace(arrivals="a")) == ["event: deposits\ndata: {}\n\n"]
+    assert list_events(shown, shown._replace(deposits="a")) == ["event: deposits\ndata: {}\n\n"]
     assert list_events(shown, State(2_000_000, 8, "")) == [
         'event: balance\ndata: {"balance":"2.00"}\n\n',
         "event: activity\ndata: {}\n\n",

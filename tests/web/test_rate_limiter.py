@@ -1,6 +1,6 @@
 """What one address may ask for without being signed in."""
 
-from merchant_wallet.web.rate_limiter import BURST, FILES, Turnstile
+from merchant_wallet.web.rate_limiter import BURST, FILES, PageRateLimiter
 
 HOME, NEIGHBOUR, AWAY = "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"
 
@@ -16,26 +16,26 @@ class Watch:
 
 def test_each_address_has_requests_of_its_own_and_gets_new_ones() -> None:
     watch = Watch()
-    turnstile = Turnstile(2, 3, watch)
-    taken = [turnstile.admit(HOME, brings_token=False) for _ in range(2 * BURST + 1)]
+    rate_limiter = PageRateLimiter(2, 3, watch)
+    taken = [rate_limiter.admit(HOME, brings_token=False) for _ in range(2 * BURST + 1)]
     assert taken == [0] * (2 * BURST) + [1]
-    assert turnstile.admit(NEIGHBOUR, brings_token=False) == 1, "one subscriber has the whole /64"
-    assert turnstile.admit(AWAY, brings_token=False) == 0
+    assert rate_limiter.admit(NEIGHBOUR, brings_token=False) == 1, "one subscriber has the whole /64"
+    assert rate_limiter.admit(AWAY, brings_token=False) == 0
     watch.now_s += 0.5
-    assert [turnstile.admit(HOME, brings_token=False) for _ in range(2)] == [0, 1]
+    assert [rate_limiter.admit(HOME, brings_token=False) for _ in range(2)] == [0, 1]
 
 
 def test_files_are_counted_apart_from_pages() -> None:
-    turnstile = Turnstile(1, 3, Watch())
-    taken = [turnstile.admit_file(HOME) for _ in range(FILES * BURST + 1)]
+    rate_limiter = PageRateLimiter(1, 3, Watch())
+    taken = [rate_limiter.admit_file(HOME) for _ in range(FILES * BURST + 1)]
     assert taken == [0] * (FILES * BURST) + [1]
-    assert turnstile.admit(HOME, brings_token=False) == 0
+    assert rate_limiter.admit(HOME, brings_token=False) == 0
 
 
 def test_wrong_tokens_are_forgotten_after_a_minute() -> None:
     watch = Watch()
-    turnstile = Turnstile(1, 1, watch)
-    turnstile.note_wrong(HOME)
-    assert [turnstile.admit(HOME, brings_token=True) for _ in range(BURST + 1)][-1] == 1
+    rate_limiter = PageRateLimiter(1, 1, watch)
+    rate_limiter.note_invalid_token(HOME)
+    assert [rate_limiter.admit(HOME, brings_token=True) for _ in range(BURST + 1)][-1] == 1
     watch.now_s += 60
-    assert {turnstile.admit(HOME, brings_token=True) for _ in range(3 * BURST)} == {0}
+    assert {rate_limiter.admit(HOME, brings_token=True) for _ in range(3 * BURST)} == {0}

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from merchant_wallet.web.csrf import check, make_token
 from merchant_wallet.web.languages import Language
-from merchant_wallet.web.responses import Answers, is_part
+from merchant_wallet.web.responses import Responses, is_part
 from merchant_wallet.web.templates import Templates
 
 POLICY = (
@@ -15,11 +15,11 @@ POLICY = (
 )
 
 
-def make_answers(secure: bool = False, text: str = "<p>{{ csrf }}</p>") -> Answers:
+def make_answers(secure: bool = False, text: str = "<p>{{ csrf }}</p>") -> Responses:
     """Answers with one template."""
     templates = Templates()
     templates.environment.loader = DictLoader({"page.html": text})
-    return Answers(templates, secure=secure)
+    return Responses(templates, secure=secure)
 
 
 def test_a_page_loads_nothing_from_elsewhere_runs_nothing_inside_and_is_kept_nowhere() -> None:
@@ -52,8 +52,8 @@ def test_no_page_sends_anyone_elsewhere(url: str) -> None:
 
 
 def test_a_page_bears_its_session_s_token_never_spelled_the_same() -> None:
-    answers, token = make_answers(), make_token(b"key", "session")
-    pages = {bytes(answers.page("page.html", Language.EN, {"csrf": token}).body) for _ in range(2)}
+    responses, token = make_answers(), make_token(b"key", "session")
+    pages = {bytes(responses.page("page.html", Language.EN, {"csrf": token}).body) for _ in range(2)}
     assert len(pages) == 2
     for page in pages:
         given = page.removeprefix(b"<p>").removesuffix(b"</p>")

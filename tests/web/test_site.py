@@ -16,15 +16,16 @@ from tests.crash.shop import run
 
 from merchant_wallet.book.writer import Unavailable
 from merchant_wallet.observability.logs import AccessLog, RequestIds
-from merchant_wallet.web import client as visitor
+from merchant_wallet.web import client
+from merchant_wallet.web.client import Client
 from merchant_wallet.web.connections import Away
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.live import TooMany
-from merchant_wallet.web.rate_limiter import BURST, KNOWN, Turnstile
-from merchant_wallet.web.responses import Answers
-from merchant_wallet.web.site import ERROR_TEMPLATE, Face
+from merchant_wallet.web.rate_limiter import AUTHENTICATED, BURST, PageRateLimiter
+from merchant_wallet.web.responses import Responses
+from merchant_wallet.web.site import ERROR_TEMPLATE, Site
 from merchant_wallet.web.templates import Templates
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -34,21 +35,21 @@ WRONG_TOKENS = 3
 """So many in a minute are free."""
 
 
-def lay_ground(pages_per_s: int = 0) -> Ground:
-    """As much ground as a face without a database stands on; its access log can be read, its time stands."""
+def make_context(pages_per_s: int = 0) -> PageContext:
+    """A context for a site without a database. Its access log can be read; its clock stands still."""
     templates = Templates()
     templates.environment.loader = DictLoader({ERROR_TEMPLATE: "{{ lang }} {{ status }} {{ _(title) }}"})
     log = AccessLog(io.StringIO(), enabled=True)
 
-    def see(request: Request, kept: str | None = None) -> visitor.Visitor:
-        return visitor.read_visitor(request, (), kept)
+    def see(request: Request, kept: str | None = None) -> Client:
+        return client.read_client(request, (), kept)
 
-    answers = Answers(templates, secure=False)
-    turnstile = Turnstile(pages_per_s, WRONG_TOKENS, lambda: 0.0)
-    ground = SimpleNamespace(
-        answers=answers, request_ids=RequestIds(), access_log=log, visitor=see, turnstile=turnstile
+    responses = Responses(templates, secure=False)
+    rate_limiter = PageRateLimiter(pages_per_s, WRONG_TOKENS, lambda: 0.0)
+    context = SimpleNamespace(
+        responses=responses, request_ids=RequestIds(), access_log=log, client=see, rate_limiter=rate_limiter
     )
-    return cast(Ground, ground)
+    return cast(PageContext, context)
 
 
 def raising(error: Exception) -> Handler:
@@ -60,20 +61,20 @@ def raising(error: Exception) -> Handler:
     return fail
 
 
-def ask(face: Face, path: str, method: str = "GET", **how: Any) -> httpx.Response:
+def ask(site: Site, path: str, method: str = "GET", **how: Any) -> httpx.Response:
     """Ask the face for something."""
 
     async def send() -> httpx.Response:
-        transport = httpx.ASGITransport(face)
+        transport = httpx.ASGITransport(site)
         async with httpx.AsyncClient(transport=transport, base_url="http://wallet.example") as client:
             return await client.request(method, path, **how)
 
     return run(send())
 
 
-def make_face(handler: Handler, path: str = "/wallet/page") -> Face:
+def make_face(handler: Handler, path: str = "/wallet/page") -> Site:
     """A face with one page."""
-    return Face(lay_ground(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
+    return Site(make_context(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
 
 
 @pytest.mark.parametrize(
@@ -105,59 +106,59 @@ def test_a_fault_is_in_the_log_under_the_id_that_the_visitor_was_given() -> None
 
 
 def test_the_token_of_a_link_is_in_no_log() -> None:
-    face = make_face(raising(RuntimeError("broken")), "/w/{token}")
+    site = make_face(raising(RuntimeError("broken")), "/w/{token}")
     with capture_logs() as lines:
-        ask(face, "/w/this-opens-a-wallet")
+        ask(site, "/w/this-opens-a-wallet")
     assert lines
     assert "this-opens-a-wallet" not in repr(lines)
-    assert "this-opens-a-wallet" not in repr(face._ground.access_log._lines)
+    assert "this-opens-a-wallet" not in repr(site._context.access_log._lines)
 
 
-def statuses(face: Face, times: int, path: str = "/wallet/page", token: str = "") -> list[int]:
+def statuses(site: Site, times: int, path: str = "/wallet/page", token: str = "") -> list[int]:
     """How somebody's requests are answered, one after the other."""
     headers = {"cookie": f"{COOKIE}={token}"} if token else {}
-    return [ask(face, path, headers=headers).status_code for _ in range(times)]
+    return [ask(site, path, headers=headers).status_code for _ in range(times)]
 
 
 async def greet(request: Request) -> Response:
     """A page for whoever has the right token; others are told to sign in."""
     if request.cookies.get(COOKIE) != "right":
         return PlainTextResponse("sign in")
-    request.scope[KNOWN] = True
+    request.scope[AUTHENTICATED] = True
     return PlainTextResponse("here")
 
 
-def guard(pages_per_s: int) -> Face:
+def guard(pages_per_s: int) -> Site:
     """A face with that page, and as many requests for strangers."""
     routes = [Route("/wallet/page", greet, methods=["GET"])]
-    return Face(lay_ground(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+    return Site(make_context(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
 
 
 @pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here", "/wallet/p%61ge"])
 def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> None:
-    face = guard(pages_per_s=2)
-    assert 429 not in statuses(face, 2 * BURST, path)
-    refused = ask(face, path, headers={"accept-language": "zh-CN"})
+    site = guard(pages_per_s=2)
+    assert 429 not in statuses(site, 2 * BURST, path)
+    refused = ask(site, path, headers={"accept-language": "zh-CN"})
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert refused.text.startswith("zh-CN 429 ")
     assert refused.headers["x-request-id"]
 
 
 def test_a_path_in_another_spelling_is_no_page_and_no_way_round_the_limit() -> None:
-    face = guard(pages_per_s=1)
-    assert statuses(face, BURST + 1, "/wallet/p%61ge", token="wrong") == [404] * BURST + [429]
+    site = guard(pages_per_s=1)
+    assert statuses(site, BURST + 1, "/wallet/p%61ge", token="wrong") == [404] * BURST + [429]
 
 
 def test_who_has_a_session_never_waits_for_strangers_at_the_same_address() -> None:
-    face = guard(pages_per_s=1)
-    assert statuses(face, BURST + 1)[-1] == 429
-    assert set(statuses(face, 3 * BURST, token="right")) == {200}
+    site = guard(pages_per_s=1)
+    assert statuses(site, BURST + 1)[-1] == 429
+    assert set(statuses(site, 3 * BURST, token="right")) == {200}
 
 
 def test_tokens_that_open_nothing_count_as_none_once_there_were_too_many() -> None:
-    face = guard(pages_per_s=1)
-    assert statuses(face, WRONG_TOKENS + BURST + 1, token="wrong") == [200] * (WRONG_TOKENS + BURST) + [429]
-    assert ask(face, "/wallet/page", headers={"cookie": f"{COOKIE}=other"}).status_code == 429
+    site = guard(pages_per_s=1)
+    assert statuses(site, WRONG_TOKENS + BURST + 1, token="wrong") == [200] * (WRONG_TOKENS + BURST) + [429]
+    assert ask(site, "/wallet/page", headers={"cookie": f"{COOKIE}=other"}).status_code == 429
 
 
 def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> None:
@@ -168,11 +169,11 @@ def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> No
 
     is_away = True
     routes = [Route("/wallet/page", look_up, methods=["GET"])]
-    face = Face(lay_ground(pages_per_s=1), ("/wallet",), "/wallet", routes, cookie=COOKIE)
+    site = Site(make_context(pages_per_s=1), ("/wallet",), "/wallet", routes, cookie=COOKIE)
     with capture_logs():
-        assert set(statuses(face, 3 * WRONG_TOKENS, token="right")) == {503}
+        assert set(statuses(site, 3 * WRONG_TOKENS, token="right")) == {503}
     is_away = False
-    assert set(statuses(face, 2 * BURST, token="right")) == {200}
+    assert set(statuses(site, 2 * BURST, token="right")) == {200}
 
 
 def test_without_a_limit_nobody_waits() -> None:
@@ -183,11 +184,11 @@ def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("here")
 
-    face = make_face(page)
-    assert ask(face, "/wallet/page").text == "here"
-    assert ask(face, "/wallet/other").status_code == 404
-    assert ask(face, "/wallet/page/").status_code == 404
-    refused = ask(face, "/wallet/page", "POST")
+    site = make_face(page)
+    assert ask(site, "/wallet/page").text == "here"
+    assert ask(site, "/wallet/other").status_code == 404
+    assert ask(site, "/wallet/page/").status_code == 404
+    refused = ask(site, "/wallet/page", "POST")
     assert refused.status_code == 405
     assert "GET" in refused.headers["allow"]
 
@@ -203,15 +204,15 @@ def test_a_forms_own_address_leads_to_the_page_that_it_stands_on() -> None:
         Route("/wallet/leave", page, methods=["POST"]),
         Route("/look", page, methods=["POST"]),
     ]
-    face = Face(lay_ground(), ("/wallet", "/look"), "/wallet", routes)
+    site = Site(make_context(), ("/wallet", "/look"), "/wallet", routes)
     pages = {"security/pin/change": "/wallet/security", "leave": "/wallet"}
     for form, above in pages.items():
-        answer = ask(face, f"/wallet/{form}")
+        answer = ask(site, f"/wallet/{form}")
         assert (answer.status_code, answer.headers["location"]) == (303, above)
-        assert ask(face, f"/wallet/{form}", "POST").text == "here"
-    assert ask(face, "/look").headers["location"] == "/wallet"
-    assert ask(face, "/wallet/leave", "PUT").status_code == 405
-    without_pages = Face(lay_ground(), ("/look",), "", [Route("/look", page, methods=["POST"])])
+        assert ask(site, f"/wallet/{form}", "POST").text == "here"
+    assert ask(site, "/look").headers["location"] == "/wallet"
+    assert ask(site, "/wallet/leave", "PUT").status_code == 405
+    without_pages = Site(make_context(), ("/look",), "", [Route("/look", page, methods=["POST"])])
     assert ask(without_pages, "/look").status_code == 405
 
 
@@ -223,15 +224,15 @@ def test_a_number_in_a_path_that_is_no_id_is_a_page_that_is_not_there(number: st
         asked.append(request.path_params["no"])
         return PlainTextResponse("")
 
-    face = make_face(show, "/wallet/page/{no:int}")
-    assert ask(face, f"/wallet/page/{number}").status_code == 404
-    assert ask(face, "/wallet/page/" + "9" * 18).status_code == 200
+    site = make_face(show, "/wallet/page/{no:int}")
+    assert ask(site, f"/wallet/page/{number}").status_code == 404
+    assert ask(site, "/wallet/page/" + "9" * 18).status_code == 200
     assert asked == [int("9" * 18)]
 
 
 def test_a_face_has_its_paths_and_what_is_below_them_only() -> None:
-    face = make_face(raising(RuntimeError()))
-    owned = [path for path in ("/w", "/w/x", "/wallet", "/wallet/x", "/walletx", "/") if face.owns(path)]
+    site = make_face(raising(RuntimeError()))
+    owned = [path for path in ("/w", "/w/x", "/wallet", "/wallet/x", "/walletx", "/") if site.owns(path)]
     assert owned == ["/w", "/w/x", "/wallet", "/wallet/x"]
 
 
@@ -239,8 +240,8 @@ def test_a_long_page_goes_out_compressed_and_a_short_one_as_it_is() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("x" * int(request.query_params["length"]))
 
-    face = make_face(page)
-    long, short = ask(face, "/wallet/page?length=5000"), ask(face, "/wallet/page?length=500")
+    site = make_face(page)
+    long, short = ask(site, "/wallet/page?length=5000"), ask(site, "/wallet/page?length=500")
     assert long.headers["content-encoding"] == "gzip"
     assert int(long.headers["content-length"]) < 100
     assert (long.text, short.text) == ("x" * 5000, "x" * 500)
@@ -252,7 +253,7 @@ def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
         await request.body()
         return PlainTextResponse("read")
 
-    face = Face(lay_ground(), ("/wallet",), "/wallet", [Route("/wallet", page, methods=["POST"])])
+    site = Site(make_context(), ("/wallet",), "/wallet", [Route("/wallet", page, methods=["POST"])])
     sent: list[Any] = []
 
     async def leave() -> None:
@@ -262,7 +263,7 @@ def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await face(
+        await site(
             {"type": "http", "method": "POST", "path": "/wallet", "raw_path": b"/wallet", "headers": []},
             receive,
             send,
@@ -286,9 +287,9 @@ def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
 def test_a_choice_of_language_or_theme_is_kept_when_it_is_one(
     field: str, value: str, cookie: str | None
 ) -> None:
-    ground = lay_ground()
-    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
-    answer = ask(face, "/look", "POST", data={field: value, "back": "/wallet/profile"})
+    context = make_context()
+    site = Site(context, ("/look",), "/", [client.make_route(context.responses)])
+    answer = ask(site, "/look", "POST", data={field: value, "back": "/wallet/profile"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/wallet/profile")
     kept = answer.headers.get("set-cookie")
     assert kept is None if cookie is None else kept is not None and kept.startswith(cookie)
@@ -308,16 +309,16 @@ def test_a_choice_of_language_or_theme_is_kept_when_it_is_one(
     ],
 )
 def test_nobody_is_sent_elsewhere_after_a_choice(back: str) -> None:
-    ground = lay_ground()
-    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
-    assert ask(face, "/look", "POST", data={"theme": "dark", "back": back}).headers["location"] == "/"
+    context = make_context()
+    site = Site(context, ("/look",), "/", [client.make_route(context.responses)])
+    assert ask(site, "/look", "POST", data={"theme": "dark", "back": back}).headers["location"] == "/"
 
 
 def test_over_https_a_choice_holds_inside_a_frame_of_another_site_too() -> None:
-    ground = lay_ground()
-    answers = Answers(Templates(), secure=True)
-    face = Face(ground, ("/look",), "/", [visitor.make_route(answers)])
-    cookies = ask(face, "/look", "POST", data={"theme": "dark", "language": "en"}).headers.get_list(
+    context = make_context()
+    responses = Responses(Templates(), secure=True)
+    site = Site(context, ("/look",), "/", [client.make_route(responses)])
+    cookies = ask(site, "/look", "POST", data={"theme": "dark", "language": "en"}).headers.get_list(
         "set-cookie"
     )
     assert len(cookies) == 2
@@ -327,8 +328,8 @@ def test_over_https_a_choice_holds_inside_a_frame_of_another_site_too() -> None:
 
 
 def test_another_site_chooses_nothing() -> None:
-    ground = lay_ground()
-    face = Face(ground, ("/look",), "/", [visitor.make_route(ground.answers)])
-    answer = ask(face, "/look", "POST", data={"theme": "dark"}, headers={"origin": "https://evil.example"})
+    context = make_context()
+    site = Site(context, ("/look",), "/", [client.make_route(context.responses)])
+    answer = ask(site, "/look", "POST", data={"theme": "dark"}, headers={"origin": "https://evil.example"})
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers

@@ -55,11 +55,11 @@ def sentences_of_module(path: Path) -> Iterator[str]:
 def list_texts() -> dict[str, str]:
     """Each text that pages show, with the file it stands in."""
     found: dict[str, str] = {}
-    for face in FACES:
-        for path in sorted((SOURCE / face / "templates").rglob("*.html")):
-            found.update(dict.fromkeys(texts_of_template(path), f"{face}/{path.name}"))
-        for path in sorted((SOURCE / face).glob("*.py")):
-            found.update(dict.fromkeys(texts_of_module(path), f"{face}/{path.name}"))
+    for site in FACES:
+        for path in sorted((SOURCE / site / "templates").rglob("*.html")):
+            found.update(dict.fromkeys(texts_of_template(path), f"{site}/{path.name}"))
+        for path in sorted((SOURCE / site).glob("*.py")):
+            found.update(dict.fromkeys(texts_of_module(path), f"{site}/{path.name}"))
     for name in TOLD:
         sentences = sentences_of_module(SOURCE / "sub_users" / f"{name}.py")
         found.update(dict.fromkeys(sentences, f"sub_users/{name}.py"))

@@ -4,6 +4,6 @@ Rules: what someone may do is asked of `operators.roles` for every request; what
 audit log.
 """
 
-from merchant_wallet.console.routes import build_face
+from merchant_wallet.console.routes import build_site
 
-__all__ = ["build_face"]
+__all__ = ["build_site"]

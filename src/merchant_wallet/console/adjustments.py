@@ -9,7 +9,6 @@ from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals import decisions, proposals
@@ -21,15 +20,15 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import CommandFailed, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import REFUSALS, find_reason_error, tell_refusal
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
@@ -60,17 +59,17 @@ UNKNOWN: Final = N_(
 )
 
 
-async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Response:
     """What waits for a decision, what is unfinished, and what was decided."""
-    state = read_state(ADJUSTMENTS, request.query_params, filters=("merchant",))
-    scope = await find_scope(seat, conn, state.get("merchant"))
+    state = read_state(ADJUSTMENTS, request.http.query_params, filters=("merchant",))
+    scope = await find_scope(request, conn, state.get("merchant"))
     before_no = read_number(state.after) if state.after else None
     decided = await proposals.list_decided(
-        conn, now_ms=seat.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
+        conn, now_ms=request.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )
-    waiting = await proposals.list_open(conn, now_ms=seat.at_ms, limit=decisions.MAX_PAGE)
-    unfinished = await proposals.list_unfinished(conn, now_ms=seat.at_ms)
-    return seat.page(
+    waiting = await proposals.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)
+    unfinished = await proposals.list_unfinished(conn, now_ms=request.at_ms)
+    return request.page(
         "console/adjustments.html",
         active="adjustments",
         state=state,
@@ -81,21 +80,21 @@ async def show_adjustments(request: Request, seat: Seat, conn: Connection) -> Re
         names=await merchants.read_names(
             conn, [one.merchant_id for one in (*waiting, *unfinished, *decided)]
         ),
-        is_own=partial(decisions.is_own, actor=seat.actor),
+        is_own=partial(decisions.is_own, actor=request.actor),
     )
 
 
-async def show_form(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
     """The form to propose one."""
-    return _show_form(seat, Filled({"merchant": request.query_params.get("merchant", "")}))
+    return _show_form(request, FormState({"merchant": request.http.query_params.get("merchant", "")}))
 
 
-async def propose(request: Request, seat: Seat, conn: Connection) -> Response:
+async def propose(request: ConsoleRequest, conn: Connection) -> Response:
     """Propose one."""
-    merchant, errors = await _judge(seat, conn)
+    merchant, errors = await _judge(request, conn)
     if merchant is None or errors:
-        return _show_form(seat, refill(seat.form, FIELDS, errors))
-    form, ext_user_id = seat.form, seat.form.text("sub-user") or None
+        return _show_form(request, refill(request.form, FIELDS, errors))
+    form, ext_user_id = request.form, request.form.text("sub-user") or None
     units = parse_units(form.text("amount"))
     signed_units = -units if form.text("direction") == DEBIT else units
     try:
@@ -106,83 +105,83 @@ async def propose(request: Request, seat: Seat, conn: Connection) -> Response:
                 form.text("currency"),
                 signed_units,
                 form.text("reason"),
-                proposed_by=seat.actor,
-                at_ms=seat.at_ms,
+                proposed_by=request.actor,
+                at_ms=request.at_ms,
                 ext_user_id=ext_user_id,
-                counts_ms=seat.person.counts_ms,
-                lasts_ms=seat.ground.settings.proposal_deadline_s * 1000,
+                counts_ms=request.person.counts_ms,
+                lasts_ms=request.context.settings.proposal_deadline_s * 1000,
             )
-            await _record(seat, conn, "propose", made, after=_describe(made))
+            await _record(request, conn, "propose", made, after=_describe(made))
     except ProposalRefused as refused:
-        return _show_form(seat, refill(form, FIELDS, problem=tell_refusal(seat, refused)))
-    return seat.go(url_of(made), N_("Proposed. Another person must accept it."))
+        return _show_form(request, refill(form, FIELDS, problem=tell_refusal(request, refused)))
+    return request.redirect(url_of(made), N_("Proposed. Another person must accept it."))
 
 
-async def show_proposal(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_proposal(request: ConsoleRequest, conn: Connection) -> Response:
     """One proposal and what became of it."""
-    return await _show(seat, conn, await _find(request, conn))
+    return await _show(request, conn, await _find(request, conn))
 
 
-async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
+async def accept(request: ConsoleRequest, conn: Connection) -> Response:
     """Accept one and carry it out."""
     found = await _find(request, conn)
-    if decisions.is_own(found, seat.actor):
-        return seat.go(url_of(found), OWN, tone=flash.WARN)
-    await _record(seat, conn, "accept.asked", found, after=_describe(found))
+    if decisions.is_own(found, request.actor):
+        return request.redirect(url_of(found), OWN, tone=flash.WARN)
+    await _record(request, conn, "accept.asked", found, after=_describe(found))
     try:
         done = await proposals.accept(
             conn,
-            _ask(seat),
+            _ask(request),
             found.proposal_no,
-            seat.actor,
-            seat.at_ms,
-            seat.person.counts_ms,
+            request.actor,
+            request.at_ms,
+            request.person.counts_ms,
             roles=list_roles(Right.PROPOSE_ADJUSTMENT),
         )
     except ProposalRefused as refused:
-        await _record(seat, conn, "accept.refused", found, after={"reason": str(refused)})
-        return seat.go(url_of(found), _explain(found, refused, seat), tone=flash.WARN)
+        await _record(request, conn, "accept.refused", found, after={"reason": str(refused)})
+        return request.redirect(url_of(found), _explain(found, refused, request), tone=flash.WARN)
     except (Unavailable, CommandFailed):
-        return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
-    return await _tell(seat, conn, done, "accept")
+        return request.redirect(url_of(found), UNKNOWN, tone=flash.BAD)
+    return await _tell(request, conn, done, "accept")
 
 
-async def carry_out(request: Request, seat: Seat, conn: Connection) -> Response:
+async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
     """Find out what the book did for an accepted one, and have it done if it was not."""
     found = await _find(request, conn)
     try:
-        done = await proposals.carry_out(conn, _ask(seat), found.proposal_no)
+        done = await proposals.carry_out(conn, _ask(request), found.proposal_no)
     except ProposalRefused:
-        return seat.go(url_of(found), DECIDED, tone=flash.WARN)
+        return request.redirect(url_of(found), DECIDED, tone=flash.WARN)
     except (Unavailable, CommandFailed):
-        return seat.go(url_of(found), UNKNOWN, tone=flash.BAD)
-    return await _tell(seat, conn, done, "carry_out")
+        return request.redirect(url_of(found), UNKNOWN, tone=flash.BAD)
+    return await _tell(request, conn, done, "carry_out")
 
 
-async def refuse(request: Request, seat: Seat, conn: Connection) -> Response:
+async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
     """Say no to one, with a reason."""
-    found, reason = await _find(request, conn), seat.form.text("reason")
-    if errors := _find_reason_error(seat):
-        return await _show(seat, conn, found, refill(seat.form, ("reason",), errors))
+    found, reason = await _find(request, conn), request.form.text("reason")
+    if errors := _find_reason_error(request):
+        return await _show(request, conn, found, refill(request.form, ("reason",), errors))
     try:
         async with conn.transaction():
-            done = await proposals.refuse(conn, found.proposal_no, seat.actor, seat.at_ms, reason)
-            await _record(seat, conn, "refuse", done, after={"reason": reason})
+            done = await proposals.refuse(conn, found.proposal_no, request.actor, request.at_ms, reason)
+            await _record(request, conn, "refuse", done, after={"reason": reason})
     except ProposalRefused:
-        return seat.go(url_of(found), DECIDED, tone=flash.WARN)
-    return seat.go(url_of(found), N_("Refused: nothing moves."))
+        return request.redirect(url_of(found), DECIDED, tone=flash.WARN)
+    return request.redirect(url_of(found), N_("Refused: nothing moves."))
 
 
-async def withdraw(request: Request, seat: Seat, conn: Connection) -> Response:
+async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
     """Take one's own back."""
     found = await _find(request, conn)
     try:
         async with conn.transaction():
-            done = await proposals.withdraw(conn, found.proposal_no, seat.actor, seat.at_ms)
-            await _record(seat, conn, "withdraw", done)
+            done = await proposals.withdraw(conn, found.proposal_no, request.actor, request.at_ms)
+            await _record(request, conn, "withdraw", done)
     except ProposalRefused:
-        return seat.go(url_of(found), DECIDED, tone=flash.WARN)
-    return seat.go(url_of(found), N_("Withdrawn: nothing moves."))
+        return request.redirect(url_of(found), DECIDED, tone=flash.WARN)
+    return request.redirect(url_of(found), N_("Withdrawn: nothing moves."))
 
 
 def url_of(proposal: Proposal) -> str:
@@ -190,91 +189,95 @@ def url_of(proposal: Proposal) -> str:
     return f"{ADJUSTMENTS}/{proposal.proposal_no}"
 
 
-def _find_reason_error(seat: Seat) -> dict[str, str]:
-    return find_reason_error(seat, NO_REASON)
+def _find_reason_error(request: ConsoleRequest) -> dict[str, str]:
+    return find_reason_error(request, NO_REASON)
 
 
-async def _judge(seat: Seat, conn: Connection) -> tuple[MerchantRef | None, dict[str, str]]:
+async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef | None, dict[str, str]]:
     """The merchant that was named, and what is wrong with the form."""
-    form, errors = seat.form, _find_reason_error(seat)
+    form, errors = request.form, _find_reason_error(request)
     if form.text("direction") not in (CREDIT, DEBIT) or form.text("currency") not in CURRENCIES:
         raise HTTPException(400)
     try:
         if parse_units(form.text("amount")) <= 0:
-            errors["amount"] = seat.say(NO_AMOUNT)
+            errors["amount"] = request.translate(NO_AMOUNT)
     except ValueError:
-        errors["amount"] = seat.say(NO_AMOUNT)
+        errors["amount"] = request.translate(NO_AMOUNT)
     try:
         merchant = await store.find(conn, form.text("merchant"))
     except MerchantUnknown:
-        return None, {**errors, "merchant": seat.say(NO_MERCHANT)}
-    if error := await _judge_account(seat, conn, merchant):
+        return None, {**errors, "merchant": request.translate(NO_MERCHANT)}
+    if error := await _judge_account(request, conn, merchant):
         errors["sub-user" if form.text("sub-user") else "currency"] = error
     return merchant, errors
 
 
-async def _judge_account(seat: Seat, conn: Connection, merchant: MerchantRef) -> str:
+async def _judge_account(request: ConsoleRequest, conn: Connection, merchant: MerchantRef) -> str:
     """What is wrong with the account that was named; empty when nothing is."""
-    name, currency = seat.form.text("sub-user"), seat.form.text("currency")
+    name, currency = request.form.text("sub-user"), request.form.text("currency")
     if not name:
         return (
-            "" if currency == CURRENCIES[0] or merchant.currency_mode == currency else seat.say(NO_CURRENCY)
+            ""
+            if currency == CURRENCIES[0] or merchant.currency_mode == currency
+            else request.translate(NO_CURRENCY)
         )
     try:
         line = await controls.read_by_ext_user_id(conn, merchant.merchant_id, name)
     except SubUserUnknown:
-        return seat.say(NO_SUB_USER)
-    return "" if line.currency == currency else seat.say(NO_CURRENCY)
+        return request.translate(NO_SUB_USER)
+    return "" if line.currency == currency else request.translate(NO_CURRENCY)
 
 
-def _show_form(seat: Seat, filled: Filled) -> Response:
-    return seat.page(
+def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
+    return request.page(
         "console/adjustment_new.html",
         active="adjustments",
-        status=200 if filled.ok else 422,
-        filled=filled,
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
         currencies=CURRENCIES,
         most=decisions.MAX_REASON,
     )
 
 
-async def _show(seat: Seat, conn: Connection, proposal: Proposal, filled: Filled = EMPTY) -> Response:
-    return seat.page(
+async def _show(
+    request: ConsoleRequest, conn: Connection, proposal: Proposal, form_state: FormState = EMPTY_FORM
+) -> Response:
+    return request.page(
         "console/adjustment.html",
         active="adjustments",
-        status=200 if filled.ok else 422,
-        filled=filled,
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
         proposal=proposal,
         merchant_name=(await merchants.read_names(conn, [proposal.merchant_id]))[proposal.merchant_id],
-        is_own=decisions.is_own(proposal, seat.actor),
+        is_own=decisions.is_own(proposal, request.actor),
     )
 
 
-def _explain(found: Proposal, refused: ProposalRefused, seat: Seat) -> str:
+def _explain(found: Proposal, refused: ProposalRefused, request: ConsoleRequest) -> str:
     """Why an acceptance was refused, as a text to translate."""
-    if decisions.is_expired(found, seat.at_ms):
+    if decisions.is_expired(found, request.at_ms):
         return EXPIRED
     return REFUSALS.get(refused.sentence, DECIDED)
 
 
-def _ask(seat: Seat) -> proposals.Ask:
+def _ask(request: ConsoleRequest) -> proposals.Ask:
     async def ask(merchant_id: int, command: Command) -> Outcome:
-        submission = Submission(command, request_id=seat.request_id)
-        return await seat.ground.writer.submit(merchant_id, submission)
+        submission = Submission(command, request_id=request.request_id)
+        return await request.context.writer.submit(merchant_id, submission)
 
     return ask
 
 
-async def _tell(seat: Seat, conn: Connection, done: Proposal, what: str) -> Response:
+async def _tell(request: ConsoleRequest, conn: Connection, done: Proposal, what: str) -> Response:
     after = {"state": done.state, "entryId": done.entry_id, "outcome": done.outcome}
-    await _record(seat, conn, what, done, after=after)
+    await _record(request, conn, what, done, after=after)
     if done.entry_id is not None:
-        return seat.go(url_of(done), N_("Carried out: the entry is in the book."))
-    return seat.go(url_of(done), N_("The book refused it: nothing moved."), tone=flash.BAD)
+        return request.redirect(url_of(done), N_("Carried out: the entry is in the book."))
+    return request.redirect(url_of(done), N_("The book refused it: nothing moved."), tone=flash.BAD)
 
 
 async def _record(
-    seat: Seat,
+    request: ConsoleRequest,
     conn: Connection,
     what: str,
     proposal: Proposal,
@@ -282,7 +285,7 @@ async def _record(
     after: Mapping[str, str | int | None] | None = None,
 ) -> None:
     subject = f"proposal {proposal.proposal_no}"
-    await act(seat, conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
+    await record_change(request, conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
 
 
 def _describe(proposal: Proposal) -> dict[str, str | int | None]:
@@ -294,7 +297,7 @@ def _describe(proposal: Proposal) -> dict[str, str | int | None]:
     }
 
 
-async def _find(request: Request, conn: Connection) -> Proposal:
+async def _find(request: ConsoleRequest, conn: Connection) -> Proposal:
     found = await proposals.show(conn, read_id(request, "proposal_no"))
     if found is None:
         raise HTTPException(404)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.audit import records
@@ -17,7 +16,7 @@ from merchant_wallet.audit.records import AuditEntry
 from merchant_wallet.audit.verify import AuditReport, verify
 from merchant_wallet.base import db
 from merchant_wallet.console.filter_values import find_scope, read_day, read_end
-from merchant_wallet.console.request import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 
@@ -44,9 +43,9 @@ class EntryShown(msgspec.Struct, frozen=True):
     differences: list[Difference]
 
 
-async def show_log(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
     """The newest first, filtered as the URL says."""
-    state = read_state(AUDIT, request.query_params, filters=FILTERS)
+    state = read_state(AUDIT, request.http.query_params, filters=FILTERS)
     since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
     before_no = _read_number(state.after)
     if until_ms is not None:
@@ -56,13 +55,13 @@ async def show_log(request: Request, seat: Seat, conn: Connection) -> Response:
         conn,
         actor=state.get("actor") or None,
         action=state.get("action") or None,
-        merchant_id=await find_scope(seat, conn, state.get("merchant")),
+        merchant_id=await find_scope(request, conn, state.get("merchant")),
         before_no=before_no,
         limit=PAGE_ROWS + 1,
     )
     within = [row for row in rows if since_ms is None or row.at_ms >= since_ms]
     shown = within[:PAGE_ROWS]
-    return seat.page(
+    return request.page(
         "console/audit.html",
         active="audit",
         state=state,
@@ -71,22 +70,22 @@ async def show_log(request: Request, seat: Seat, conn: Connection) -> Response:
     )
 
 
-async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     """One entry with its hash."""
     found = await records.show(conn, read_id(request, "audit_no"))
     if found is None:
         raise HTTPException(404)
     row = EntryShown(found, tell_differences(found))
-    return seat.page("console/audit_entry.html", active="audit", row=row)
+    return request.page("console/audit_entry.html", active="audit", row=row)
 
 
-async def verify_log(request: Request, seat: Seat, conn: Connection) -> Response:
+async def verify_log(request: ConsoleRequest, conn: Connection) -> Response:
     """Hash the whole log anew and tell what came of it."""
     if _verifying.locked():
         raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
     async with _verifying:
-        report = await asyncio.to_thread(asyncio.run, _verify(seat.ground.database_url))
-    return seat.page("console/audit_verified.html", active="audit", report=report)
+        report = await asyncio.to_thread(asyncio.run, _verify(request.context.database_url))
+    return request.page("console/audit_verified.html", active="audit", report=report)
 
 
 async def _verify(url: str) -> AuditReport:

@@ -11,7 +11,7 @@ import msgspec
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.console.request import Connection, Seat, act
+from merchant_wallet.console.request import Connection, ConsoleRequest, record_change
 
 _TOLD: Final = {
     "entry_id": "entryId",
@@ -23,22 +23,22 @@ _TOLD: Final = {
 
 
 async def ask_book(
-    seat: Seat, conn: Connection, merchant_id: int, command: Command, action: str, subject: str
+    request: ConsoleRequest, conn: Connection, merchant_id: int, command: Command, action: str, subject: str
 ) -> Outcome:
     """Have a book carry a command out; gives the outcome once it is committed and logged.
 
     Raises Refused for the book's refusal, Unavailable, CommandFailed.
     """
     asked: dict[str, Any] = msgspec.to_builtins(command)
-    await act(seat, conn, f"{action}.asked", subject, merchant_id, after=asked)
+    await record_change(request, conn, f"{action}.asked", subject, merchant_id, after=asked)
     try:
-        outcome = await seat.ground.ask(merchant_id, command, seat.request_id)
+        outcome = await request.context.ask(merchant_id, command, request.request_id)
     except Refused as refused:
         told = {"refused": refused.refusal.code, "reason": refused.refusal.msg}
-        await act(seat, conn, f"{action}.refused", subject, merchant_id, after=told)
+        await record_change(request, conn, f"{action}.refused", subject, merchant_id, after=told)
         raise
     found = {
         told: value for name, told in _TOLD.items() if (value := getattr(outcome, name, None)) is not None
     }
-    await act(seat, conn, action, subject, merchant_id, after={"done": True, **found})
+    await record_change(request, conn, action, subject, merchant_id, after={"done": True, **found})
     return outcome

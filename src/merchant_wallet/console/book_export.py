@@ -11,7 +11,6 @@ from contextlib import aclosing
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -19,7 +18,7 @@ from merchant_wallet.base import db
 from merchant_wallet.book import reads
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.filter_values import read_day, read_end
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import export
 
@@ -53,11 +52,11 @@ class Download(StreamingResponse):
             _turns[self._who] -= 1
 
 
-async def send_statement(request: Request, seat: Seat, conn: Connection) -> Response:
+async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
     """The postings of an account, or of the whole book, oldest first, as a file."""
     merchant, _ = await load_book(request, conn)
-    form = request.query_params.get("form", "csv")
-    account = request.query_params.get("account") or None
+    form = request.http.query_params.get("form", "csv")
+    account = request.http.query_params.get("account") or None
     if form not in export.FORMS:
         raise HTTPException(404)
     if account is not None:
@@ -65,17 +64,17 @@ async def send_statement(request: Request, seat: Seat, conn: Connection) -> Resp
             await reads.find_account(conn, merchant.merchant_id, account)
         except (ValueError, LookupError):
             raise HTTPException(404) from None
-    from_ms = read_day(request.query_params.get("from", ""))
-    to_ms = read_end(request.query_params.get("to", ""))
-    url = seat.ground.database_url
+    from_ms = read_day(request.http.query_params.get("from", ""))
+    to_ms = read_end(request.http.query_params.get("to", ""))
+    url = request.context.database_url
     pieces = _read(url, merchant.merchant_id, form, account, from_ms, to_ms)
     name = f"book-{merchant.merchant_id}-{(account or 'all').replace(':', '-')}.{form}"
     headers = {
-        **seat.ground.answers.headers(),
+        **request.context.responses.headers(),
         "content-type": TYPES[form],
         "content-disposition": f'attachment; filename="{name}"',
     }
-    return Download(seat.operator.operator_id, pieces, headers)
+    return Download(request.operator.operator_id, pieces, headers)
 
 
 async def _read(

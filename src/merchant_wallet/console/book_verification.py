@@ -6,13 +6,12 @@ work, so a merchant's user may not.
 
 from typing import Any, Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.console import flash
 from merchant_wallet.console.books import ONE, load_book, url_of
-from merchant_wallet.console.request import POST, Connection, Page, Seat
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.verifier import RUNNING, verifier_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
@@ -20,19 +19,19 @@ from merchant_wallet.web.languages import N_
 VERIFY: Final = f"{ONE}/verify"
 
 
-async def show(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show(request: ConsoleRequest, conn: Connection) -> Response:
     """The page that begins it and tells what came of the last one."""
-    return seat.page("console/book_verify.html", active="books", **await _read(request, seat, conn))
+    return request.page("console/book_verify.html", active="books", **await _read(request, conn))
 
 
-async def show_state(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
     """How far it is."""
-    return seat.part("console/book_verify_state.html", **await _read(request, seat, conn))
+    return request.part("console/book_verify_state.html", **await _read(request, conn))
 
 
-async def _read(request: Request, seat: Seat, conn: Connection) -> dict[str, Any]:
+async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     merchant, _ = await load_book(request, conn)
-    verifier = verifier_of(seat.ground)
+    verifier = verifier_of(request.context)
     return {
         "merchant": merchant,
         "found": verifier.find(merchant.merchant_id),
@@ -42,26 +41,28 @@ async def _read(request: Request, seat: Seat, conn: Connection) -> dict[str, Any
     }
 
 
-async def start(request: Request, seat: Seat, conn: Connection) -> Response:
+async def start(request: ConsoleRequest, conn: Connection) -> Response:
     """Begin."""
     merchant, _ = await load_book(request, conn)
-    if verifier_of(seat.ground).start(seat.ground, merchant.merchant_id, seat.actor, seat.at_ms):
-        return seat.go(f"{url_of(merchant.merchant_id)}/verify")
+    if verifier_of(request.context).start(
+        request.context, merchant.merchant_id, request.actor, request.at_ms
+    ):
+        return request.redirect(f"{url_of(merchant.merchant_id)}/verify")
     told = N_("Another verification is running. Wait for its end, or end it.")
-    return seat.go(f"{url_of(merchant.merchant_id)}/verify", told, tone=flash.WARN)
+    return request.redirect(f"{url_of(merchant.merchant_id)}/verify", told, tone=flash.WARN)
 
 
-async def cancel(request: Request, seat: Seat, conn: Connection) -> Response:
+async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
     """End it."""
     merchant, _ = await load_book(request, conn)
-    was_running = verifier_of(seat.ground).cancel(merchant.merchant_id)
+    was_running = verifier_of(request.context).cancel(merchant.merchant_id)
     told = N_("It ends at its next page.") if was_running else N_("Nothing was running.")
-    return seat.go(f"{url_of(merchant.merchant_id)}/verify", told)
+    return request.redirect(f"{url_of(merchant.merchant_id)}/verify", told)
 
 
 ROUTES: Final = (
     Page(VERIFY, show, Right.READ_AUDIT),
-    Page(f"{VERIFY}/state", show_state, Right.READ_AUDIT, is_use=False),
+    Page(f"{VERIFY}/state", show_state, Right.READ_AUDIT, extends_session=False),
     Page(VERIFY, start, Right.READ_AUDIT, POST),
     Page(f"{VERIFY}/cancel", cancel, Right.READ_AUDIT, POST),
 )

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.book import reads
@@ -18,7 +17,7 @@ from merchant_wallet.book.reads import AccountView, BookView
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
 from merchant_wallet.console.journal_lines import KINDS, tell_postings
-from merchant_wallet.console.request import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, figures, merchants, sub_users
@@ -61,26 +60,26 @@ class Line(msgspec.Struct, frozen=True):
     balance_units: int
 
 
-async def show_books(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_books(request: ConsoleRequest, conn: Connection) -> Response:
     """The books there are; a merchant's user goes straight to its own."""
-    if seat.merchant_id is not None:
-        return seat.ground.answers.redirect(url_of(seat.merchant_id))
-    state = read_state(BOOKS, request.query_params, filters=("q",))
+    if request.merchant_id is not None:
+        return request.context.responses.redirect(url_of(request.merchant_id))
+    state = read_state(BOOKS, request.http.query_params, filters=("q",))
     if word := state.get("q"):
         found = await merchants.find_merchants(conn, word, limit=FOUND_ROWS)
         lines = [await merchants.show_merchant(conn, one.merchant_id) for one in found]
         page = Rows(tuple(line for line in lines if line is not None), None, None)
     else:
         page = await open_page(merchants.list_merchants(conn, after=state.after, limit=PAGE_ROWS))
-    return seat.page("console/books.html", active="books", state=state, page=page)
+    return request.page("console/books.html", active="books", state=state, page=page)
 
 
-async def show_book(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
     """One book: its accounts, what its sub-users hold together, its entries."""
     merchant, book = await load_book(request, conn)
-    state = read_state(url_of(merchant.merchant_id), request.query_params, filters=FILTERS)
+    state = read_state(url_of(merchant.merchant_id), request.http.query_params, filters=FILTERS)
     held = {one.currency: one for one in await figures.held(conn, merchant.merchant_id)}
-    return seat.page(
+    return request.page(
         "console/book.html",
         active="books",
         merchant=merchant,
@@ -91,19 +90,19 @@ async def show_book(request: Request, seat: Seat, conn: Connection) -> Response:
         state=state,
         page=await _list_entries(conn, merchant.merchant_id, state, None),
         kinds=KINDS,
-        choices=_list_kinds(seat),
+        choices=_list_kinds(request),
     )
 
 
-async def show_account(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
     """One account's statement."""
     merchant, _ = await load_book(request, conn)
     account = await _find_account(conn, merchant.merchant_id, read_id(request, "account_id"))
     url = f"{url_of(merchant.merchant_id)}/accounts/{account.account_id}"
-    state = read_state(url, request.query_params, filters=FILTERS)
+    state = read_state(url, request.http.query_params, filters=FILTERS)
     page = await _list_entries(conn, merchant.merchant_id, state, account)
     postings = await entries.list_postings(conn, merchant.merchant_id, [line.entry_id for line in page.rows])
-    return seat.page(
+    return request.page(
         "console/book_account.html",
         active="books",
         merchant=merchant,
@@ -114,18 +113,18 @@ async def show_account(request: Request, seat: Seat, conn: Connection) -> Respon
         page=page,
         lines=tell_lines(account.account_id, page.rows, postings),
         kinds=KINDS,
-        choices=_list_kinds(seat),
+        choices=_list_kinds(request),
     )
 
 
-async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     """One entry with its postings, facts, hash, and the hash that its own is chained to."""
     merchant, _ = await load_book(request, conn)
     shown = await entries.show_entry(conn, merchant.merchant_id, read_id(request, "entry_id"))
     if shown is None:
         raise HTTPException(404)
-    facts = _read_facts(shown.entry.facts, is_staff=seat.merchant_id is None)
-    return seat.page(
+    facts = _read_facts(shown.entry.facts, is_staff=request.merchant_id is None)
+    return request.page(
         "console/book_entry.html",
         active="books",
         merchant=merchant,
@@ -139,7 +138,7 @@ async def show_entry(request: Request, seat: Seat, conn: Connection) -> Response
     )
 
 
-async def load_book(request: Request, conn: Connection) -> tuple[MerchantLine, BookView]:
+async def load_book(request: ConsoleRequest, conn: Connection) -> tuple[MerchantLine, BookView]:
     """The merchant that the path names, and its book. Raises HTTPException 404."""
     merchant_id = read_id(request, "merchant_id")
     merchant = await merchants.show_merchant(conn, merchant_id)
@@ -209,9 +208,12 @@ def name_of(account_id: int) -> str:
     return fixed.name if fixed else f"{SUBUSER}:{account_id}"
 
 
-def _list_kinds(seat: Seat) -> list[tuple[str, str]]:
+def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
     """The kinds that a list may be filtered by, in this person's language."""
-    return [("", seat.say(N_("Any"))), *((kind, seat.say(name)) for kind, name in KINDS.items())]
+    return [
+        ("", request.translate(N_("Any"))),
+        *((kind, request.translate(name)) for kind, name in KINDS.items()),
+    ]
 
 
 async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> AccountView:
@@ -250,7 +252,7 @@ def _find_order(entry_id: int, kind: str, facts: dict[str, Any]) -> int | None:
 
 
 ROUTES: Final = (
-    Page(BOOKS, show_books, Right.READ, own=True),
+    Page(BOOKS, show_books, Right.READ, own_book=True),
     Page(ONE, show_book, Right.READ),
     Page(f"{ONE}/accounts/{{account_id:int}}", show_account, Right.READ),
     Page(f"{ONE}/entries/{{entry_id:int}}", show_entry, Right.READ),

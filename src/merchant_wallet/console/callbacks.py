@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.callbacks import outbox
@@ -19,10 +18,10 @@ from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
@@ -75,13 +74,13 @@ class AttemptLine(msgspec.Struct, frozen=True):
     latency_ms: int | None
 
 
-async def show_callbacks(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of callbacks: those that were not taken, unless the URL asks for others."""
-    state = read_state(CALLBACKS, request.query_params, filters=FILTERS, several=("state",))
-    scope = await find_scope(seat, conn, state.get("merchant"))
+    state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
+    scope = await find_scope(request, conn, state.get("merchant"))
     reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {one.state: one for one in await oversight.count_by_state(conn, seat.merchant_id)}
-    return seat.page(
+    counts = {one.state: one for one in await oversight.count_by_state(conn, request.merchant_id)}
+    return request.page(
         "console/callbacks.html",
         active="callbacks",
         state=state,
@@ -90,17 +89,17 @@ async def show_callbacks(request: Request, seat: Seat, conn: Connection) -> Resp
         most=oversight.MOST_COUNTED,
         undelivered=UNDELIVERED,
         types=oversight.EVENT_TYPES,
-        pauses=await _list_pauses(seat, conn),
+        pauses=await _list_pauses(request, conn),
     )
 
 
-async def show_callback(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
     """One callback with every attempt."""
-    line = await _find(request, seat, conn)
+    line = await _find(request, conn)
     attempts = await oversight.list_attempts(
         conn, line.merchant_id, line.order_id, line.status, limit=MOST_ATTEMPTS
     )
-    return seat.page(
+    return request.page(
         "console/callback.html",
         active="callbacks",
         line=line,
@@ -110,55 +109,57 @@ async def show_callback(request: Request, seat: Seat, conn: Connection) -> Respo
     )
 
 
-async def resend(request: Request, seat: Seat, conn: Connection) -> Response:
+async def resend(request: ConsoleRequest, conn: Connection) -> Response:
     """Have a callback sent at once."""
-    line = await _find(request, seat, conn)
-    seat.require(Right.RESEND_CALLBACK, line.merchant_id)
+    line = await _find(request, conn)
+    request.require(Right.RESEND_CALLBACK, line.merchant_id)
     async with conn.transaction():
         if not await outbox.send_again(conn, line.merchant_id, line.event_id):
             raise HTTPException(404)
-        await _record(seat, conn, "resend", line.merchant_id, line.event_id, resent=1)
-    return seat.go(url_of(line.event_id), N_("It is sent at once, and repeated as if it were new."))
+        await _record(request, conn, "resend", line.merchant_id, line.event_id, resent=1)
+    return request.redirect(url_of(line.event_id), N_("It is sent at once, and repeated as if it were new."))
 
 
-async def pause(request: Request, seat: Seat, conn: Connection) -> Response:
+async def pause(request: ConsoleRequest, conn: Connection) -> Response:
     """Keep a callback that is due from being sent."""
-    return await _change_one(request, seat, conn, pauses=True)
+    return await _change_one(request, conn, pauses=True)
 
 
-async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
+async def resume(request: ConsoleRequest, conn: Connection) -> Response:
     """Let a paused callback be sent."""
-    return await _change_one(request, seat, conn, pauses=False)
+    return await _change_one(request, conn, pauses=False)
 
 
-async def resend_parked(request: Request, seat: Seat, conn: Connection) -> Response:
+async def resend_parked(request: ConsoleRequest, conn: Connection) -> Response:
     """Have all of a merchant's callbacks that were given up sent at once."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
         count = await outbox.send_parked_again(conn, merchant_id)
-        await _record(seat, conn, "resend", merchant_id, "all that are parked", resent=count)
+        await _record(request, conn, "resend", merchant_id, "all that are parked", resent=count)
     told = N_("Sent at once: {count}.") if count else N_("None of its callbacks was given up.")
-    return seat.go(_back(seat, merchant_id), told, count=count)
+    return request.redirect(_back(request, merchant_id), told, count=count)
 
 
-async def pause_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+async def pause_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Send a merchant nothing more."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
-        if not await outbox.pause_merchant(conn, merchant_id, seat.actor, seat.at_ms):
-            return seat.go(_back(seat, merchant_id), N_("It was paused already."), tone=flash.WARN)
-        await _record(seat, conn, "pause", merchant_id, "all callbacks", paused=True)
-    return seat.go(_back(seat, merchant_id), N_("Nothing more is sent to it; nothing is lost."))
+        if not await outbox.pause_merchant(conn, merchant_id, request.actor, request.at_ms):
+            return request.redirect(
+                _back(request, merchant_id), N_("It was paused already."), tone=flash.WARN
+            )
+        await _record(request, conn, "pause", merchant_id, "all callbacks", paused=True)
+    return request.redirect(_back(request, merchant_id), N_("Nothing more is sent to it; nothing is lost."))
 
 
-async def resume_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+async def resume_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Send a merchant what waits for it."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
         if not await outbox.resume_merchant(conn, merchant_id):
-            return seat.go(_back(seat, merchant_id), N_("It was not paused."), tone=flash.WARN)
-        await _record(seat, conn, "resume", merchant_id, "all callbacks", resumed=True)
-    return seat.go(_back(seat, merchant_id), N_("What waited for it is sent."))
+            return request.redirect(_back(request, merchant_id), N_("It was not paused."), tone=flash.WARN)
+        await _record(request, conn, "resume", merchant_id, "all callbacks", resumed=True)
+    return request.redirect(_back(request, merchant_id), N_("What waited for it is sent."))
 
 
 def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:
@@ -200,11 +201,11 @@ def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
     )
 
 
-async def _find(request: Request, seat: Seat, conn: Connection) -> CallbackLine:
+async def _find(request: ConsoleRequest, conn: Connection) -> CallbackLine:
     """The callback that the path names. Raises HTTPException 404, also for another merchant's."""
-    event_id = str(request.path_params["event"])
+    event_id = str(request.http.path_params["event"])
     line = (
-        await oversight.find_callback(conn, event_id, seat.merchant_id)
+        await oversight.find_callback(conn, event_id, request.merchant_id)
         if _EVENT.fullmatch(event_id)
         else None
     )
@@ -213,7 +214,7 @@ async def _find(request: Request, seat: Seat, conn: Connection) -> CallbackLine:
     return line
 
 
-async def _find_merchant(request: Request, conn: Connection) -> int:
+async def _find_merchant(request: ConsoleRequest, conn: Connection) -> int:
     merchant_id = read_id(request, "merchant_id")
     try:
         return (await store.find(conn, str(merchant_id))).merchant_id
@@ -221,45 +222,45 @@ async def _find_merchant(request: Request, conn: Connection) -> int:
         raise HTTPException(404) from None
 
 
-async def _change_one(request: Request, seat: Seat, conn: Connection, *, pauses: bool) -> Response:
-    line = await _find(request, seat, conn)
+async def _change_one(request: ConsoleRequest, conn: Connection, *, pauses: bool) -> Response:
+    line = await _find(request, conn)
     change, name = (outbox.pause, "paused") if pauses else (outbox.resume, "resumed")
     async with conn.transaction():
         if not await change(conn, line.merchant_id, line.event_id):
-            return seat.go(
+            return request.redirect(
                 url_of(line.event_id), N_("It has moved on; nothing was changed."), tone=flash.WARN
             )
         what = "pause" if pauses else "resume"
-        await _record(seat, conn, what, line.merchant_id, line.event_id, **{name: True})
+        await _record(request, conn, what, line.merchant_id, line.event_id, **{name: True})
     told = N_("It is not sent until it is resumed.") if pauses else N_("It is sent again.")
-    return seat.go(url_of(line.event_id), told)
+    return request.redirect(url_of(line.event_id), told)
 
 
 async def _record(
-    seat: Seat, conn: Connection, what: str, merchant_id: int, which: str, **after: int
+    request: ConsoleRequest, conn: Connection, what: str, merchant_id: int, which: str, **after: int
 ) -> None:
-    await act(seat, conn, f"callback.{what}", f"callback {which}", merchant_id, after=after)
+    await record_change(request, conn, f"callback.{what}", f"callback {which}", merchant_id, after=after)
 
 
-def _back(seat: Seat, merchant_id: int) -> str:
-    return CALLBACKS if seat.merchant_id is not None else f"{CALLBACKS}?merchant={merchant_id}"
+def _back(request: ConsoleRequest, merchant_id: int) -> str:
+    return CALLBACKS if request.merchant_id is not None else f"{CALLBACKS}?merchant={merchant_id}"
 
 
-async def _list_pauses(seat: Seat, conn: Connection) -> list[tuple[int, str, int, str]]:
+async def _list_pauses(request: ConsoleRequest, conn: Connection) -> list[tuple[int, str, int, str]]:
     """The paused merchants that this person may know of: id, name, since when, by whom."""
-    pauses = [one for one in await outbox.list_pauses(conn) if seat.merchant_id in (None, one[0])]
+    pauses = [one for one in await outbox.list_pauses(conn) if request.merchant_id in (None, one[0])]
     return [
         (number, (await store.find(conn, str(number))).name, since_ms, by) for number, since_ms, by in pauses
     ]
 
 
 ROUTES: Final = (
-    Page(CALLBACKS, show_callbacks, Right.READ, own=True),
+    Page(CALLBACKS, show_callbacks, Right.READ, own_book=True),
     Page(f"{OF_MERCHANT}/resend-parked", resend_parked, Right.RESEND_CALLBACK, POST),
     Page(f"{OF_MERCHANT}/pause", pause_merchant, Right.PAUSE_CALLBACKS, POST),
     Page(f"{OF_MERCHANT}/resume", resume_merchant, Right.PAUSE_CALLBACKS, POST),
-    Page(ONE, show_callback, Right.READ, own=True),
-    Page(f"{ONE}/resend", resend, Right.RESEND_CALLBACK, POST, own=True),
+    Page(ONE, show_callback, Right.READ, own_book=True),
+    Page(f"{ONE}/resend", resend, Right.RESEND_CALLBACK, POST, own_book=True),
     Page(f"{ONE}/pause", pause, Right.PAUSE_CALLBACKS, POST),
     Page(f"{ONE}/resume", resume, Right.PAUSE_CALLBACKS, POST),
 )

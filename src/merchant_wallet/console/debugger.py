@@ -7,7 +7,6 @@ kept. A merchant's user has its own merchant's secrets tried, nobody else's.
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.api.debugger import (
@@ -21,8 +20,8 @@ from merchant_wallet.api.debugger import (
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.console.filter_values import NOBODY, find_scope
-from merchant_wallet.console.form_state import Filled, refill
-from merchant_wallet.console.request import POST, Connection, Page, Seat
+from merchant_wallet.console.form_state import FormState, refill
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operators.roles import Right
@@ -43,32 +42,32 @@ class TextLine(msgspec.Struct, frozen=True):
     differs: bool = False
 
 
-async def show_debugger(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_debugger(request: ConsoleRequest, conn: Connection) -> Response:
     """The form; with `refused` in the URL it is filled with a request that was refused."""
-    merchant = await _find_merchant(seat, conn, request.query_params.get("merchant", ""))
+    merchant = await _find_merchant(request, conn, request.http.query_params.get("merchant", ""))
     values = {"path": PATHS[0], "merchant": "" if merchant is None else str(merchant.merchant_id)}
-    number, kept_sign = request.query_params.get("refused", ""), ""
+    number, kept_sign = request.http.query_params.get("refused", ""), ""
     if merchant is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
         # The page of one begins before the number after it.
         found = await list_refused(conn, merchant.merchant_id, before_no=int(number) + 1, limit=1)
         if found and found[0].refused_no == int(number):
             values |= _fill_in(found[0])
             kept_sign = found[0].fields.get("sign") or ""
-    return _show(seat, Filled(values), None, merchant, kept_sign)
+    return _show(request, FormState(values), None, merchant, kept_sign)
 
 
-async def judge_request(request: Request, seat: Seat, conn: Connection) -> Response:
+async def judge_request(request: ConsoleRequest, conn: Connection) -> Response:
     """What is right and wrong with what was pasted."""
-    form = seat.form
-    merchant = await _find_merchant(seat, conn, form.text("merchant"))
+    form = request.form
+    merchant = await _find_merchant(request, conn, form.text("merchant"))
     errors = {}
     if merchant is None and form.text("merchant"):
-        errors["merchant"] = seat.say(_NO_MERCHANT)
+        errors["merchant"] = request.translate(_NO_MERCHANT)
     if not form.text("body"):
-        errors["body"] = seat.say(_NO_BODY)
-    filled = refill(form, FIELDS, errors)
+        errors["body"] = request.translate(_NO_BODY)
+    form_state = refill(form, FIELDS, errors)
     if errors:
-        return _show(seat, filled, None, merchant)
+        return _show(request, form_state, None, merchant)
     found = diagnose(
         form.text("path"),
         form.raw("body"),
@@ -78,7 +77,7 @@ async def judge_request(request: Request, seat: Seat, conn: Connection) -> Respo
         their_sign=form.text("sign") or None,
         secrets=() if merchant is None else merchant.secrets,
     )
-    return _show(seat, filled, found, merchant)
+    return _show(request, form_state, found, merchant)
 
 
 def mark_lines(text: str, difference: Difference | None) -> list[TextLine]:
@@ -105,27 +104,31 @@ def _fill_in(refused: RefusedRequest) -> dict[str, str]:
     return {"path": refused.path, "body": msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()}
 
 
-async def _find_merchant(seat: Seat, conn: Connection, text: str) -> Merchant | None:
-    merchant_id = await find_scope(seat, conn, text)
+async def _find_merchant(request: ConsoleRequest, conn: Connection, text: str) -> Merchant | None:
+    merchant_id = await find_scope(request, conn, text)
     if merchant_id is None or merchant_id == NOBODY:
         return None
-    return await store.load(conn, seat.ground.keyring, merchant_id)
+    return await store.load(conn, request.context.keyring, merchant_id)
 
 
 def _show(
-    seat: Seat, filled: Filled, found: Diagnosis | None, merchant: Merchant | None, kept_sign: str = ""
+    request: ConsoleRequest,
+    form_state: FormState,
+    found: Diagnosis | None,
+    merchant: Merchant | None,
+    kept_sign: str = "",
 ) -> Response:
     """The page; `kept_sign` is the beginning of a refused request's signature, of which no more is kept."""
     values: dict[str, Any] = {"found": found, "ours": [], "theirs": []}
     if found is not None and found.string_to_sign is not None:
         values["ours"] = mark_lines(found.string_to_sign, found.difference)
-        if theirs := filled.value("string"):
+        if theirs := form_state.value("string"):
             values["theirs"] = mark_lines(theirs, found.difference)
-    return seat.page(
+    return request.page(
         "console/debugger.html",
         active="debugger",
-        status=200 if filled.ok else 422,
-        filled=filled,
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
         merchant=merchant,
         paths=PATHS,
         kept_sign=kept_sign,
@@ -134,6 +137,6 @@ def _show(
 
 
 ROUTES: Final = (
-    Page(DEBUGGER, show_debugger, Right.READ, own=True),
-    Page(DEBUGGER, judge_request, Right.READ, POST, own=True),
+    Page(DEBUGGER, show_debugger, Right.READ, own_book=True),
+    Page(DEBUGGER, judge_request, Right.READ, POST, own_book=True),
 )

@@ -8,12 +8,11 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end
-from merchant_wallet.console.request import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.deposits import listing
 from merchant_wallet.operators.roles import Right
@@ -60,11 +59,11 @@ class Shown(msgspec.Struct, frozen=True):
     confirmations: int | None
 
 
-async def show_deposits(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of deposits, filtered as the URL says."""
-    state = read_state(DEPOSITS, request.query_params, filters=FILTERS)
-    page = await _list(seat, conn, state)
-    return seat.page(
+    state = read_state(DEPOSITS, request.http.query_params, filters=FILTERS)
+    page = await _list(request, conn, state)
+    return request.page(
         "console/deposits.html",
         active="deposits",
         state=state,
@@ -75,16 +74,16 @@ async def show_deposits(request: Request, seat: Seat, conn: Connection) -> Respo
     )
 
 
-async def show_deposit(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
     """One deposit."""
-    chain, tx_hash = str(request.path_params["chain"]), str(request.path_params["tx_hash"])
+    chain, tx_hash = str(request.http.path_params["chain"]), str(request.http.path_params["tx_hash"])
     place = read_id(request, "log_index")
-    found = await oversight.find_deposits(conn, tx_hash, seat.merchant_id)
+    found = await oversight.find_deposits(conn, tx_hash, request.merchant_id)
     line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
     if line is None:
         raise HTTPException(404)
     event = "" if line.entry_id is None else f"evt_{line.entry_id}_deposit"
-    return seat.page(
+    return request.page(
         "console/deposit.html",
         active="deposits",
         shown=(await _show(conn, (line,)))[0],
@@ -95,8 +94,8 @@ async def show_deposit(request: Request, seat: Seat, conn: Connection) -> Respon
     )
 
 
-async def _list(seat: Seat, conn: Connection, state: TableState) -> Rows[DepositLine]:
-    scope = await find_scope(seat, conn, state.get("merchant"))
+async def _list(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[DepositLine]:
+    scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("tx"):
         return Rows(tuple(await oversight.find_deposits(conn, state.get("tx"), scope)), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
@@ -136,6 +135,6 @@ def count_confirmations(line: DepositLine, head_number: int | None) -> int | Non
 
 
 ROUTES: Final = (
-    Page(DEPOSITS, show_deposits, Right.READ, own=True),
-    Page(ONE, show_deposit, Right.READ, own=True),
+    Page(DEPOSITS, show_deposits, Right.READ, own_book=True),
+    Page(ONE, show_deposit, Right.READ, own_book=True),
 )

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.request import Connection, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
 
@@ -44,13 +44,13 @@ def read_units(text: str) -> int:
         return 0
 
 
-async def find_scope(seat: Seat, conn: Connection, text: str) -> int | None:
+async def find_scope(request: ConsoleRequest, conn: Connection, text: str) -> int | None:
     """Whose rows a table shows: the person's own merchant's, those of the one typed, or everybody's (None).
 
     A merchant that nobody knows is `NOBODY`.
     """
-    if seat.merchant_id is not None:
-        return seat.merchant_id
+    if request.merchant_id is not None:
+        return request.merchant_id
     if not text:
         return None
     try:

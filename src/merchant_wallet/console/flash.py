@@ -27,7 +27,7 @@ _MAC_BYTES: Final = 16
 _MAX_COOKIE: Final = 3000
 
 
-class Said(msgspec.Struct, frozen=True):
+class FlashMessage(msgspec.Struct, frozen=True):
     """One note: its tone, the English text with placeholders, what fills them."""
 
     tone: str
@@ -35,7 +35,7 @@ class Said(msgspec.Struct, frozen=True):
     values: Mapping[str, object] = {}
 
 
-def leave(response: Response, said: Said, key: bytes, session_token: str, secure: bool) -> None:
+def write(response: Response, said: FlashMessage, key: bytes, session_token: str, secure: bool) -> None:
     """Have the browser bring a note along to its next page."""
     body = msgspec.json.encode(said)
     packed = base64.urlsafe_b64encode(_sign(key, session_token, body) + body).decode()
@@ -47,7 +47,7 @@ def leave(response: Response, said: Said, key: bytes, session_token: str, secure
     )
 
 
-def read(request: Request, key: bytes, session_token: str) -> Said | None:
+def read(request: Request, key: bytes, session_token: str) -> FlashMessage | None:
     """The note that the browser brings along, if it is one of ours for this session."""
     packed = request.cookies.get(COOKIE, "")
     if not packed or len(packed) > _MAX_COOKIE:
@@ -57,13 +57,13 @@ def read(request: Request, key: bytes, session_token: str) -> Said | None:
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, _sign(key, session_token, body)):
             return None
-        return msgspec.json.decode(body, type=Said)
+        return msgspec.json.decode(body, type=FlashMessage)
     except (ValueError, msgspec.DecodeError):
         # Anybody may send a cookie: what is none of ours says nothing.
         return None
 
 
-def forget(response: Response) -> None:
+def clear(response: Response) -> None:
     """Have the browser forget the note that was told."""
     response.delete_cookie(COOKIE, path=PATH, httponly=True, samesite="strict")
 

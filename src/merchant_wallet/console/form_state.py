@@ -10,7 +10,7 @@ from merchant_wallet.web.forms import Form
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FormState:
     """Texts and errors by the names of fields; `problem` is what is wrong with the form as a whole."""
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -31,11 +31,11 @@ class Filled:
         return self.errors.get(name, "")
 
 
-EMPTY = Filled()
+EMPTY_FORM = FormState()
 
 
 def refill(
     form: Form, names: Iterable[str], errors: Mapping[str, str] | None = None, problem: str = ""
-) -> Filled:
+) -> FormState:
     """The form again, with what was typed into the fields named."""
-    return Filled({name: form.raw(name) for name in names}, errors or {}, problem)
+    return FormState({name: form.raw(name) for name in names}, errors or {}, problem)

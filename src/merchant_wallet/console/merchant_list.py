@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.console.filter_values import open_page
 from merchant_wallet.console.merchants import MERCHANTS
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants as oversight
@@ -18,12 +17,12 @@ PAGE_ROWS: Final = 50
 FOUND_ROWS: Final = 20
 
 
-async def show_merchants(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_merchants(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of merchants, or those that a word may mean."""
     state = read_state(
-        MERCHANTS, request.query_params, sorts=("id", "name"), default_sort="id", filters=("q", "status")
+        MERCHANTS, request.http.query_params, sorts=("id", "name"), default_sort="id", filters=("q", "status")
     )
-    return seat.page(
+    return request.page(
         "console/merchants.html",
         active="merchants",
         state=state,

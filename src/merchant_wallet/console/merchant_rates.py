@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.money import format_rate
@@ -21,7 +20,7 @@ from merchant_wallet.console.fee_preview import (
     read_rate,
     read_share,
 )
-from merchant_wallet.console.form_state import EMPTY, Filled
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchant_settings import (
     Overtaken,
     change,
@@ -42,7 +41,7 @@ from merchant_wallet.console.rates import (
     refill_unproposed,
 )
 from merchant_wallet.console.rates import change as change_line
-from merchant_wallet.console.request import POST, Connection, Page, Seat
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
@@ -65,65 +64,71 @@ class RateForm(msgspec.Struct, frozen=True):
     own: RateLine
 
 
-async def show_rates(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_rates(request: ConsoleRequest, conn: Connection) -> Response:
     """The merchant's rates and the preview."""
-    return await _show(seat, conn, await load(request, seat, conn))
+    return await _show(request, conn, await load(request, conn))
 
 
-async def change_rate(request: Request, seat: Seat, conn: Connection) -> Response:
+async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     """Set a rate of its own, take it away, pause or resume a direction: `do` says which."""
-    merchant = await load(request, seat, conn)
-    direction, do = seat.form.text("direction"), seat.form.text("do")
+    merchant = await load(request, conn)
+    direction, do = request.form.text("direction"), request.form.text("do")
     if direction not in DIRECTIONS or do not in ("set", "remove", "pause", "resume"):
-        return await _show(seat, conn, merchant, Filled(problem=seat.say(NO_RATE)))
-    rate_e8, max_age_ms, errors = read_typed(seat, direction) if do == "set" else (1, None, {})
+        return await _show(request, conn, merchant, FormState(problem=request.translate(NO_RATE)))
+    rate_e8, max_age_ms, errors = read_typed(request, direction) if do == "set" else (1, None, {})
     if rate_e8 is None or errors:
-        return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
+        return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     number = merchant.merchant_id
     try:
         wanted = Wanted(do, direction, rate_e8, number, max_age_ms)
-        proposed = await change_line(seat, conn, wanted)
+        proposed = await change_line(request, conn, wanted)
     except Unproposed as unproposed:
-        return await _show(seat, conn, merchant, refill_unproposed(seat, direction, unproposed))
+        return await _show(request, conn, merchant, refill_unproposed(request, direction, unproposed))
     except RateRefused:
-        errors = {name_field(direction): await _tell_pump(seat, conn, number, direction)}
-        return await _show(seat, conn, merchant, Filled(seat.form.kept(), errors))
+        errors = {name_field(direction): await _tell_pump(request, conn, number, direction)}
+        return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     if proposed is not None:
-        return proposal_forms.go_to(seat, proposed)
-    return seat.go(f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on."))
+        return proposal_forms.redirect_to(request, proposed)
+    return request.redirect(
+        f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on.")
+    )
 
 
-async def change_fees(request: Request, seat: Seat, conn: Connection) -> Response:
+async def change_fees(request: ConsoleRequest, conn: Connection) -> Response:
     """Set the three fees."""
-    merchant = await load(request, seat, conn)
-    typed = {name: seat.form.raw(name) for name in FEES}
+    merchant = await load(request, conn)
+    typed = {name: request.form.raw(name) for name in FEES}
     texts = {name: text.strip() for name, text in typed.items()}
-    if errors := find_errors(seat, texts):
-        return await _show(seat, conn, merchant, Filled(typed, errors), seat.form.text("marks"))
+    if errors := find_errors(request, texts):
+        return await _show(request, conn, merchant, FormState(typed, errors), request.form.text("marks"))
     try:
-        changed = await change(seat, conn, merchant.merchant_id, texts)
+        changed = await change(request, conn, merchant.merchant_id, texts)
     except Overtaken as overtaken:
-        refused = Filled(typed, explain(seat, overtaken))
-        return await _show(seat, conn, merchant, refused, overtaken.marks)
+        refused = FormState(typed, explain(request, overtaken))
+        return await _show(request, conn, merchant, refused, overtaken.marks)
     except Unproposed as unproposed:
-        kept = {**typed, FEES_REASON: seat.form.text(proposal_forms.REASON)}
+        kept = {**typed, FEES_REASON: request.form.text(proposal_forms.REASON)}
         errors = {FEES_REASON: text} if (text := unproposed.errors.get(proposal_forms.REASON)) else {}
-        refused = Filled(kept, errors, unproposed.problem)
-        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
-    return tell(seat, f"{url_of(merchant.merchant_id)}/rates", changed)
+        refused = FormState(kept, errors, unproposed.problem)
+        return await _show(request, conn, merchant, refused, request.form.text("marks"))
+    return tell(request, f"{url_of(merchant.merchant_id)}/rates", changed)
 
 
-async def show_preview(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_preview(request: ConsoleRequest, conn: Connection) -> Response:
     """What the typed amount becomes, for the page that asks while somebody types."""
-    merchant = await load(request, seat, conn)
+    merchant = await load(request, conn)
     force = await rates.read_effective(conn, merchant.merchant_id)
-    query = request.query_params
-    shown = preview(query.get("amount", ""), _read_conditions(merchant, force, seat.at_ms, query))
-    return seat.part("console/fee_preview.html", preview=shown)
+    query = request.http.query_params
+    shown = preview(query.get("amount", ""), _read_conditions(merchant, force, request.at_ms, query))
+    return request.part("console/fee_preview.html", preview=shown)
 
 
 async def _show(
-    seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY, marks: str = ""
+    request: ConsoleRequest,
+    conn: Connection,
+    merchant: Merchant,
+    form_state: FormState = EMPTY_FORM,
+    marks: str = "",
 ) -> Response:
     force = await rates.read_effective(conn, merchant.merchant_id)
     forms = [
@@ -132,24 +137,24 @@ async def _show(
     ]
     settings = show_settings(merchant)
     fees = {name: settings[name] for name in FEES}
-    conditions = _read_conditions(merchant, force, seat.at_ms, {**fees, **filled.values})
-    return seat.page(
+    conditions = _read_conditions(merchant, force, request.at_ms, {**fees, **form_state.values})
+    return request.page(
         "console/merchant_rates.html",
         active="merchants",
-        status=200 if filled.ok else 422,
+        status=200 if form_state.ok else 422,
         merchant=merchant,
         tab="rates",
-        filled=filled,
+        form_state=form_state,
         forms=forms,
         fees=fees,
         marks=marks or mark_texts(merchant),
         sample=SAMPLE,
         preview=preview(SAMPLE, conditions),
         proposed=[
-            *await list_proposed(seat, conn, merchant.merchant_id),
-            *await proposal_forms.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
+            *await list_proposed(request, conn, merchant.merchant_id),
+            *await proposal_forms.list_about(request, conn, guards.name_subject(merchant.merchant_id)),
         ],
-        rate_band=format_band(seat),
+        rate_band=format_band(request),
     )
 
 
@@ -171,10 +176,14 @@ def _read_conditions(
     )
 
 
-async def _tell_pump(seat: Seat, conn: Connection, merchant_id: int, direction: str) -> str:
+async def _tell_pump(request: ConsoleRequest, conn: Connection, merchant_id: int, direction: str) -> str:
     opposite = next(other for other in DIRECTIONS if other != direction)
     back = (await rates.read_effective(conn, merchant_id))[opposite].rate_e8
-    return seat.say(_PUMPS, largest=format_rate(LOOP_LIMIT // back)) if back else seat.say(NO_RATE)
+    return (
+        request.translate(_PUMPS, largest=format_rate(LOOP_LIMIT // back))
+        if back
+        else request.translate(NO_RATE)
+    )
 
 
 ROUTES: Final = (

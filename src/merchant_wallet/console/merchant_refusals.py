@@ -6,13 +6,12 @@ Rules: nothing here is a secret. A request whose signature was refused leads int
 from typing import Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, Method
 from merchant_wallet.console.merchants import ONE, load
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 
 PAGE_ROWS: Final = 25
@@ -30,14 +29,14 @@ class RefusalShown(msgspec.Struct, frozen=True):
         return self.request.path.rpartition("/")[2]
 
 
-async def show_refusals(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
     """The newest first, a page of them."""
-    merchant = await load(request, seat, conn)
-    before = request.query_params.get("before", "")
+    merchant = await load(request, conn)
+    before = request.http.query_params.get("before", "")
     before_no = int(before) if before.isascii() and before.isdecimal() and len(before) <= 18 else None
     rows = await list_refused(conn, merchant.merchant_id, before_no=before_no, limit=PAGE_ROWS + 1)
     shown = rows[:PAGE_ROWS]
-    return seat.page(
+    return request.page(
         "console/merchant_refusals.html",
         active="merchants",
         merchant=merchant,

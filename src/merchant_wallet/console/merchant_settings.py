@@ -11,15 +11,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.console import proposal_forms, setting_fields
-from merchant_wallet.console.form_state import Filled
+from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, Page, Seat, act
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.merchants import guards, store
 from merchant_wallet.merchants.facts import tell_changes
 from merchant_wallet.merchants.records import Merchant, SettingRefused
@@ -63,89 +62,95 @@ class Overtaken(Exception):
         self.marks = marks
 
 
-async def show_settings_form(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_settings_form(request: ConsoleRequest, conn: Connection) -> Response:
     """The form as things stand."""
-    merchant = await load(request, seat, conn)
-    return await _show(seat, conn, merchant, Filled(setting_fields.show_fields(merchant)))
+    merchant = await load(request, conn)
+    return await _show(request, conn, merchant, FormState(setting_fields.show_fields(merchant)))
 
 
-async def change_settings(request: Request, seat: Seat, conn: Connection) -> Response:
+async def change_settings(request: ConsoleRequest, conn: Connection) -> Response:
     """Change what was typed differently."""
-    merchant = await load(request, seat, conn)
-    typed = setting_fields.read_typed(seat.form)
+    merchant = await load(request, conn)
+    typed = setting_fields.read_typed(request.form)
     texts = setting_fields.to_texts(typed)
-    if errors := find_errors(seat, texts):
-        problem = seat.say(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
-        return await _show(seat, conn, merchant, Filled(typed, errors, problem), seat.form.text("marks"))
-    typed |= {proposal_forms.REASON: seat.form.text(proposal_forms.REASON)}
+    if errors := find_errors(request, texts):
+        problem = request.translate(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
+        return await _show(
+            request, conn, merchant, FormState(typed, errors, problem), request.form.text("marks")
+        )
+    typed |= {proposal_forms.REASON: request.form.text(proposal_forms.REASON)}
     try:
-        changed = await change(seat, conn, merchant.merchant_id, texts)
+        changed = await change(request, conn, merchant.merchant_id, texts)
     except Overtaken as overtaken:
-        return await _show(seat, conn, merchant, Filled(typed, explain(seat, overtaken)), overtaken.marks)
+        return await _show(
+            request, conn, merchant, FormState(typed, explain(request, overtaken)), overtaken.marks
+        )
     except Unproposed as unproposed:
-        refused = Filled(typed, unproposed.errors, unproposed.problem)
-        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
+        refused = FormState(typed, unproposed.errors, unproposed.problem)
+        return await _show(request, conn, merchant, refused, request.form.text("marks"))
     except SettingRefused:
         # Every text was judged above; what is left is the one rule that needs the book.
-        refused = Filled(typed, {"currency-mode": seat.say(_MODE_STAYS)})
-        return await _show(seat, conn, merchant, refused, seat.form.text("marks"))
-    return tell(seat, f"{url_of(merchant.merchant_id)}/settings", changed)
+        refused = FormState(typed, {"currency-mode": request.translate(_MODE_STAYS)})
+        return await _show(request, conn, merchant, refused, request.form.text("marks"))
+    return tell(request, f"{url_of(merchant.merchant_id)}/settings", changed)
 
 
-def tell(seat: Seat, url: str, changed: Changed) -> Response:
+def tell(request: ConsoleRequest, url: str, changed: Changed) -> Response:
     """Go on at a page, which tells what was saved and what was proposed."""
     if changed.proposed is not None:
         told = _SAVED_AND_PROPOSED if changed.after else proposal_forms.PROPOSED
-        return seat.go(proposal_forms.url_of(changed.proposed), told)
-    return seat.go(url, _SAVED if changed.after else _SAME)
+        return request.redirect(proposal_forms.url_of(changed.proposed), told)
+    return request.redirect(url, _SAVED if changed.after else _SAME)
 
 
-async def change(seat: Seat, conn: Connection, merchant_id: int, texts: Mapping[str, str]) -> Changed:
+async def change(
+    request: ConsoleRequest, conn: Connection, merchant_id: int, texts: Mapping[str, str]
+) -> Changed:
     """Change what was typed differently, with its entry in the audit log; gives what is different now.
 
     What loosens a guard is proposed instead where two people are asked for. Raises Overtaken, SettingRefused,
     Unproposed.
     """
-    marks = _read_marks(seat.form.text("marks"))
+    marks = _read_marks(request.form.text("marks"))
     typed = {name: text for name, text in texts.items() if marks.get(name) not in (None, _mark(text))}
     async with conn.transaction():
         # Takes the book's lock, so that what is compared is what is changed.
-        held = await store.change_settings(conn, seat.ground.keyring, merchant_id, {})
+        held = await store.change_settings(conn, request.context.keyring, merchant_id, {})
         now = setting_fields.to_texts(setting_fields.show_fields(held.before))
         if moved := {name: now[name] for name in typed if _mark(now[name]) != marks[name]}:
             raise Overtaken(moved, _join(marks | {name: _mark(text) for name, text in moved.items()}))
-        proposed = await _propose_loosened(seat, conn, held.before, typed)
+        proposed = await _propose_loosened(request, conn, held.before, typed)
         if proposed is not None:
             typed = {name: text for name, text in typed.items() if name not in proposed.after}
-        changed = await store.change_settings(conn, seat.ground.keyring, merchant_id, typed)
+        changed = await store.change_settings(conn, request.context.keyring, merchant_id, typed)
         before, after = tell_changes(changed.before, changed.after)
         if after:
             subject = guards.name_subject(merchant_id)
-            told = {**after, **proposal_forms.read_reason(seat)}
-            await act(seat, conn, guards.SET, subject, merchant_id, before=before, after=told)
+            told = {**after, **proposal_forms.read_reason(request)}
+            await record_change(request, conn, guards.SET, subject, merchant_id, before=before, after=told)
     return Changed(after, proposed)
 
 
 async def _propose_loosened(
-    seat: Seat, conn: Connection, before: Merchant, typed: Mapping[str, str]
+    request: ConsoleRequest, conn: Connection, before: Merchant, typed: Mapping[str, str]
 ) -> ProposedChange | None:
     """Propose what of the texts loosens a guard; None when nothing does. Raises Unproposed."""
-    settings = seat.ground.settings
+    settings = request.context.settings
     if not settings.needs_two_people:
         return None
     wanted = guards.imagine(before, typed)
-    anchors = await guards.read_anchors(conn, before.merchant_id, seat.at_ms)
+    anchors = await guards.read_anchors(conn, before.merchant_id, request.at_ms)
     loosened = guards.list_loosened(before, wanted, anchors, settings.rate_band)
     if not loosened:
         return None
     was, becomes = guards.describe(before, loosened), guards.describe(wanted, loosened)
     subject = guards.name_subject(before.merchant_id)
-    return await proposal_forms.propose(seat, conn, guards.SET, subject, was, becomes, before.merchant_id)
+    return await proposal_forms.propose(request, conn, guards.SET, subject, was, becomes, before.merchant_id)
 
 
-def explain(seat: Seat, overtaken: Overtaken) -> dict[str, str]:
+def explain(request: ConsoleRequest, overtaken: Overtaken) -> dict[str, str]:
     """What is said beside each field that somebody else has changed."""
-    return {name: seat.say(_MOVED, now=now) for name, now in overtaken.moved.items()}
+    return {name: request.translate(_MOVED, now=now) for name, now in overtaken.moved.items()}
 
 
 def mark_texts(merchant: Merchant) -> str:
@@ -166,39 +171,39 @@ def _read_marks(text: str) -> dict[str, str]:
     return {name: mark for name, _, mark in (pair.partition("=") for pair in text.split())}
 
 
-def find_errors(seat: Seat, texts: Mapping[str, str]) -> dict[str, str]:
+def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, str]:
     """What is wrong with each of the texts, in the reader's language."""
     errors = {}
     for name, (_, why) in setting_fields.find_errors(texts).items():
-        errors[name] = _tell_why(seat, why) if texts[name] else seat.say(_REQUIRED)
-    if not seat.ground.settings.sandbox:
+        errors[name] = _tell_why(request, why) if texts[name] else request.translate(_REQUIRED)
+    if not request.context.settings.sandbox:
         for name in _SECURE:
             if "http://" in texts.get(name, "").lower() and name not in errors:
-                errors[name] = seat.say(_HTTPS)
+                errors[name] = request.translate(_HTTPS)
     return errors
 
 
-def _tell_why(seat: Seat, why: str) -> str:
+def _tell_why(request: ConsoleRequest, why: str) -> str:
     """What is wrong with a text: in English the parser's own words, elsewhere which part of it is wrong."""
-    if seat.visitor.language is Language.EN:
-        return seat.say(_REFUSED, why=why)
+    if request.client.language is Language.EN:
+        return request.translate(_REFUSED, why=why)
     named = _match_named(why)
-    return seat.say(_REFUSED, why=named[1]) if named else seat.say(_NO_VALUE)
+    return request.translate(_REFUSED, why=named[1]) if named else request.translate(_NO_VALUE)
 
 
 async def _show(
-    seat: Seat, conn: Connection, merchant: Merchant, filled: Filled, marks: str = ""
+    request: ConsoleRequest, conn: Connection, merchant: Merchant, form_state: FormState, marks: str = ""
 ) -> Response:
-    return seat.page(
+    return request.page(
         "console/merchant_settings.html",
         active="merchants",
-        status=200 if filled.ok else 422,
+        status=200 if form_state.ok else 422,
         merchant=merchant,
         tab="settings",
-        filled=filled,
+        form_state=form_state,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
-        proposed=await proposal_forms.list_about(seat, conn, guards.name_subject(merchant.merchant_id)),
+        proposed=await proposal_forms.list_about(request, conn, guards.name_subject(merchant.merchant_id)),
     )
 
 

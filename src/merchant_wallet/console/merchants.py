@@ -8,19 +8,18 @@ from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55, to_tron
 from merchant_wallet.book import reads
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
@@ -49,54 +48,56 @@ class Deposit(msgspec.Struct, frozen=True):
     qr: str
 
 
-async def show_form(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
     """The form for a new merchant."""
-    return _show_form(seat, EMPTY)
+    return _show_form(request, EMPTY_FORM)
 
 
-async def create(request: Request, seat: Seat, conn: Connection) -> Response:
+async def create(request: ConsoleRequest, conn: Connection) -> Response:
     """Open a merchant, and show its key and secrets this once."""
-    ground, name = seat.ground, seat.form.text("name")
-    mode = seat.form.text("currency-mode")
-    if error := await _judge_name(seat, conn, name):
-        return _show_form(seat, refill(seat.form, ("name", "currency-mode"), {"name": error}))
+    context, name = request.context, request.form.text("name")
+    mode = request.form.text("currency-mode")
+    if error := await _judge_name(request, conn, name):
+        return _show_form(request, refill(request.form, ("name", "currency-mode"), {"name": error}))
     if mode not in ("KFB", "USDT"):
         raise HTTPException(400)
-    seed = ground.keyring.sandbox_seed() if ground.settings.sandbox else None
+    seed = context.keyring.sandbox_seed() if context.settings.sandbox else None
     try:
         async with conn.transaction():
             made = await store.create(
                 conn,
-                ground.keyring,
+                context.keyring,
                 name,
                 seed=seed,
-                at_ms=seat.at_ms,
+                at_ms=request.at_ms,
                 settings={"currency-mode": mode},
             )
             number = made.merchant.merchant_id
             after = {"name": name, "currencyMode": mode}
-            await act(seat, conn, "merchant.create", name_subject(number), number, after=after)
+            await record_change(request, conn, "merchant.create", name_subject(number), number, after=after)
     except (PoolEmpty, RangesExhausted):
-        return _show_form(seat, refill(seat.form, ("name", "currency-mode"), problem=seat.say(_NO_ACCOUNT)))
+        return _show_form(
+            request, refill(request.form, ("name", "currency-mode"), problem=request.translate(_NO_ACCOUNT))
+        )
     shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
-    return _show_secrets(seat, made.merchant, N_("{name} is open"), shown)
+    return _show_secrets(request, made.merchant, N_("{name} is open"), shown)
 
 
-async def show_merchant(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """One merchant's first page."""
-    return await _show(seat, conn, await load(request, seat, conn))
+    return await _show(request, conn, await load(request, conn))
 
 
-async def rotate_secret(request: Request, seat: Seat, conn: Connection) -> Response:
+async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Add a second secret and show it this once; the first stays good until it is retired."""
-    merchant = await load(request, seat, conn)
+    merchant = await load(request, conn)
     try:
         async with conn.transaction():
             secret = await store.rotate_secret(
-                conn, seat.ground.keyring, merchant.merchant_id, at_ms=seat.at_ms
+                conn, request.context.keyring, merchant.merchant_id, at_ms=request.at_ms
             )
-            await act(
-                seat,
+            await record_change(
+                request,
                 conn,
                 "merchant.rotate_secret",
                 name_subject(merchant.merchant_id),
@@ -104,18 +105,18 @@ async def rotate_secret(request: Request, seat: Seat, conn: Connection) -> Respo
                 after={"rotated": True},
             )
     except SecretRefused:
-        return await _show(seat, conn, merchant, Filled(problem=seat.say(_TWO_SECRETS)))
-    return _show_secrets(seat, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
+        return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
+    return _show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
 
 
-async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Response:
+async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Retire the older of two secrets."""
-    merchant = await load(request, seat, conn)
+    merchant = await load(request, conn)
     try:
         async with conn.transaction():
-            number = await store.retire_secret(conn, merchant.merchant_id, at_ms=seat.at_ms)
-            await act(
-                seat,
+            number = await store.retire_secret(conn, merchant.merchant_id, at_ms=request.at_ms)
+            await record_change(
+                request,
                 conn,
                 "merchant.retire_secret",
                 name_subject(merchant.merchant_id),
@@ -123,22 +124,22 @@ async def retire_secret(request: Request, seat: Seat, conn: Connection) -> Respo
                 after={"retiredSecretNo": number},
             )
     except SecretRefused:
-        return await _show(seat, conn, merchant, Filled(problem=seat.say(_ONE_SECRET)))
-    return seat.go(url_of(merchant.merchant_id), N_("The older secret signs nothing any more."))
+        return await _show(request, conn, merchant, FormState(problem=request.translate(_ONE_SECRET)))
+    return request.redirect(url_of(merchant.merchant_id), N_("The older secret signs nothing any more."))
 
 
-async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
+async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
     """Suspend a merchant, or take its requests again."""
-    merchant = await load(request, seat, conn)
-    status = seat.form.text("status")
+    merchant = await load(request, conn)
+    status = request.form.text("status")
     if status not in (records.ACTIVE, records.SUSPENDED):
         raise HTTPException(400)
     suspends = status == records.SUSPENDED
     change, opposite = (store.suspend, records.ACTIVE) if suspends else (store.resume, records.SUSPENDED)
     async with conn.transaction():
         changed = await change(conn, merchant.merchant_id)
-        await act(
-            seat,
+        await record_change(
+            request,
             conn,
             "merchant.suspend" if suspends else "merchant.resume",
             name_subject(merchant.merchant_id),
@@ -151,12 +152,12 @@ async def set_status(request: Request, seat: Seat, conn: Connection) -> Response
         if suspends
         else N_("{name} is active again.")
     )
-    return seat.go(url_of(merchant.merchant_id), told, name=merchant.name)
+    return request.redirect(url_of(merchant.merchant_id), told, name=merchant.name)
 
 
-async def load(request: Request, seat: Seat, conn: Connection) -> Merchant:
+async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
     """The merchant that the path names. Raises HTTPException 404."""
-    found = await store.load(conn, seat.ground.keyring, read_id(request, "merchant_id"))
+    found = await store.load(conn, request.context.keyring, read_id(request, "merchant_id"))
     if found is None:
         raise HTTPException(404)
     return found
@@ -167,34 +168,36 @@ def url_of(merchant_id: int) -> str:
     return f"{MERCHANTS}/{merchant_id}"
 
 
-async def _judge_name(seat: Seat, conn: Connection, name: str) -> str:
+async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> str:
     """What is wrong with a new merchant's name; empty when nothing is."""
     try:
         records.parse_setting("name", name)
     except records.SettingRefused:
-        return seat.say(_NAME_RULE)
+        return request.translate(_NAME_RULE)
     try:
         await store.find(conn, name)
     except MerchantUnknown as error:
         # Nobody has it, or several have it already.
-        return "" if str(error).startswith("No merchant") else seat.say(_NAME_TAKEN)
-    return seat.say(_NAME_TAKEN)
+        return "" if str(error).startswith("No merchant") else request.translate(_NAME_TAKEN)
+    return request.translate(_NAME_TAKEN)
 
 
-def _show_form(seat: Seat, filled: Filled) -> Response:
-    status = 200 if filled.ok else 422
-    return seat.page("console/merchant_new.html", active="merchants", status=status, filled=filled)
+def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
+    status = 200 if form_state.ok else 422
+    return request.page("console/merchant_new.html", active="merchants", status=status, form_state=form_state)
 
 
-async def _show(seat: Seat, conn: Connection, merchant: Merchant, filled: Filled = EMPTY) -> Response:
+async def _show(
+    request: ConsoleRequest, conn: Connection, merchant: Merchant, form_state: FormState = EMPTY_FORM
+) -> Response:
     book = await reads.show_book(conn, merchant.merchant_id, limit=20)
-    return seat.page(
+    return request.page(
         "console/merchant.html",
         active="merchants",
-        status=200 if filled.ok else 409,
+        status=200 if form_state.ok else 409,
         merchant=merchant,
         tab="keys",
-        filled=filled,
+        form_state=form_state,
         book=book,
         deposits=await _list_deposits(conn, merchant),
     )
@@ -207,9 +210,11 @@ async def _list_deposits(conn: Connection, merchant: Merchant) -> list[Deposit]:
     return [Deposit(chain, text, draw_address(text)) for chain, text in texts.items()]
 
 
-def _show_secrets(seat: Seat, merchant: Merchant, title: str, secrets: list[tuple[str, str]]) -> Response:
+def _show_secrets(
+    request: ConsoleRequest, merchant: Merchant, title: str, secrets: list[tuple[str, str]]
+) -> Response:
     values: dict[str, Any] = {"merchant": merchant, "title": title, "secrets": secrets}
-    return seat.page("console/merchant_secrets.html", active="merchants", **values)
+    return request.page("console/merchant_secrets.html", active="merchants", **values)
 
 
 ROUTES: Final = (

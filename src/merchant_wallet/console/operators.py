@@ -9,20 +9,19 @@ is judged on the operator as it is under its lock.
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposal_forms
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
@@ -46,12 +45,12 @@ _NO_MERCHANT: Final = N_("No merchant has this id, key or name.")
 _NO_ROLE: Final = N_("Choose a role.")
 
 
-async def list_operators(request: Request, seat: Seat, conn: Connection) -> Response:
+async def list_operators(request: ConsoleRequest, conn: Connection) -> Response:
     """Everybody who may come in, by name."""
-    state = read_state(OPERATORS, request.query_params)
+    state = read_state(OPERATORS, request.http.query_params)
     rows = await records.list_operators(conn, after_name=state.after or "", limit=PAGE_ROWS + 1)
     shown = rows[:PAGE_ROWS]
-    return seat.page(
+    return request.page(
         "console/operators.html",
         active="operators",
         state=state,
@@ -60,169 +59,179 @@ async def list_operators(request: Request, seat: Seat, conn: Connection) -> Resp
     )
 
 
-async def show_form(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
     """The form for a new operator."""
-    return _show_form(seat, EMPTY)
+    return _show_form(request, EMPTY_FORM)
 
 
-async def create(request: Request, seat: Seat, conn: Connection) -> Response:
+async def create(request: ConsoleRequest, conn: Connection) -> Response:
     """Make an operator, and show the first password this once."""
-    name, role = seat.form.text("name"), seat.form.text("role")
+    name, role = request.form.text("name"), request.form.text("role")
     errors: dict[str, str] = {}
-    merchant_id = await _find_merchant(seat, conn, role, errors)
+    merchant_id = await _find_merchant(request, conn, role, errors)
     if records.NAME_FORM.fullmatch(name) is None:
-        errors["name"] = seat.say(_NAME_RULE)
+        errors["name"] = request.translate(_NAME_RULE)
     elif await records.find(conn, name) is not None:
-        errors["name"] = seat.say(_NAME_TAKEN)
+        errors["name"] = request.translate(_NAME_TAKEN)
     if role not in set(Role):
-        errors["role"] = seat.say(_NO_ROLE)
+        errors["role"] = request.translate(_NO_ROLE)
     if errors:
-        return _show_form(seat, refill(seat.form, _FIELDS, errors))
-    if _needs_two(seat):
+        return _show_form(request, refill(request.form, _FIELDS, errors))
+    if _needs_two(request):
         facts = access.describe_creation(role, merchant_id)
         try:
-            proposed = await _propose(seat, conn, access.CREATE, name, facts, merchant_id)
-            return proposal_forms.go_to(seat, proposed)
+            proposed = await _propose(request, conn, access.CREATE, name, facts, merchant_id)
+            return proposal_forms.redirect_to(request, proposed)
         except Unproposed as unproposed:
-            refused = refill(seat.form, _FIELDS, unproposed.errors, unproposed.problem)
-            return _show_form(seat, refused)
+            refused = refill(request.form, _FIELDS, unproposed.errors, unproposed.problem)
+            return _show_form(request, refused)
     try:
         async with conn.transaction():
             made = await access.create(
-                conn, name, role, merchant_id=merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
+                conn, name, role, merchant_id=merchant_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
             )
             after = _describe(made.operator)
-            await act(seat, conn, "operator.create", _subject(made.operator), merchant_id, after=after)
+            await record_change(
+                request, conn, "operator.create", _subject(made.operator), merchant_id, after=after
+            )
     except OperatorRefused:
         # Everything but a name that somebody else takes at the same moment was looked at above.
-        return _show_form(seat, refill(seat.form, _FIELDS, {"name": seat.say(_NAME_TAKEN)}))
-    return show_password(seat, made, N_("{name} can sign in now"))
+        return _show_form(request, refill(request.form, _FIELDS, {"name": request.translate(_NAME_TAKEN)}))
+    return show_password(request, made, N_("{name} can sign in now"))
 
 
-async def show_operator(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_operator(request: ConsoleRequest, conn: Connection) -> Response:
     """One operator and what can be done about it."""
-    return await _show(seat, conn, await _find(request, conn))
+    return await _show(request, conn, await _find(request, conn))
 
 
-async def set_role(request: Request, seat: Seat, conn: Connection) -> Response:
+async def set_role(request: ConsoleRequest, conn: Connection) -> Response:
     """Give an operator another role."""
-    found, role = await _find(request, conn), seat.form.text("role")
+    found, role = await _find(request, conn), request.form.text("role")
     errors: dict[str, str] = {}
-    merchant_id = await _find_merchant(seat, conn, role, errors)
+    merchant_id = await _find_merchant(request, conn, role, errors)
     if role not in set(Role):
-        errors["role"] = seat.say(_NO_ROLE)
+        errors["role"] = request.translate(_NO_ROLE)
     if errors:
-        return await _show(seat, conn, found, refill(seat.form, _ROLE_FIELDS, errors))
+        return await _show(request, conn, found, refill(request.form, _ROLE_FIELDS, errors))
     try:
-        proposed = await _change_role(seat, conn, found.operator_id, role, merchant_id)
+        proposed = await _change_role(request, conn, found.operator_id, role, merchant_id)
     except Unproposed as unproposed:
-        return await _show_unproposed(seat, conn, found, unproposed)
+        return await _show_unproposed(request, conn, found, unproposed)
     except OperatorRefused:
-        refused = refill(seat.form, _ROLE_FIELDS, {"role": seat.say(_LAST_OWNER)})
-        return await _show(seat, conn, found, refused)
+        refused = refill(request.form, _ROLE_FIELDS, {"role": request.translate(_LAST_OWNER)})
+        return await _show(request, conn, found, refused)
     if proposed is not None:
-        return proposal_forms.go_to(seat, proposed)
-    return seat.go(_url(found), N_("{name} has another role from the next request on."), name=found.name)
+        return proposal_forms.redirect_to(request, proposed)
+    return request.redirect(
+        _url(found), N_("{name} has another role from the next request on."), name=found.name
+    )
 
 
 async def _change_role(
-    seat: Seat, conn: Connection, operator_id: int, role: str, merchant_id: int | None
+    request: ConsoleRequest, conn: Connection, operator_id: int, role: str, merchant_id: int | None
 ) -> ProposedChange | None:
     """Give the role, or propose it where it gives more rights than the operator has under its lock."""
     async with conn.transaction():
         before = await records.lock(conn, operator_id)
-        if _needs_two(seat) and gains_rights(before.role, before.merchant_id, role, merchant_id):
+        if _needs_two(request) and gains_rights(before.role, before.merchant_id, role, merchant_id):
             facts = access.describe_role(before, role, merchant_id)
-            return await _propose(seat, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
+            return await _propose(request, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
         after = await access.set_role(
-            conn, operator_id, role, merchant_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat)
+            conn, operator_id, role, merchant_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
         )
         was, became = _describe(before), _describe(after)
-        await act(seat, conn, access.SET_ROLE, _subject(before), merchant_id, before=was, after=became)
+        await record_change(
+            request, conn, access.SET_ROLE, _subject(before), merchant_id, before=was, after=became
+        )
     return None
 
 
-async def set_status(request: Request, seat: Seat, conn: Connection) -> Response:
+async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
     """Disable an operator, or let it in again."""
-    found, status = await _find(request, conn), seat.form.text("status")
+    found, status = await _find(request, conn), request.form.text("status")
     if status not in (records.ACTIVE, records.DISABLED):
         raise HTTPException(400)
     disables = status == records.DISABLED
     try:
-        proposed = await _change_status(seat, conn, found.operator_id, disables)
+        proposed = await _change_status(request, conn, found.operator_id, disables)
     except Unproposed as unproposed:
-        return await _show_unproposed(seat, conn, found, unproposed)
+        return await _show_unproposed(request, conn, found, unproposed)
     except OperatorRefused:
-        return await _show(seat, conn, found, Filled(problem=seat.say(_LAST_OWNER)))
+        return await _show(request, conn, found, FormState(problem=request.translate(_LAST_OWNER)))
     if proposed is not None:
-        return proposal_forms.go_to(seat, proposed)
+        return proposal_forms.redirect_to(request, proposed)
     told = N_("{name} can't sign in any more.") if disables else N_("{name} can sign in again.")
-    return seat.go(_url(found), told, name=found.name)
+    return request.redirect(_url(found), told, name=found.name)
 
 
 async def _change_status(
-    seat: Seat, conn: Connection, operator_id: int, disables: bool
+    request: ConsoleRequest, conn: Connection, operator_id: int, disables: bool
 ) -> ProposedChange | None:
     """Disable an operator or let it in again; proposes the latter if it is disabled under its lock."""
     async with conn.transaction():
         before = await records.lock(conn, operator_id)
-        if not disables and before.status != records.ACTIVE and _needs_two(seat):
+        if not disables and before.status != records.ACTIVE and _needs_two(request):
             facts = access.describe_enabling(before)
-            return await _propose(seat, conn, access.ENABLE, before.name, facts, before.merchant_id)
+            return await _propose(request, conn, access.ENABLE, before.name, facts, before.merchant_id)
         if disables:
             after = await records.disable(conn, operator_id)
         else:
-            after = await access.enable(conn, operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
+            after = await access.enable(conn, operator_id, at_ms=request.at_ms, wait_ms=_wait_ms(request))
         action = "operator.disable" if disables else access.ENABLE
         was, became = {"status": before.status}, {"status": after.status}
-        await act(seat, conn, action, _subject(before), before.merchant_id, before=was, after=became)
+        await record_change(
+            request, conn, action, _subject(before), before.merchant_id, before=was, after=became
+        )
     return None
 
 
-async def reset(request: Request, seat: Seat, conn: Connection) -> Response:
+async def reset(request: ConsoleRequest, conn: Connection) -> Response:
     """Give an operator a new password, shown this once; the second factor is set up anew."""
     found = await _find(request, conn)
     try:
         async with conn.transaction():
             before = await records.lock(conn, found.operator_id)
-            if _needs_two(seat):
+            if _needs_two(request):
                 facts = access.describe_reset(before)
-                proposed = await _propose(seat, conn, access.RESET, before.name, facts, before.merchant_id)
-                return proposal_forms.go_to(seat, proposed)
-            made = await access.reset(conn, before.operator_id, at_ms=seat.at_ms, wait_ms=_wait_ms(seat))
-            await act(seat, conn, "operator.reset", _subject(before), before.merchant_id)
+                proposed = await _propose(request, conn, access.RESET, before.name, facts, before.merchant_id)
+                return proposal_forms.redirect_to(request, proposed)
+            made = await access.reset(
+                conn, before.operator_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
+            )
+            await record_change(request, conn, "operator.reset", _subject(before), before.merchant_id)
     except Unproposed as unproposed:
-        return await _show_unproposed(seat, conn, found, unproposed)
-    return show_password(seat, made, N_("{name} has a new password"))
+        return await _show_unproposed(request, conn, found, unproposed)
+    return show_password(request, made, N_("{name} has a new password"))
 
 
-async def end_sessions(request: Request, seat: Seat, conn: Connection) -> Response:
+async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
     """End an operator's sessions; one's own present one goes on."""
     found = await _find(request, conn)
-    own = seat.session.session_id if found.operator_id == seat.operator.operator_id else None
+    own = request.session.session_id if found.operator_id == request.operator.operator_id else None
     async with conn.transaction():
         ended = await sessions.end_sessions(conn, found.operator_id, kept_session=own)
-        await act(
-            seat,
+        await record_change(
+            request,
             conn,
             "operator.end_sessions",
             _subject(found),
             found.merchant_id,
             after={"ended": ended},
         )
-    return seat.go(_url(found), N_("{count} sessions were ended."), tone=flash.GOOD, count=ended)
+    return request.redirect(_url(found), N_("{count} sessions were ended."), tone=flash.GOOD, count=ended)
 
 
-def _needs_two(seat: Seat) -> bool:
-    return seat.ground.settings.needs_two_people
+def _needs_two(request: ConsoleRequest) -> bool:
+    return request.context.settings.needs_two_people
 
 
-def _wait_ms(seat: Seat) -> int:
-    return seat.ground.settings.operator_wait_ms
+def _wait_ms(request: ConsoleRequest) -> int:
+    return request.context.settings.operator_wait_ms
 
 
 async def _propose(
-    seat: Seat,
+    request: ConsoleRequest,
     conn: Connection,
     kind: str,
     name: str,
@@ -230,58 +239,64 @@ async def _propose(
     merchant_id: int | None,
 ) -> ProposedChange:
     """Propose a change of an operator instead of making it. Raises Unproposed."""
-    return await proposal_forms.propose(seat, conn, kind, access.name_subject(name), *facts, merchant_id)
+    return await proposal_forms.propose(request, conn, kind, access.name_subject(name), *facts, merchant_id)
 
 
-async def _show_unproposed(seat: Seat, conn: Connection, found: Operator, unproposed: Unproposed) -> Response:
+async def _show_unproposed(
+    request: ConsoleRequest, conn: Connection, found: Operator, unproposed: Unproposed
+) -> Response:
     """An operator's page, with what is wrong with a proposal."""
-    refused = refill(seat.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
-    return await _show(seat, conn, found, refused)
+    refused = refill(request.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
+    return await _show(request, conn, found, refused)
 
 
-async def _find(request: Request, conn: Connection) -> Operator:
+async def _find(request: ConsoleRequest, conn: Connection) -> Operator:
     try:
         return await records.show_by_id(conn, read_id(request, "operator_id"))
     except OperatorUnknown:
         raise HTTPException(404) from None
 
 
-async def _find_merchant(seat: Seat, conn: Connection, role: str, errors: dict[str, str]) -> int | None:
+async def _find_merchant(
+    request: ConsoleRequest, conn: Connection, role: str, errors: dict[str, str]
+) -> int | None:
     """The merchant that a merchant's user belongs to; nobody else has one."""
     if role != Role.MERCHANT:
         return None
     try:
-        return (await store.find(conn, seat.form.text("merchant"))).merchant_id
+        return (await store.find(conn, request.form.text("merchant"))).merchant_id
     except MerchantUnknown:
-        errors["merchant"] = seat.say(_NO_MERCHANT)
+        errors["merchant"] = request.translate(_NO_MERCHANT)
         return None
 
 
-def _show_form(seat: Seat, filled: Filled) -> Response:
-    status = 200 if filled.ok else 422
-    return seat.page("console/operator_new.html", active="operators", status=status, filled=filled)
+def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
+    status = 200 if form_state.ok else 422
+    return request.page("console/operator_new.html", active="operators", status=status, form_state=form_state)
 
 
-async def _show(seat: Seat, conn: Connection, found: Operator, filled: Filled = EMPTY) -> Response:
-    return seat.page(
+async def _show(
+    request: ConsoleRequest, conn: Connection, found: Operator, form_state: FormState = EMPTY_FORM
+) -> Response:
+    return request.page(
         "console/operator.html",
         active="operators",
-        status=200 if filled.ok else 422,
+        status=200 if form_state.ok else 422,
         found=found,
-        filled=filled,
-        sessions=await sessions.list_sessions(conn, found.operator_id, seat.at_ms),
-        proposed=await proposal_forms.list_about(seat, conn, access.name_subject(found.name)),
+        form_state=form_state,
+        sessions=await sessions.list_sessions(conn, found.operator_id, request.at_ms),
+        proposed=await proposal_forms.list_about(request, conn, access.name_subject(found.name)),
     )
 
 
-def show_password(seat: Seat, made: NewOperator, title: str) -> Response:
+def show_password(request: ConsoleRequest, made: NewOperator, title: str) -> Response:
     """The answer that shows a password just made, this once."""
-    return seat.page(
+    return request.page(
         "console/operator_made.html",
         active="operators",
         title=title,
         made=made,
-        url=f"{seat.ground.public_url}/console",
+        url=f"{request.context.public_url}/console",
     )
 
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.base.money import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.statement import read_coin
 from merchant_wallet.operators.roles import Right
@@ -73,11 +72,11 @@ class ChainShown(msgspec.Struct, frozen=True):
     halts: tuple[Halt, ...]
 
 
-async def show_overview(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_overview(request: ConsoleRequest, conn: Connection) -> Response:
     """The whole page."""
     days, currency = _read_range(request)
-    shown = await _read_charts(seat, conn, days, currency)
-    shown |= await _read_state(seat, conn)
+    shown = await _read_charts(request, conn, days, currency)
+    shown |= await _read_state(request, conn)
     shown |= {
         "is_part": False,
         "days": days,
@@ -85,19 +84,19 @@ async def show_overview(request: Request, seat: Seat, conn: Connection) -> Respo
         "currency": currency,
         "currencies": CURRENCIES,
     }
-    return seat.page("console/overview.html", active="overview", **shown)
+    return request.page("console/overview.html", active="overview", **shown)
 
 
-async def show_state(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
     """What changes while the page is looked at; nothing while it has not."""
-    shown = await _read_state(seat, conn)
-    if request.query_params.get("seen") == shown["version"]:
-        return Response(status_code=204, headers=seat.ground.answers.headers())
-    return seat.part("console/overview_state.html", is_part=True, **shown)
+    shown = await _read_state(request, conn)
+    if request.http.query_params.get("seen") == shown["version"]:
+        return Response(status_code=204, headers=request.context.responses.headers())
+    return request.part("console/overview_state.html", is_part=True, **shown)
 
 
-async def _read_state(seat: Seat, conn: Connection) -> dict[str, Any]:
-    scope = seat.merchant_id
+async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
+    scope = request.merchant_id
     shown: dict[str, Any] = {
         "held": await figures.held(conn, scope),
         "statuses": await orders.count_by_status(conn, scope),
@@ -112,7 +111,7 @@ async def _read_state(seat: Seat, conn: Connection) -> dict[str, Any]:
         pulse = shown["pulse"] = await figures.pulse(conn)
         shown["behind"] = pulse.figures_behind if pulse.figures_behind >= FIGURES_LATE else 0
         halts = await list_halts(conn)
-        shown["chains"] = await _read_chains(seat, conn, halts)
+        shown["chains"] = await _read_chains(request, conn, halts)
         shown["payouts"] = await read_payouts(conn, halts)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     return shown
@@ -130,10 +129,10 @@ async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
     )
 
 
-async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
+async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
     wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
     shown = []
-    for chain in seat.ground.chains:
+    for chain in request.context.chains:
         results = await custody.list_results(conn, chain, 1)
         at_ms, document = results[0] if results else (None, None)
         wallet = wallets.get(chain)
@@ -166,21 +165,23 @@ def _tell_coin(chain: str, address: str, document: dict[str, Any] | None) -> str
     return f"{whole:,}.{fraction * 10_000 // 10**decimals:04d} {coin}"
 
 
-async def _read_charts(seat: Seat, conn: Connection, days: int, currency: str) -> dict[str, Any]:
-    today = seat.at_ms // DAY_MS
+async def _read_charts(request: ConsoleRequest, conn: Connection, days: int, currency: str) -> dict[str, Any]:
+    today = request.at_ms // DAY_MS
     since = today - days + 1
-    rows = [row for row in await figures.volume(conn, since, seat.merchant_id) if row.currency == currency]
+    rows = [row for row in await figures.volume(conn, since, request.merchant_id) if row.currency == currency]
     span = range(since, today + 1)
     return {
-        "volume": _chart(span, currency, [(seat.say(label), _sum(rows, kind)) for label, kind in LINES]),
-        "fees": _chart(span, currency, [(seat.say(_name_fees(seat)), _sum_fees(rows))]),
+        "volume": _chart(
+            span, currency, [(request.translate(label), _sum(rows, kind)) for label, kind in LINES]
+        ),
+        "fees": _chart(span, currency, [(request.translate(_name_fees(request)), _sum_fees(rows))]),
         "fees_units": sum(row.fee_units for row in rows),
     }
 
 
-def _name_fees(seat: Seat) -> str:
+def _name_fees(request: ConsoleRequest) -> str:
     """What the platform earns is what a merchant pays."""
-    return N_("Fees earned") if seat.merchant_id is None else N_("Fees paid")
+    return N_("Fees earned") if request.merchant_id is None else N_("Fees paid")
 
 
 def _sum(rows: list[DayFigure], kind: str) -> dict[int, int]:
@@ -204,13 +205,13 @@ def _chart(span: range, currency: str, lines: list[tuple[str, dict[int, int]]]) 
     }
 
 
-def _read_range(request: Request) -> tuple[int, str]:
-    wanted = request.query_params.get("days", "")
+def _read_range(request: ConsoleRequest) -> tuple[int, str]:
+    wanted = request.http.query_params.get("days", "")
     days = next((days for days in RANGES if str(days) == wanted), DEFAULT_RANGE)
-    return days, KFB if request.query_params.get("currency") == KFB else USDT
+    return days, KFB if request.http.query_params.get("currency") == KFB else USDT
 
 
 ROUTES: Final = (
-    Page(OVERVIEW, show_overview, Right.READ, own=True),
-    Page(f"{OVERVIEW}/state", show_state, Right.READ, own=True, is_use=False),
+    Page(OVERVIEW, show_overview, Right.READ, own_book=True),
+    Page(f"{OVERVIEW}/state", show_state, Right.READ, own_book=True, extends_session=False),
 )

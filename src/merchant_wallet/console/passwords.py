@@ -5,7 +5,7 @@ Rules: the rules themselves are `operators.passwords`'; its sentences are transl
 
 from typing import Final
 
-from merchant_wallet.console.request import Seat
+from merchant_wallet.console.request import ConsoleRequest
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import N_
 
@@ -20,6 +20,6 @@ SENTENCES: Final = (
 """What `operators.passwords` and `operators.records` say of a password; a test holds them against it."""
 
 
-def explain(seat: Seat, error: PasswordRefused) -> str:
+def explain(request: ConsoleRequest, error: PasswordRefused) -> str:
     """The refusal's sentence in the language of whoever looks."""
-    return seat.say(str(error))
+    return request.translate(str(error))

@@ -11,16 +11,15 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.console import flash, proposal_forms
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, Page, Seat, act
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
@@ -61,79 +60,83 @@ class ChainShown(msgspec.Struct, frozen=True):
         return any(halt.kind != ROLLBACK for halt in self.stops)
 
 
-async def show_payouts(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
     """Every chain, and what can't go on."""
-    return await _show(seat, conn)
+    return await _show(request, conn)
 
 
-async def stop(request: Request, seat: Seat, conn: Connection) -> Response:
+async def stop(request: ConsoleRequest, conn: Connection) -> Response:
     """Stop new payouts of a chain."""
-    chain, reason = _read_chain(request), seat.form.text("reason")
+    chain, reason = _read_chain(request), request.form.text("reason")
     if not 1 <= len(reason) <= MAX_REASON or not reason.isprintable():
-        return await _show(seat, conn, chain, refill(seat.form, ("reason",), {"reason": seat.say(NO_REASON)}))
+        return await _show(
+            request, conn, chain, refill(request.form, ("reason",), {"reason": request.translate(NO_REASON)})
+        )
     async with conn.transaction():
-        if not await stops.stop_payouts(conn, chain, seat.actor, reason, seat.at_ms):
-            return seat.go(PAYOUTS, STOPPED_BEFORE, tone=flash.WARN)
-        await act(seat, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
-    return seat.go(PAYOUTS, STOPPED, chain=chain)
+        if not await stops.stop_payouts(conn, chain, request.actor, reason, request.at_ms):
+            return request.redirect(PAYOUTS, STOPPED_BEFORE, tone=flash.WARN)
+        await record_change(request, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
+    return request.redirect(PAYOUTS, STOPPED, chain=chain)
 
 
-async def resume(request: Request, seat: Seat, conn: Connection) -> Response:
+async def resume(request: ConsoleRequest, conn: Connection) -> Response:
     """Let a chain's payouts go on, or propose that where two people are asked for."""
     chain = _read_chain(request)
-    if errors := proposal_forms.find_reason_error(seat):
-        return await _show_refused(seat, conn, chain, errors[proposal_forms.REASON])
+    if errors := proposal_forms.find_reason_error(request):
+        return await _show_refused(request, conn, chain, errors[proposal_forms.REASON])
     try:
         async with conn.transaction():
             before = await guards.read_stopped(conn, chain)
             if before["stoppedBy"] is None:
-                return seat.go(PAYOUTS, NOT_STOPPED, tone=flash.WARN, chain=chain)
-            return await _resume(seat, conn, chain, before)
+                return request.redirect(PAYOUTS, NOT_STOPPED, tone=flash.WARN, chain=chain)
+            return await _resume(request, conn, chain, before)
     except Unproposed as unproposed:
-        return await _show_refused(seat, conn, chain, unproposed.problem)
+        return await _show_refused(request, conn, chain, unproposed.problem)
     except ChangeRefused:
-        return seat.go(PAYOUTS, proposal_forms.OVER, tone=flash.WARN)
+        return request.redirect(PAYOUTS, proposal_forms.OVER, tone=flash.WARN)
 
 
-async def _resume(seat: Seat, conn: Connection, chain: str, before: Facts) -> Response:
+async def _resume(request: ConsoleRequest, conn: Connection, chain: str, before: Facts) -> Response:
     after, subject = guards.describe_resumed(), guards.name_subject(chain)
-    if seat.ground.settings.needs_two_people:
-        return proposal_forms.go_to(
-            seat, await proposal_forms.propose(seat, conn, guards.THAW, subject, before, after)
+    if request.context.settings.needs_two_people:
+        return proposal_forms.redirect_to(
+            request, await proposal_forms.propose(request, conn, guards.THAW, subject, before, after)
         )
     await guards.resume(conn, chain, before)
-    told = {**after, "reason": seat.form.text(proposal_forms.REASON)}
-    await act(seat, conn, guards.THAW, subject, before=before, after=told)
-    return seat.go(PAYOUTS, RESUMED, chain=chain)
+    told = {**after, "reason": request.form.text(proposal_forms.REASON)}
+    await record_change(request, conn, guards.THAW, subject, before=before, after=told)
+    return request.redirect(PAYOUTS, RESUMED, chain=chain)
 
 
-async def _show_refused(seat: Seat, conn: Connection, chain: str, error: str) -> Response:
+async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, error: str) -> Response:
     """The page with the dialog that proposes to resume a chain, as it was filled in."""
-    filled = Filled({"resume": seat.form.raw(proposal_forms.REASON)}, {"resume": error})
-    return await _show(seat, conn, chain, filled)
+    form_state = FormState({"resume": request.form.raw(proposal_forms.REASON)}, {"resume": error})
+    return await _show(request, conn, chain, form_state)
 
 
-async def _show(seat: Seat, conn: Connection, refused: str = "", filled: Filled = EMPTY) -> Response:
+async def _show(
+    request: ConsoleRequest, conn: Connection, refused: str = "", form_state: FormState = EMPTY_FORM
+) -> Response:
     halts = await list_halts(conn)
     held = await orders.list_held(conn, limit=ROWS)
-    return seat.page(
+    return request.page(
         "console/payouts.html",
         active="payouts",
-        status=200 if filled.ok else 422,
-        chains=await _read_chains(seat, conn, halts),
+        status=200 if form_state.ok else 422,
+        chains=await _read_chains(request, conn, halts),
         held=held,
-        reasons=find_reasons(None, held, halts, seat.at_ms),
+        reasons=find_reasons(None, held, halts, request.at_ms),
         most=ROWS,
         refused=refused,
-        filled=filled,
+        form_state=form_state,
         max_reason=MAX_REASON,
     )
 
 
-async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
+async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
     """The chains that are connected, and any other that something is known of."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
-    known = {*seat.ground.chains, *wallets, *(halt.chain for halt in halts)}
+    known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
     queued = {one.chain: one for one in await count_queued(conn, list(CHAINS))}
     return [
         ChainShown(
@@ -142,15 +145,15 @@ async def _read_chains(seat: Seat, conn: Connection, halts: Sequence[Halt]) -> l
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([halt for halt in halts if halt.chain == chain]),
             queued[chain],
-            tuple(await proposal_forms.list_about(seat, conn, guards.name_subject(chain))),
+            tuple(await proposal_forms.list_about(request, conn, guards.name_subject(chain))),
         )
         for chain in CHAINS
         if chain in known
     ]
 
 
-def _read_chain(request: Request) -> str:
-    chain = str(request.path_params["chain"])
+def _read_chain(request: ConsoleRequest) -> str:
+    chain = str(request.http.path_params["chain"])
     if chain not in CHAINS:
         raise HTTPException(404)
     return chain

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
-from merchant_wallet.console.request import Connection, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.web.languages import N_
 
 PROPOSALS: Final = "/console/proposals"
@@ -66,27 +66,27 @@ def url_of(change: ProposedChange) -> str:
     return f"{PROPOSALS}/{change.proposal_no}"
 
 
-def find_reason_error(seat: Seat, told: str = NO_REASON) -> dict[str, str]:
+def find_reason_error(request: ConsoleRequest, told: str = NO_REASON) -> dict[str, str]:
     """What is wrong with the reason of a form that proposes or refuses something."""
     try:
-        decisions.check_reason(seat.form.text(REASON))
+        decisions.check_reason(request.form.text(REASON))
     except ProposalRefused:
-        return {REASON: seat.say(told)}
+        return {REASON: request.translate(told)}
     return {}
 
 
-def read_reason(seat: Seat) -> dict[str, str]:
+def read_reason(request: ConsoleRequest) -> dict[str, str]:
     """The reason that was typed, for the audit log where one person is enough. Raises Unproposed."""
-    text = seat.form.text(REASON)
+    text = request.form.text(REASON)
     if not text:
         return {}
-    if errors := find_reason_error(seat):
+    if errors := find_reason_error(request):
         raise Unproposed(errors, errors[REASON])
     return {REASON: text}
 
 
 async def propose(
-    seat: Seat,
+    request: ConsoleRequest,
     conn: Connection,
     kind: str,
     subject: str,
@@ -95,8 +95,8 @@ async def propose(
     merchant_id: int | None = None,
 ) -> ProposedChange:
     """Propose what a form asks for, with its reason. Raises Unproposed."""
-    if errors := find_reason_error(seat):
-        raise Unproposed(errors, seat.say(NEEDS_REASON))
+    if errors := find_reason_error(request):
+        raise Unproposed(errors, request.translate(NEEDS_REASON))
     try:
         return await changes.propose(
             conn,
@@ -104,35 +104,35 @@ async def propose(
             subject,
             before,
             after,
-            seat.form.text(REASON),
-            person=seat.person,
-            at_ms=seat.at_ms,
-            lasts_ms=seat.ground.settings.proposal_deadline_s * 1000,
+            request.form.text(REASON),
+            person=request.person,
+            at_ms=request.at_ms,
+            lasts_ms=request.context.settings.proposal_deadline_s * 1000,
             merchant_id=merchant_id,
         )
     except ProposalRefused as refused:
-        raise Unproposed({}, tell_refusal(seat, refused)) from None
+        raise Unproposed({}, tell_refusal(request, refused)) from None
 
 
-def tell_refusal(seat: Seat, refused: ProposalRefused) -> str:
+def tell_refusal(request: ConsoleRequest, refused: ProposalRefused) -> str:
     """Why a proposal or a decision was refused, in the reader's language."""
     known = REFUSALS.get(refused.sentence) or NAMING_REFUSALS.get(refused.sentence)
-    return seat.say(known or OTHERWISE, **refused.values, why=refused)
+    return request.translate(known or OTHERWISE, **refused.values, why=refused)
 
 
-def tell_outcome(seat: Seat, change: ProposedChange) -> str:
+def tell_outcome(request: ConsoleRequest, change: ProposedChange) -> str:
     """Why a proposal failed, or the reason it was refused with; empty for others."""
     if change.outcome is None or change.state != decisions.FAILED:
         return change.outcome or ""
     known = OUTCOMES.get(change.outcome)
-    return seat.say(RULE_REFUSED, why=change.outcome) if known is None else seat.say(known)
+    return request.translate(RULE_REFUSED, why=change.outcome) if known is None else request.translate(known)
 
 
-def go_to(seat: Seat, change: ProposedChange) -> Response:
+def redirect_to(request: ConsoleRequest, change: ProposedChange) -> Response:
     """Go on to the page of a proposal that was just made."""
-    return seat.go(url_of(change), PROPOSED)
+    return request.redirect(url_of(change), PROPOSED)
 
 
-async def list_about(seat: Seat, conn: Connection, subject: str) -> list[ProposedChange]:
+async def list_about(request: ConsoleRequest, conn: Connection, subject: str) -> list[ProposedChange]:
     """The open proposals about one subject, for the page about it."""
-    return await changes.list_open(conn, at_ms=seat.at_ms, subject=subject)
+    return await changes.list_open(conn, at_ms=request.at_ms, subject=subject)

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals import changes, decisions
@@ -17,7 +16,7 @@ from merchant_wallet.approvals import proposals as adjustments
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.console import flash
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.operators import show_password
 from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
@@ -27,7 +26,7 @@ from merchant_wallet.console.proposal_forms import (
     tell_refusal,
     url_of,
 )
-from merchant_wallet.console.request import POST, Connection, Page, Seat, read_id
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
@@ -53,18 +52,18 @@ class Decider(msgspec.Struct, frozen=True):
     waits: bool
 
 
-async def show_proposals(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
     """What waits for a second person, and what was decided."""
-    state = read_state(PROPOSALS, request.query_params)
+    state = read_state(PROPOSALS, request.http.query_params)
     before_no = read_number(state.after) if state.after else None
-    decided = await changes.list_decided(conn, at_ms=seat.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
-    waiting = await changes.list_open(conn, at_ms=seat.at_ms, limit=decisions.MAX_PAGE)
-    return seat.page(
+    decided = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
+    waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)
+    return request.page(
         "console/proposals.html",
         active="proposals",
         state=state,
         waiting=waiting,
-        adjustments=len(await adjustments.list_open(conn, now_ms=seat.at_ms, limit=decisions.MAX_PAGE)),
+        adjustments=len(await adjustments.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)),
         decided=decided[:PAGE_ROWS],
         next=str(decided[PAGE_ROWS - 1].proposal_no) if len(decided) > PAGE_ROWS else None,
         names=await name_merchants(conn, [*waiting, *decided]),
@@ -72,89 +71,93 @@ async def show_proposals(request: Request, seat: Seat, conn: Connection) -> Resp
     )
 
 
-async def show_proposal(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_proposal(request: ConsoleRequest, conn: Connection) -> Response:
     """One proposal, who may decide it, and what became of it."""
-    return await _show(seat, conn, await _find(request, conn))
+    return await _show(request, conn, await _find(request, conn))
 
 
-async def accept(request: Request, seat: Seat, conn: Connection) -> Response:
+async def accept(request: ConsoleRequest, conn: Connection) -> Response:
     """Accept one and carry it out."""
     found = await _find(request, conn)
-    guard = list_guards(seat.ground.settings, seat.ground.keyring).get(found.kind)
+    guard = list_guards(request.context.settings, request.context.keyring).get(found.kind)
     if guard is None:
         raise HTTPException(403)
-    seat.require(guard.right)
+    request.require(guard.right)
     try:
         done = await changes.accept(
             conn,
             guard.kind,
             found.proposal_no,
-            person=seat.person,
-            at_ms=seat.at_ms,
+            person=request.person,
+            at_ms=request.at_ms,
             roles=list_roles(guard.right),
         )
     except ProposalRefused as refused:
         return await _show(
-            seat, conn, await _find(request, conn), Filled(problem=tell_refusal(seat, refused))
+            request, conn, await _find(request, conn), FormState(problem=tell_refusal(request, refused))
         )
     if isinstance(done.shown, NewOperator):
-        return show_password(seat, done.shown, MADE[found.kind])
+        return show_password(request, done.shown, MADE[found.kind])
     if done.change.state == decisions.FAILED:
-        return seat.go(url_of(found), N_("It could not be carried out; nothing was changed."), tone=flash.BAD)
-    return seat.go(url_of(found), N_("Accepted and carried out."))
+        return request.redirect(
+            url_of(found), N_("It could not be carried out; nothing was changed."), tone=flash.BAD
+        )
+    return request.redirect(url_of(found), N_("Accepted and carried out."))
 
 
-async def refuse(request: Request, seat: Seat, conn: Connection) -> Response:
+async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
     """Say no to one, with a reason."""
     found = await _find(request, conn)
-    _require(seat, found)
-    if errors := find_reason_error(seat):
-        return await _show(seat, conn, found, refill(seat.form, (REASON,), errors))
+    _require(request, found)
+    if errors := find_reason_error(request):
+        return await _show(request, conn, found, refill(request.form, (REASON,), errors))
     try:
         await changes.refuse(
-            conn, found.proposal_no, seat.form.text(REASON), person=seat.person, at_ms=seat.at_ms
+            conn, found.proposal_no, request.form.text(REASON), person=request.person, at_ms=request.at_ms
         )
     except ProposalRefused as refused:
-        return seat.go(url_of(found), tell_refusal(seat, refused), tone=flash.WARN)
-    return seat.go(url_of(found), N_("Refused: nothing is changed."))
+        return request.redirect(url_of(found), tell_refusal(request, refused), tone=flash.WARN)
+    return request.redirect(url_of(found), N_("Refused: nothing is changed."))
 
 
-async def withdraw(request: Request, seat: Seat, conn: Connection) -> Response:
+async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
     """Take one's own back."""
     found = await _find(request, conn)
-    _require(seat, found)
+    _require(request, found)
     try:
-        await changes.withdraw(conn, found.proposal_no, person=seat.person, at_ms=seat.at_ms)
+        await changes.withdraw(conn, found.proposal_no, person=request.person, at_ms=request.at_ms)
     except ProposalRefused as refused:
-        return seat.go(url_of(found), tell_refusal(seat, refused), tone=flash.WARN)
-    return seat.go(url_of(found), N_("Withdrawn: nothing is changed."))
+        return request.redirect(url_of(found), tell_refusal(request, refused), tone=flash.WARN)
+    return request.redirect(url_of(found), N_("Withdrawn: nothing is changed."))
 
 
-def _require(seat: Seat, found: ProposedChange) -> None:
+def _require(request: ConsoleRequest, found: ProposedChange) -> None:
     """Raises HTTPException 403 for somebody who may not say no to this kind.
 
     A kind that this version doesn't know takes the right to decide proposals alone: nothing is carried out.
     """
-    seat.require(RIGHTS.get(found.kind, Right.DECIDE_PROPOSAL))
+    request.require(RIGHTS.get(found.kind, Right.DECIDE_PROPOSAL))
 
 
-async def _show(seat: Seat, conn: Connection, found: ProposedChange, filled: Filled = EMPTY) -> Response:
+async def _show(
+    request: ConsoleRequest, conn: Connection, found: ProposedChange, form_state: FormState = EMPTY_FORM
+) -> Response:
     right = RIGHTS.get(found.kind)
     people = await records.list_operators(conn, limit=records.MAX_PAGE)
-    return seat.page(
+    return request.page(
         "console/proposal.html",
         active="proposals",
-        status=200 if filled.ok else 422,
-        filled=filled,
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
         change=found,
-        is_open=found.is_open(seat.at_ms),
-        is_own=decisions.is_own(found, seat.actor),
-        decides=seat.may(right or Right.DECIDE_PROPOSAL),
+        is_open=found.is_open(request.at_ms),
+        is_own=decisions.is_own(found, request.actor),
+        decides=request.may(right or Right.DECIDE_PROPOSAL),
         is_known=right is not None,
-        waits=seat.at_ms < seat.person.counts_ms,
-        deciders=[] if right is None else _list_deciders(people, right, found, seat.at_ms),
+        waits=request.at_ms < request.person.counts_ms,
+        deciders=[] if right is None else _list_deciders(people, right, found, request.at_ms),
         names=await name_merchants(conn, [found]),
-        outcome=tell_outcome(seat, found),
+        outcome=tell_outcome(request, found),
     )
 
 
@@ -172,7 +175,7 @@ async def name_merchants(conn: Connection, rows: list[ProposedChange]) -> dict[i
     return await merchants.read_names(conn, [*(row.merchant_id for row in rows), *told])
 
 
-async def _find(request: Request, conn: Connection) -> ProposedChange:
+async def _find(request: ConsoleRequest, conn: Connection) -> ProposedChange:
     found = await changes.show(conn, read_id(request, "change_no"))
     if found is None:
         raise HTTPException(404)

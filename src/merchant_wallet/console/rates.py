@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
@@ -16,9 +15,9 @@ from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate
 from merchant_wallet.console import proposal_forms
 from merchant_wallet.console.fee_preview import read_rate
 from merchant_wallet.console.filter_values import find_scope
-from merchant_wallet.console.form_state import EMPTY, Filled
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, Page, Seat, act
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.exchange import guards, rates
 from merchant_wallet.exchange.rates import (
@@ -80,33 +79,33 @@ class Change(msgspec.Struct, frozen=True):
     change: RateChange
 
 
-async def show_rates(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_rates(request: ConsoleRequest, conn: Connection) -> Response:
     """What is set, and what was."""
-    return await _show(request, seat, conn)
+    return await _show(request, conn)
 
 
-async def change_rate(request: Request, seat: Seat, conn: Connection) -> Response:
+async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     """Set the platform's rate, take it away, pause or resume a direction: `do` says which."""
-    direction, do = seat.form.text("direction"), seat.form.text("do")
+    direction, do = request.form.text("direction"), request.form.text("do")
     if direction not in DIRECTIONS or do not in DOES:
         raise HTTPException(400)
-    rate_e8, max_age_ms, errors = read_typed(seat, direction) if do == "set" else (0, None, {})
+    rate_e8, max_age_ms, errors = read_typed(request, direction) if do == "set" else (0, None, {})
     if rate_e8 is None or errors:
-        return await _show(request, seat, conn, Filled(seat.form.kept(), errors))
+        return await _show(request, conn, FormState(request.form.kept(), errors))
     wanted = Wanted(do, direction, rate_e8, PLATFORM, max_age_ms)
     try:
-        proposed = await change(seat, conn, wanted)
+        proposed = await change(request, conn, wanted)
     except RateRefused:
-        told = await _explain(seat, conn, RateLine(PLATFORM, direction, rate_e8))
-        return await _show(request, seat, conn, Filled(seat.form.kept(), {name_field(direction): told}))
+        told = await _explain(request, conn, RateLine(PLATFORM, direction, rate_e8))
+        return await _show(request, conn, FormState(request.form.kept(), {name_field(direction): told}))
     except Unproposed as unproposed:
-        return await _show(request, seat, conn, refill_unproposed(seat, direction, unproposed))
+        return await _show(request, conn, refill_unproposed(request, direction, unproposed))
     if proposed is not None:
-        return proposal_forms.go_to(seat, proposed)
-    return seat.go(RATES, N_("Saved. It holds from the next exchange on."))
+        return proposal_forms.redirect_to(request, proposed)
+    return request.redirect(RATES, N_("Saved. It holds from the next exchange on."))
 
 
-async def change(seat: Seat, conn: Connection, wanted: Wanted) -> ProposedChange | None:
+async def change(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> ProposedChange | None:
     """Change a rate, with its entry in the audit log; gives the proposal where a second person is needed.
 
     Raises RateRefused, Unproposed.
@@ -115,23 +114,25 @@ async def change(seat: Seat, conn: Connection, wanted: Wanted) -> ProposedChange
     async with conn.transaction():
         await rates.lock_rates(conn)
         line, subject = await rates.find_line(conn, scope, direction), guards.name_subject(direction)
-        if await _needs_two(seat, conn, wanted):
-            await _try_out(seat, conn, wanted)
+        if await _needs_two(request, conn, wanted):
+            await _try_out(request, conn, wanted)
             facts = await _describe_proposed(conn, line, wanted)
-            return await proposal_forms.propose(seat, conn, guards.SET, subject, *facts, scope or None)
-        before, done = guards.describe(line), guards.describe(await _apply(seat, conn, wanted))
-        await act(seat, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done)
+            return await proposal_forms.propose(request, conn, guards.SET, subject, *facts, scope or None)
+        before, done = guards.describe(line), guards.describe(await _apply(request, conn, wanted))
+        await record_change(
+            request, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done
+        )
     return None
 
 
-def refill_unproposed(seat: Seat, direction: str, unproposed: Unproposed) -> Filled:
+def refill_unproposed(request: ConsoleRequest, direction: str, unproposed: Unproposed) -> FormState:
     """The form again, when what it asks for could not be proposed."""
     errors = {f"{name_field(direction)}-reason": text for text in unproposed.errors.values()}
-    return Filled(seat.form.kept(), errors, unproposed.problem)
+    return FormState(request.form.kept(), errors, unproposed.problem)
 
 
-async def _needs_two(seat: Seat, conn: Connection, wanted: Wanted) -> bool:
-    settings = seat.ground.settings
+async def _needs_two(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> bool:
+    settings = request.context.settings
     if not settings.needs_two_people or wanted.do not in (SET, REMOVE):
         return False
     rate_e8 = wanted.rate_e8 if wanted.do == SET else None
@@ -140,7 +141,7 @@ async def _needs_two(seat: Seat, conn: Connection, wanted: Wanted) -> bool:
         wanted.direction,
         rate_e8,
         wanted.merchant_id,
-        at_ms=seat.at_ms,
+        at_ms=request.at_ms,
         band_e8=settings.rate_band,
     )
 
@@ -152,61 +153,61 @@ async def _describe_proposed(conn: Connection, line: RateLine, wanted: Wanted) -
     return guards.describe(line), guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
 
 
-async def _try_out(seat: Seat, conn: Connection, wanted: Wanted) -> None:
+async def _try_out(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> None:
     """Judge a change by the rule that will carry it out, and undo it. Raises RateRefused."""
     async with conn.transaction(force_rollback=True):
-        await _apply(seat, conn, wanted)
+        await _apply(request, conn, wanted)
 
 
-async def _apply(seat: Seat, conn: Connection, wanted: Wanted) -> RateLine:
+async def _apply(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> RateLine:
     direction, scope = wanted.direction, wanted.merchant_id
     if wanted.do == SET:
         age_ms = wanted.max_age_ms
-        return await rates.set_rate(conn, direction, wanted.rate_e8, scope, age_ms, at_ms=seat.at_ms)
+        return await rates.set_rate(conn, direction, wanted.rate_e8, scope, age_ms, at_ms=request.at_ms)
     if wanted.do == REMOVE:
-        return await rates.remove_rate(conn, direction, scope, at_ms=seat.at_ms)
-    return await rates.pause(conn, direction, scope, wanted.do == "pause", at_ms=seat.at_ms)
+        return await rates.remove_rate(conn, direction, scope, at_ms=request.at_ms)
+    return await rates.pause(conn, direction, scope, wanted.do == "pause", at_ms=request.at_ms)
 
 
-async def _show(request: Request, seat: Seat, conn: Connection, filled: Filled = EMPTY) -> Response:
-    state = read_state(RATES, request.query_params, filters=("merchant",))
+async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
+    state = read_state(RATES, request.http.query_params, filters=("merchant",))
     lines = await rates.list_rates(conn)
-    history = await _read_history(seat, conn, state)
-    return seat.page(
+    history = await _read_history(request, conn, state)
+    return request.page(
         "console/rates.html",
         active="rates",
-        status=200 if filled.ok else 422,
-        filled=filled,
-        forms=[_form(seat, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
+        forms=[_form(request, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
         own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
         state=state,
         history=history[:PAGE_ROWS],
         next=str(history[PAGE_ROWS - 1].change.change_no) if len(history) > PAGE_ROWS else None,
-        proposed=await list_proposed(seat, conn, PLATFORM),
-        rate_band=format_band(seat),
+        proposed=await list_proposed(request, conn, PLATFORM),
+        rate_band=format_band(request),
     )
 
 
-async def list_proposed(seat: Seat, conn: Connection, scope: int) -> list[ProposedChange]:
+async def list_proposed(request: ConsoleRequest, conn: Connection, scope: int) -> list[ProposedChange]:
     """The open proposals about a scope's rates."""
     found = [
-        one for each in DIRECTIONS for one in await proposal_forms.list_about(seat, conn, _subject(each))
+        one for each in DIRECTIONS for one in await proposal_forms.list_about(request, conn, _subject(each))
     ]
     return [one for one in found if (one.merchant_id or PLATFORM) == scope]
 
 
-def format_band(seat: Seat) -> str:
+def format_band(request: ConsoleRequest) -> str:
     """How far one person may move a rate within a day, in percent."""
-    return format_rate(seat.ground.settings.rate_band * 100)
+    return format_rate(request.context.settings.rate_band * 100)
 
 
 def _subject(direction: str) -> str:
     return guards.name_subject(direction)
 
 
-async def _read_history(seat: Seat, conn: Connection, state: TableState) -> list[Change]:
+async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[Change]:
     word = state.get("merchant")
-    scope = PLATFORM if word == "platform" else await find_scope(seat, conn, word)
+    scope = PLATFORM if word == "platform" else await find_scope(request, conn, word)
     if word and word != "platform" and scope == PLATFORM:
         return []
     before_no = read_number(state.after) if state.after else None
@@ -221,37 +222,37 @@ async def _name(conn: Connection, merchant_id: int) -> str:
     return "" if found is None else found.name
 
 
-def _form(seat: Seat, line: RateLine) -> RateForm:
-    return RateForm(line.direction, name_field(line.direction), line, line.is_too_old(seat.at_ms))
+def _form(request: ConsoleRequest, line: RateLine) -> RateForm:
+    return RateForm(line.direction, name_field(line.direction), line, line.is_too_old(request.at_ms))
 
 
-def read_typed(seat: Seat, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
+def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
     """The rate and the maximum age that were typed, and what is wrong with them."""
     name, errors, max_age_ms = name_field(direction), {}, None
-    rate_e8 = read_rate(seat.form.text(name))
+    rate_e8 = read_rate(request.form.text(name))
     if rate_e8 is None:
-        errors[name] = seat.say(NO_RATE)
-    if age := seat.form.text(f"{name}-age"):
+        errors[name] = request.translate(NO_RATE)
+    if age := request.form.text(f"{name}-age"):
         age_s = read_number(age)
         if age_s is None or not 0 < age_s <= MAX_RATE_AGE_S:
-            errors[f"{name}-age"] = seat.say(NO_AGE)
+            errors[f"{name}-age"] = request.translate(NO_AGE)
         else:
             max_age_ms = age_s * 1000
     return rate_e8, max_age_ms, errors
 
 
-async def _explain(seat: Seat, conn: Connection, wanted: RateLine) -> str:
+async def _explain(request: ConsoleRequest, conn: Connection, wanted: RateLine) -> str:
     """Why a rate was refused: for whom a loop would make money, and the largest rate that would not."""
     lines = {(one.merchant_id, one.direction): one for one in await rates.list_rates(conn)}
     lines[PLATFORM, wanted.direction] = wanted
     arbitrage = rates.find_arbitrage(lines, sorted({PLATFORM, *(number for number, _ in lines)}))
     if arbitrage is None:
-        return seat.say(NO_RATE)
+        return request.translate(NO_RATE)
     back = arbitrage.kfb_usdt_e8 if wanted.direction == rates.USDT_TO_KFB else arbitrage.usdt_kfb_e8
     largest = format_rate(ONE // back)
     if arbitrage.merchant_id == PLATFORM:
-        return seat.say(ARBITRAGE, largest=largest)
-    return seat.say(ARBITRAGE_FOR, name=await _name(conn, arbitrage.merchant_id), largest=largest)
+        return request.translate(ARBITRAGE, largest=largest)
+    return request.translate(ARBITRAGE_FOR, name=await _name(conn, arbitrage.merchant_id), largest=largest)
 
 
 def name_field(direction: str) -> str:

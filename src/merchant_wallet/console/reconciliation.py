@@ -7,11 +7,10 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.money import parse_units
-from merchant_wallet.console.request import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.custody import comparison, records
 from merchant_wallet.custody.records import ResultShown
@@ -43,11 +42,11 @@ class ChainShown(msgspec.Struct, frozen=True):
     failed: ResultShown | None
 
 
-async def show_reconciliation(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_reconciliation(request: ConsoleRequest, conn: Connection) -> Response:
     """The last comparison of each chain."""
-    chains = [await _read_last(conn, chain) for chain in seat.ground.chains]
-    interval_s = seat.ground.settings.reconcile_interval_s
-    return seat.page(
+    chains = [await _read_last(conn, chain) for chain in request.context.chains]
+    interval_s = request.context.settings.reconcile_interval_s
+    return request.page(
         "console/reconciliation.html",
         active="reconciliation",
         chains=chains,
@@ -57,13 +56,13 @@ async def show_reconciliation(request: Request, seat: Seat, conn: Connection) ->
     )
 
 
-async def show_chain(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_chain(request: ConsoleRequest, conn: Connection) -> Response:
     """One chain's comparisons, newest first."""
-    chain = _read_chain(request, seat)
-    state = read_state(f"{RECONCILIATION}/{chain}", request.query_params)
+    chain = _read_chain(request)
+    state = read_state(f"{RECONCILIATION}/{chain}", request.http.query_params)
     before_no = read_number(state.after) if state.after else None
     rows = await records.page_results(conn, chain, before_no=before_no, limit=PAGE_ROWS + 1)
-    return seat.page(
+    return request.page(
         "console/reconciliation_chain.html",
         active="reconciliation",
         chain=chain,
@@ -74,13 +73,13 @@ async def show_chain(request: Request, seat: Seat, conn: Connection) -> Response
     )
 
 
-async def show_result(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_result(request: ConsoleRequest, conn: Connection) -> Response:
     """One comparison with every difference."""
-    chain, number = _read_chain(request, seat), read_id(request, "result_no")
+    chain, number = _read_chain(request), read_id(request, "result_no")
     rows = await records.page_results(conn, chain, before_no=number + 1, limit=1)
     if not rows or rows[0].result_no != number:
         raise HTTPException(404)
-    return seat.page(
+    return request.page(
         "console/reconciliation_result.html",
         active="reconciliation",
         chain=chain,
@@ -101,9 +100,9 @@ async def _read_last(conn: Connection, chain: str) -> ChainShown:
     return ChainShown(chain, next((row for row in rows if row.cause is None), None), failed)
 
 
-def _read_chain(request: Request, seat: Seat) -> str:
-    chain = str(request.path_params["chain"])
-    if chain not in seat.ground.chains:
+def _read_chain(request: ConsoleRequest) -> str:
+    chain = str(request.http.path_params["chain"])
+    if chain not in request.context.chains:
         raise HTTPException(404)
     return chain
 

@@ -23,16 +23,16 @@ from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Banner, read_banner
-from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
+from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
 from merchant_wallet.web import csrf
-from merchant_wallet.web.client import THEME_COOKIE, Visitor
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.client import THEME_COOKIE, Client
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import translate
-from merchant_wallet.web.rate_limiter import KNOWN
+from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import is_part
 
 Connection = AsyncConnection[Any]
@@ -47,20 +47,24 @@ _MAX_SOURCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """One request of someone who is signed in; `form` is empty unless the request is a POST."""
+class ConsoleRequest:
+    """A request of a person who is signed in.
 
-    ground: Ground
+    `http` is the plain request. `form` is empty unless it is a POST.
+    """
+
+    http: Request
+    context: PageContext
     operator: Operator
     session: Session
-    visitor: Visitor
+    client: Client
     token: str = field(repr=False)
     csrf: str = field(repr=False)
     request_id: str
     at_ms: int
     form: Form
     url: str
-    said: flash.Said | None = None
+    flash_message: flash.FlashMessage | None = None
     banner: Banner = Banner()  # noqa: RUF009  # a Banner never changes
 
     @property
@@ -81,7 +85,7 @@ class Seat:
     @property
     def source(self) -> str:
         """Where the request comes from, for the audit log."""
-        return self.visitor.source[:_MAX_SOURCE] or "unknown"
+        return self.client.source[:_MAX_SOURCE] or "unknown"
 
     def may(self, right: Right, merchant_id: int | None = None) -> bool:
         """Whether this person has a right, to one merchant's book or, without one, to the whole platform."""
@@ -94,23 +98,29 @@ class Seat:
         foreign = self.merchant_id is not None and merchant_id != self.merchant_id
         raise HTTPException(404 if foreign else 403)
 
-    def say(self, text: str, **values: object) -> str:
+    def translate(self, text: str, **values: object) -> str:
         """A text in this person's language."""
-        return translate(self.visitor.language, text, **values)
+        return translate(self.client.language, text, **values)
 
     def explorer_url(self, chain: str, tx_hash: str) -> str | None:
         """Where a transaction can be looked at; None where the settings name no explorer."""
-        settings = self.ground.settings
+        settings = self.context.settings
         link = {ERC20: settings.erc20_explorer, TRC20: settings.trc20_explorer}[chain]
         return None if link is None else link.replace("{tx}", quote(tx_hash, safe=""))
 
     def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:
         """A whole page: a template with the frame around it; `active` is the menu's entry it belongs to."""
-        shown = {**self._common(), "active": active, "menu": self.menu(), "said": self.said, **values}
+        shown = {
+            **self._common(),
+            "active": active,
+            "menu": self.menu(),
+            "flash_message": self.flash_message,
+            **values,
+        }
         shown["banner"] = self.banner.for_page(active)
-        response = self.ground.answers.page(name, self.visitor.language, shown, status=status)
-        if self.said is not None:
-            flash.forget(response)
+        response = self.context.responses.page(name, self.client.language, shown, status=status)
+        if self.flash_message is not None:
+            flash.clear(response)
         return response
 
     def part(
@@ -118,17 +128,23 @@ class Seat:
     ) -> Response:
         """A part of a page, for htmx."""
         shown = {**self._common(), **values}
-        return self.ground.answers.page(name, self.visitor.language, shown, status=status, headers=headers)
+        return self.context.responses.page(name, self.client.language, shown, status=status, headers=headers)
 
-    def go(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:
+    def redirect(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:
         """Go on at a page of the console, which tells `text` (translated there) once.
 
         `tone` is one of flash.TONES; `values` fill the text's placeholders.
         """
-        response = self.ground.answers.redirect(url)
+        response = self.context.responses.redirect(url)
         if text:
-            key = self.ground.keyring.derive(flash.KEY)
-            flash.leave(response, flash.Said(tone, text, values), key, self.token, self.ground.answers.secure)
+            key = self.context.keyring.derive(flash.KEY)
+            flash.write(
+                response,
+                flash.FlashMessage(tone, text, values),
+                key,
+                self.token,
+                self.context.responses.secure,
+            )
         return response
 
     def menu(self) -> list[Entry]:
@@ -137,20 +153,20 @@ class Seat:
 
     def _common(self) -> dict[str, object]:
         return {
-            "seat": self,
+            "request": self,
             "operator": self.operator,
             "may": self.may,
             "Right": Right,
-            "theme": self.visitor.theme,
+            "theme": self.client.theme,
             "csrf": self.csrf,
             "request_id": self.request_id,
             "here": self.url,
-            "two_people": self.ground.settings.needs_two_people,
+            "two_people": self.context.settings.needs_two_people,
         }
 
 
-Handler = Callable[[Request, Seat, Connection], Awaitable[Response]]
-OpenHandler = Callable[[Request, Ground], Awaitable[Response]]
+Handler = Callable[[ConsoleRequest, Connection], Awaitable[Response]]
+PublicHandler = Callable[[Request, PageContext], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,80 +174,83 @@ class Page:
     """One URL for people who are signed in.
 
     `right` is what it takes, None for nothing but being signed in. With `{merchant_id:int}` in the path the
-    right is asked for that merchant. Without it the page is the platform's; with `own`, a merchant's user
-    gets it too, for its own book: the handler then shows `seat.merchant_id` alone. `is_use` is False for what
-    an open page asks by itself, which does not keep the session alive.
+    right is asked for that merchant. Without it the page is the platform's. With `own_book`, a merchant's
+    user gets it too, for its own book: the handler then shows `request.merchant_id` alone.
+    `extends_session` is False for what an open page asks by itself: that does not keep the session alive.
     """
 
     path: str
     handler: Handler
     right: Right | None
     method: str = GET
-    own: bool = False
-    is_use: bool = True
+    own_book: bool = False
+    extends_session: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPage:
+class PublicPage:
     """One URL for people who are not signed in yet: nothing is judged before its handler runs."""
 
     path: str
-    handler: OpenHandler
+    handler: PublicHandler
     method: str = GET
 
 
-def make_route(ground: Ground, page: Page | OpenPage) -> Route:
+def make_route(context: PageContext, page: Page | PublicPage) -> Route:
     """A page as a route of the web application."""
 
-    async def serve_open(request: Request) -> Response:
-        assert isinstance(page, OpenPage)
-        return await page.handler(request, ground)
+    async def serve_public(http: Request) -> Response:
+        assert isinstance(page, PublicPage)
+        return await page.handler(http, context)
 
-    async def serve(request: Request) -> Response:
+    async def serve(http: Request) -> Response:
         assert isinstance(page, Page)
-        form = await read_form(request) if page.method == POST else Form([])
-        async with ground.connections.take() as conn:
-            seat = await take_seat(request, ground, conn, form, is_use=page.is_use)
-            if seat is None:
-                return _send_to_sign_in(request, ground)
+        form = await read_form(http) if page.method == POST else Form([])
+        async with context.connections.take() as conn:
+            request = await open_request(http, context, conn, form, extends_session=page.extends_session)
+            if request is None:
+                return _send_to_sign_in(http, context)
             if page.method == POST:
-                csrf.check(request, form, seat.csrf)
-            _judge(request, page, seat)
-            if not is_part(request):
-                seat = replace(seat, banner=await read_banner(conn, seat.merchant_id))
-            return await page.handler(request, seat, conn)
+                csrf.check(http, form, request.csrf)
+            _authorize(request, page)
+            if not is_part(http):
+                request = replace(request, banner=await read_banner(conn, request.merchant_id))
+            return await page.handler(request, conn)
 
-    endpoint = serve_open if isinstance(page, OpenPage) else serve
+    endpoint = serve_public if isinstance(page, PublicPage) else serve
     return Route(page.path, endpoint, methods=[page.method])
 
 
-async def take_seat(
-    request: Request, ground: Ground, conn: Connection, form: Form, *, is_use: bool = True
-) -> Seat | None:
-    """The seat of whoever is signed in, second factor and all; None for anyone else."""
-    token, at_ms = request.cookies.get(COOKIE, ""), ground.clock()
-    session = await sessions.read_session(conn, token, at_ms, is_use=is_use) if token else None
+async def open_request(
+    http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
+) -> ConsoleRequest | None:
+    """The request of a person who is signed in, second factor included; None for anyone else."""
+    token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
+    session = (
+        await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
+    )
     if session is None:
         return None
-    request.scope[KNOWN] = True
+    http.scope[AUTHENTICATED] = True
     operator = session.operator
-    return Seat(
-        ground=ground,
+    return ConsoleRequest(
+        http=http,
+        context=context,
         operator=operator,
         session=session,
-        visitor=_see(request, ground, operator),
+        client=_read_client(http, context, operator),
         token=token,
-        csrf=csrf.make_token(ground.keyring.derive(CSRF_KEY), token),
-        request_id=request.scope.get("request_id", ""),
+        csrf=csrf.make_token(context.keyring.derive(CSRF_KEY), token),
+        request_id=http.scope.get("request_id", ""),
         at_ms=at_ms,
         form=form,
-        url=_url_of(request),
-        said=flash.read(request, ground.keyring.derive(flash.KEY), token),
+        url=_url_of(http),
+        flash_message=flash.read(http, context.keyring.derive(flash.KEY), token),
     )
 
 
-async def act(
-    seat: Seat,
+async def record_change(
+    request: ConsoleRequest,
     conn: Connection,
     action: str,
     subject: str,
@@ -246,63 +265,63 @@ async def act(
     """
     return await records.append(
         conn,
-        actor=seat.actor,
+        actor=request.actor,
         action=action,
         subject=subject,
         merchant_id=merchant_id,
         before=before,
         after=after,
-        source=seat.source,
-        at_ms=seat.at_ms,
+        source=request.source,
+        at_ms=request.at_ms,
     )
 
 
-def keep_session(response: Response, token: str, *, secure: bool) -> None:
+def set_session_cookie(response: Response, token: str, *, secure: bool) -> None:
     """Have the browser send a session's token with each request for the console, until the browser ends."""
     response.set_cookie(COOKIE, token, path=COOKIE_PATH, httponly=True, samesite="strict", secure=secure)
 
 
-def drop_session(response: Response) -> None:
+def clear_session_cookie(response: Response) -> None:
     """Have the browser forget the session's token."""
     response.delete_cookie(COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict")
 
 
-def read_id(request: Request, name: str) -> int:
+def read_id(request: ConsoleRequest, name: str) -> int:
     """A number in the path. Raises HTTPException 404 for one that no id can be."""
-    number = int(request.path_params[name])
+    number = int(request.http.path_params[name])
     if number > _MAX_ID:
         raise HTTPException(404)
     return number
 
 
-def _see(request: Request, ground: Ground, operator: Operator) -> Visitor:
+def _read_client(http: Request, context: PageContext, operator: Operator) -> Client:
     """Who looks: what was chosen in this browser goes before what is kept for the operator."""
-    visitor = ground.visitor(request, operator.language)
-    if operator.theme is None or THEME_COOKIE in request.cookies:
-        return visitor
-    return replace(visitor, theme=operator.theme)
+    client = context.client(http, operator.language)
+    if operator.theme is None or THEME_COOKIE in http.cookies:
+        return client
+    return replace(client, theme=operator.theme)
 
 
-def _judge(request: Request, page: Page, seat: Seat) -> None:
+def _authorize(request: ConsoleRequest, page: Page) -> None:
     if page.right is None:
         return
-    if "merchant_id" in request.path_params:
-        seat.require(page.right, read_id(request, "merchant_id"))
+    if "merchant_id" in request.http.path_params:
+        request.require(page.right, read_id(request, "merchant_id"))
     else:
-        seat.require(page.right, seat.merchant_id if page.own else None)
+        request.require(page.right, request.merchant_id if page.own_book else None)
 
 
-def _send_to_sign_in(request: Request, ground: Ground) -> Response:
+def _send_to_sign_in(http: Request, context: PageContext) -> Response:
     """Whoever is not signed in signs in, and comes back to the page asked for."""
-    if is_part(request):
+    if is_part(http):
         # A part of a page is no place for a form to sign in: the whole page goes there.
-        return Response(status_code=204, headers={**ground.answers.headers(), "hx-redirect": SIGN_IN})
-    back = read_back(_url_of(request)) if request.method in ("GET", "HEAD") else HOME
-    return ground.answers.redirect(SIGN_IN if back == HOME else f"{SIGN_IN}?back={quote(back, safe='')}")
+        return Response(status_code=204, headers={**context.responses.headers(), "hx-redirect": SIGN_IN})
+    back = read_return_path(_url_of(http)) if http.method in ("GET", "HEAD") else HOME
+    return context.responses.redirect(SIGN_IN if back == HOME else f"{SIGN_IN}?back={quote(back, safe='')}")
 
 
-def _url_of(request: Request) -> str:
+def _url_of(http: Request) -> str:
     """The path and the query as they were sent: what leads to this page again."""
-    raw_path: bytes = request.scope["raw_path"]
-    query = request.url.query
+    raw_path: bytes = http.scope["raw_path"]
+    query = http.url.query
     return raw_path.decode("ascii") + (f"?{query}" if query else "")

@@ -13,7 +13,7 @@ _MAX_LENGTH: Final = 1000
 _FORM: Final = re.compile(r"/console(?:[/?][!#$&-;=?-Z_a-z~%\[\]]*)?")
 
 
-def read_back(text: str) -> str:
+def read_return_path(text: str) -> str:
     """The console's page that a text names; its first page when it names anything else."""
     if len(text) > _MAX_LENGTH or not _FORM.fullmatch(text):
         return HOME

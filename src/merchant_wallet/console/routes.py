@@ -34,11 +34,11 @@ from merchant_wallet.console import (
     withdrawal_order,
     withdrawals,
 )
-from merchant_wallet.console.request import COOKIE, OpenPage, Page, make_route
+from merchant_wallet.console.request import COOKIE, Page, PublicPage, make_route
 from merchant_wallet.console.verifier import close_verifier
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.context import Ground
-from merchant_wallet.web.site import Face
+from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.site import Site
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     sign_in,
@@ -74,18 +74,18 @@ SIGN_IN_CONNECTIONS: Final = 2
 """As many as passwords are compared at once."""
 
 
-def list_pages() -> list[Page | OpenPage]:
+def list_pages() -> list[Page | PublicPage]:
     """Every page there is."""
     return [page for module in MODULES for page in module.ROUTES]
 
 
-def build_face(ground: Ground) -> Face:
+def build_site(context: PageContext) -> Site:
     """The console as a part of the web application.
 
     Passwords are compared over connections of their own: a flood of attempts takes none from the pages.
     """
-    own = Connections(ground.database_url, SIGN_IN_CONNECTIONS)
-    outside = replace(ground, connections=own)
-    routes = [make_route(outside if isinstance(page, OpenPage) else ground, page) for page in list_pages()]
-    closers = (partial(close_verifier, ground), own.close)
-    return Face(ground, ("/console",), "/console", routes, closers, cookie=COOKIE)
+    own = Connections(context.database_url, SIGN_IN_CONNECTIONS)
+    outside = replace(context, connections=own)
+    routes = [make_route(outside if isinstance(page, PublicPage) else context, page) for page in list_pages()]
+    closers = (partial(close_verifier, context), own.close)
+    return Site(context, ("/console",), "/console", routes, closers, cookie=COOKIE)

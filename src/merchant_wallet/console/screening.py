@@ -13,7 +13,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.money import USDT
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.request import Connection, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.reporting import deposits, figures, orders, sub_users
 from merchant_wallet.reporting.orders import AddressHistory, OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import fetch
@@ -66,24 +66,26 @@ class Usual(msgspec.Struct, frozen=True):
         return amount_units * self.orders // self.units if self.orders >= USUAL_LEAST and self.units else 0
 
 
-async def screen(seat: Seat, conn: Connection, lines: Sequence[OrderLine]) -> list[Screened]:
+async def screen(request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]) -> list[Screened]:
     """The orders with their notes, in the same order."""
-    usual = {number: await _read_usual(seat, conn, number) for number in {one.merchant_id for one in lines}}
+    usual = {
+        number: await _read_usual(request, conn, number) for number in {one.merchant_id for one in lines}
+    }
     hot = await list_addresses(conn) if lines else frozenset[bytes]()
-    return [await _screen(seat, conn, one, usual[one.merchant_id], hot) for one in lines]
+    return [await _screen(request, conn, one, usual[one.merchant_id], hot) for one in lines]
 
 
 async def _screen(
-    seat: Seat, conn: Connection, order: OrderLine, usual: Usual, hot: frozenset[bytes]
+    request: ConsoleRequest, conn: Connection, order: OrderLine, usual: Usual, hot: frozenset[bytes]
 ) -> Screened:
-    history = await orders.show_address(conn, order.address, seat.merchant_id)
+    history = await orders.show_address(conn, order.address, request.merchant_id)
     paid = [one for one in history.sums if one.status == PAID]
-    notes = [*await _note_owner(seat, conn, order, hot)]
+    notes = [*await _note_owner(request, conn, order, hot)]
     if not paid:
         notes.append(Note("warn", NEW_ADDRESS))
     if (times := usual.times(order.amount_units)) >= LARGE_TIMES:
         notes.append(Note("warn", LARGE, {"times": times}))
-    if (count := await _count_today(seat, conn, order)) > 1:
+    if (count := await _count_today(request, conn, order)) > 1:
         notes.append(Note("warn", SAME_DAY, {"count": count}))
     return Screened(
         order=order,
@@ -102,21 +104,21 @@ def _count_others(history: AddressHistory, order: OrderLine) -> int:
     return len({one.merchant_id for one in history.sums} - {order.merchant_id})
 
 
-async def _read_usual(seat: Seat, conn: Connection, merchant_id: int) -> Usual:
-    rows = await figures.total(conn, seat.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
+async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: int) -> Usual:
+    rows = await figures.total(conn, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
     paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
     return Usual(sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid))
 
 
-async def _count_today(seat: Seat, conn: Connection, order: OrderLine) -> int:
+async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLine) -> int:
     """How many orders to the address this UTC day has seen, up to a bound."""
-    since_ms = seat.at_ms // DAY_MS * DAY_MS
-    wanted = OrderFilter(merchant_id=seat.merchant_id, address=order.address, from_ms=since_ms)
+    since_ms = request.at_ms // DAY_MS * DAY_MS
+    wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
     return len((await orders.list_orders(conn, wanted, limit=MOST_SAME_DAY)).rows)
 
 
 async def _note_owner(
-    seat: Seat, conn: Connection, order: OrderLine, hot: frozenset[bytes]
+    request: ConsoleRequest, conn: Connection, order: OrderLine, hot: frozenset[bytes]
 ) -> tuple[Note, ...]:
     """Whether the address is one of the platform's own, which a payout should not go to."""
     try:
@@ -126,9 +128,9 @@ async def _note_owner(
         return ()
     if address in hot:
         return (Note("bad", OF_HOT_WALLET),)
-    if users := await sub_users.find_sub_users(conn, order.address, seat.merchant_id, limit=1):
+    if users := await sub_users.find_sub_users(conn, order.address, request.merchant_id, limit=1):
         return (Note("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
     owners = await fetch(conn, deposits.QUERIES["find_owner"].text, {"address": address})
-    if any(seat.merchant_id in (None, row["merchant_id"]) for row in owners):
+    if any(request.merchant_id in (None, row["merchant_id"]) for row in owners):
         return (Note("bad", OF_MERCHANT),)
     return ()

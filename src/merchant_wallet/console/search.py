@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
 from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.journal_lines import KINDS
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import search as oversight
 from merchant_wallet.reporting.search import Hit
@@ -51,14 +50,14 @@ class Found(msgspec.Struct, frozen=True):
     merchant_id: int
 
 
-async def show_search(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
     """What a word names."""
-    word = request.query_params.get("q", "").strip()
-    hits = await oversight.search(conn, word, seat.merchant_id)
-    found = [_tell(seat, hit) for hit in drop_doubles(hits)]
+    word = request.http.query_params.get("q", "").strip()
+    hits = await oversight.search(conn, word, request.merchant_id)
+    found = [_tell(request, hit) for hit in drop_doubles(hits)]
     if len(found) == 1 and found[0].url:
-        return seat.ground.answers.redirect(found[0].url)
-    return seat.page("console/search.html", search=word[: oversight.MAX_CHARACTERS], found=found)
+        return request.context.responses.redirect(found[0].url)
+    return request.page("console/search.html", search=word[: oversight.MAX_CHARACTERS], found=found)
 
 
 def drop_doubles(hits: Sequence[Hit]) -> list[Hit]:
@@ -80,10 +79,10 @@ def url_of(hit: Hit) -> str:
     return urls.get(hit.kind, "")
 
 
-def _tell(seat: Seat, hit: Hit) -> Found:
+def _tell(request: ConsoleRequest, hit: Hit) -> Found:
     # An entry's label is its kind, in words; all others are names that somebody gave.
-    label = seat.say(KINDS.get(hit.label, hit.label)) if hit.kind == oversight.ENTRY else hit.label
+    label = request.translate(KINDS.get(hit.label, hit.label)) if hit.kind == oversight.ENTRY else hit.label
     return Found(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
 
 
-ROUTES: Final = (Page(SEARCH, show_search, Right.READ, own=True),)
+ROUTES: Final = (Page(SEARCH, show_search, Right.READ, own_book=True),)

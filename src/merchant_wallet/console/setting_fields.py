@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from merchant_wallet.console.form_state import Filled
+from merchant_wallet.console.form_state import FormState
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, Setting, show_settings
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_
@@ -239,9 +239,9 @@ def find_errors(texts: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
     return errors
 
 
-def fill(typed: Mapping[str, str], errors: Mapping[str, str], problem: str = "") -> Filled:
+def fill(typed: Mapping[str, str], errors: Mapping[str, str], problem: str = "") -> FormState:
     """The form again with what was typed."""
-    return Filled(typed, errors, problem)
+    return FormState(typed, errors, problem)
 
 
 def _show(one: SettingField, text: str) -> str:

@@ -22,20 +22,20 @@ from merchant_wallet.console.request import (
     CSRF_KEY,
     POST,
     Connection,
-    OpenPage,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
-    drop_session,
-    keep_session,
+    PublicPage,
+    clear_session_cookie,
+    record_change,
+    set_session_cookie,
 )
-from merchant_wallet.console.return_path import HOME, SIGN_IN, read_back
+from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
 from merchant_wallet.operators import authentication, sessions
 from merchant_wallet.operators.authentication import MustEnrol, Passed, Wait
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.web import csrf
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.qr import draw_qr
@@ -70,31 +70,33 @@ _ARRIVALS: Final = {
 """By whether a recovery code was used, and whether attempts failed."""
 
 
-async def show_sign_in(request: Request, ground: Ground) -> Response:
+async def show_sign_in(request: Request, context: PageContext) -> Response:
     """The form for name and password."""
-    async with ground.connections.take() as conn:
+    async with context.connections.take() as conn:
         token = request.cookies.get(COOKIE, "")
-        if token and await sessions.read_session(conn, token, ground.clock()) is not None:
-            return ground.answers.redirect(read_back(request.query_params.get("back", "")))
+        if token and await sessions.read_session(conn, token, context.clock()) is not None:
+            return context.responses.redirect(read_return_path(request.query_params.get("back", "")))
     return _show(
-        request, ground, "console/sign_in.html", back=read_back(request.query_params.get("back", ""))
+        request, context, "console/sign_in.html", back=read_return_path(request.query_params.get("back", ""))
     )
 
 
-async def take_password(request: Request, ground: Ground) -> Response:
+async def take_password(request: Request, context: PageContext) -> Response:
     """Judge name and password, and go on to the second step."""
-    form = await _read_own_form(request, ground)
-    name, back = form.text("name")[:_MAX_NAME], read_back(form.text("back"))
-    source, at_ms = ground.visitor(request).source, ground.clock()
-    async with ground.connections.take() as conn:
+    form = await _read_own_form(request, context)
+    name, back = form.text("name")[:_MAX_NAME], read_return_path(form.text("back"))
+    source, at_ms = context.client(request).source, context.clock()
+    async with context.connections.take() as conn:
         outcome = await authentication.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
         if not isinstance(outcome, authentication.NeedsTotp | MustEnrol):
-            return _refuse(request, ground, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
+            return _refuse(request, context, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
         async with conn.transaction():
             if not await authentication.still_holds(conn, outcome):
                 wrong = authentication.Wrong()
-                return _refuse(request, ground, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
-            enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(ground, conn, outcome.operator)
+                return _refuse(request, context, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
+            enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(
+                context, conn, outcome.operator
+            )
             token = await sessions.open_session(
                 conn,
                 outcome.operator.operator_id,
@@ -103,137 +105,137 @@ async def take_password(request: Request, ground: Ground) -> Response:
                 user_agent=_agent(request),
                 at_ms=at_ms,
             )
-    response = ground.answers.redirect(_with_back(ENROL if enrols else CODE, back))
-    _keep(response, PENDING_COOKIE, token, ground)
+    response = context.responses.redirect(_with_back(ENROL if enrols else CODE, back))
+    _keep(response, PENDING_COOKIE, token, context)
     return response
 
 
-async def show_code(request: Request, ground: Ground) -> Response:
+async def show_code(request: Request, context: PageContext) -> Response:
     """The form for a code of the second factor, or a recovery code."""
-    async with ground.connections.take() as conn:
-        pending = await _read_pending(request, ground, conn)
+    async with context.connections.take() as conn:
+        pending = await _read_pending(request, context, conn)
     if pending is None:
-        return _begin_again(request, ground)
-    back = read_back(request.query_params.get("back", ""))
+        return _begin_again(request, context)
+    back = read_return_path(request.query_params.get("back", ""))
     if not pending.operator.enrolled:
-        return ground.answers.redirect(_with_back(ENROL, back))
+        return context.responses.redirect(_with_back(ENROL, back))
     template = "console/recovery.html" if "recovery" in request.query_params else "console/code.html"
-    return _show(request, ground, template, back=back, who=pending.operator)
+    return _show(request, context, template, back=back, who=pending.operator)
 
 
-async def take_code(request: Request, ground: Ground) -> Response:
+async def take_code(request: Request, context: PageContext) -> Response:
     """Judge the second factor; whoever is right is in."""
-    form = await _read_own_form(request, ground)
-    back, is_recovery = read_back(form.text("back")), "recovery" in form
-    async with ground.connections.take() as conn:
-        pending = await _read_pending(request, ground, conn)
+    form = await _read_own_form(request, context)
+    back, is_recovery = read_return_path(form.text("back")), "recovery" in form
+    async with context.connections.take() as conn:
+        pending = await _read_pending(request, context, conn)
         if pending is None:
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         who = pending.operator
         if not who.enrolled:
-            return ground.answers.redirect(_with_back(ENROL, back))
+            return context.responses.redirect(_with_back(ENROL, back))
         try:
-            outcome = await _judge_second(request, ground, conn, who, form)
+            outcome = await _judge_second(request, context, conn, who, form)
         except OperatorRefused:
             # An owner's reset was quicker: there is no second factor any more.
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
-            return _refuse(request, ground, outcome, _WRONG_CODE, template, back=back, who=who)
+            return _refuse(request, context, outcome, _WRONG_CODE, template, back=back, who=who)
         by = "recovery code" if is_recovery else "code"
         try:
-            token, failed = await _let_in(request, ground, conn, pending, by=by)
+            token, failed = await _let_in(request, context, conn, pending, by=by)
         except sessions.SessionOver:
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         left = await authentication.count_recovery_codes(conn, who.operator_id) if is_recovery else None
-    return _send_in(ground, back, token, _tell_arrival(left, failed))
+    return _send_in(context, back, token, _tell_arrival(left, failed))
 
 
 async def _judge_second(
-    request: Request, ground: Ground, conn: Connection, who: Operator, form: Form
+    request: Request, context: PageContext, conn: Connection, who: Operator, form: Form
 ) -> authentication.Second:
     """Judge the code or the recovery code that a form bears. Raises OperatorRefused."""
     if "recovery" not in form:
-        return await _confirm(request, ground, conn, who, form.text("code"))
-    source, at_ms = ground.visitor(request).source, ground.clock()
+        return await _confirm(request, context, conn, who, form.text("code"))
+    source, at_ms = context.client(request).source, context.clock()
     return await authentication.use_recovery_code(
         conn, who.operator_id, form.text("recovery"), source=source, at_ms=at_ms
     )
 
 
-def _send_in(ground: Ground, back: str, token: str, said: flash.Said | None) -> Response:
+def _send_in(context: PageContext, back: str, token: str, said: flash.FlashMessage | None) -> Response:
     """Go on at the page that was asked for, with the session's cookie and what the page tells once."""
-    response = ground.answers.redirect(back)
+    response = context.responses.redirect(back)
     if said is not None:
-        flash.leave(response, said, ground.keyring.derive(flash.KEY), token, ground.answers.secure)
-    _seat(response, token, ground)
+        flash.write(response, said, context.keyring.derive(flash.KEY), token, context.responses.secure)
+    _start_session(response, token, context)
     return response
 
 
-async def show_enrolment(request: Request, ground: Ground) -> Response:
+async def show_enrolment(request: Request, context: PageContext) -> Response:
     """The second factor's secret as a QR code and as text, and the form for a first code."""
-    async with ground.connections.take() as conn:
-        pending = await _read_pending(request, ground, conn)
+    async with context.connections.take() as conn:
+        pending = await _read_pending(request, context, conn)
         if pending is None:
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         if pending.operator.enrolled:
-            return ground.answers.redirect(CODE)
+            return context.responses.redirect(CODE)
         try:
-            enrolment = await _open_enrolment(ground, conn, pending.operator)
+            enrolment = await _open_enrolment(context, conn, pending.operator)
         except OperatorRefused:
-            return _begin_again(request, ground)
-    back = read_back(request.query_params.get("back", ""))
+            return _begin_again(request, context)
+    back = read_return_path(request.query_params.get("back", ""))
     shown = _describe_enrolment(enrolment)
-    return _show(request, ground, "console/enrol.html", back=back, who=pending.operator, **shown)
+    return _show(request, context, "console/enrol.html", back=back, who=pending.operator, **shown)
 
 
-async def take_enrolment(request: Request, ground: Ground) -> Response:
+async def take_enrolment(request: Request, context: PageContext) -> Response:
     """Judge the first code; whoever is right is in, and is shown the recovery codes this once."""
-    form = await _read_own_form(request, ground)
-    back = read_back(form.text("back"))
-    async with ground.connections.take() as conn:
-        pending = await _read_pending(request, ground, conn)
+    form = await _read_own_form(request, context)
+    back = read_return_path(form.text("back"))
+    async with context.connections.take() as conn:
+        pending = await _read_pending(request, context, conn)
         if pending is None or pending.operator.enrolled:
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         who = pending.operator
         try:
-            enrolment = await _open_enrolment(ground, conn, who)
-            outcome = await _confirm(request, ground, conn, who, form.text("code"))
+            enrolment = await _open_enrolment(context, conn, who)
+            outcome = await _confirm(request, context, conn, who, form.text("code"))
         except OperatorRefused:
             # Another browser was quicker, or an owner's reset.
-            return _begin_again(request, ground)
+            return _begin_again(request, context)
         if not isinstance(outcome, Passed):
             shown = _describe_enrolment(enrolment)
             return _refuse(
-                request, ground, outcome, _WRONG_CODE, "console/enrol.html", back=back, who=who, **shown
+                request, context, outcome, _WRONG_CODE, "console/enrol.html", back=back, who=who, **shown
             )
         try:
-            token, failed = await _let_in(request, ground, conn, pending, by="first code")
+            token, failed = await _let_in(request, context, conn, pending, by="first code")
         except sessions.SessionOver:
-            return _begin_again(request, ground)
-    response = _show_codes(request, ground, who, back, outcome.recovery_codes, failed)
-    _seat(response, token, ground)
+            return _begin_again(request, context)
+    response = _show_codes(request, context, who, back, outcome.recovery_codes, failed)
+    _start_session(response, token, context)
     return response
 
 
-async def sign_out(request: Request, seat: Seat, conn: Connection) -> Response:
+async def sign_out(request: ConsoleRequest, conn: Connection) -> Response:
     """End the session."""
     async with conn.transaction():
-        await sessions.end_session(conn, seat.operator.operator_id, seat.session.session_id)
-        await act(seat, conn, "operator.sign_out", f"operator {seat.operator.name}")
-    response = seat.ground.answers.redirect(SIGN_IN)
-    drop_session(response)
+        await sessions.end_session(conn, request.operator.operator_id, request.session.session_id)
+        await record_change(request, conn, "operator.sign_out", f"operator {request.operator.name}")
+    response = request.context.responses.redirect(SIGN_IN)
+    clear_session_cookie(response)
     return response
 
 
-async def _begin_enrolment(ground: Ground, conn: Connection, who: Operator) -> bool:
+async def _begin_enrolment(context: PageContext, conn: Connection, who: Operator) -> bool:
     """Make the factor to be set up by whoever shows the password now; False where one counts already.
 
     Who has shown it before has seen another key, and begins again.
     """
     try:
         async with conn.transaction():
-            await authentication.begin_enrolment(conn, ground.keyring, who.operator_id, issuer=ISSUER)
+            await authentication.begin_enrolment(conn, context.keyring, who.operator_id, issuer=ISSUER)
             await sessions.end_sessions(conn, who.operator_id)
     except OperatorRefused:
         # Another browser was through with it in the meantime.
@@ -241,9 +243,9 @@ async def _begin_enrolment(ground: Ground, conn: Connection, who: Operator) -> b
     return True
 
 
-async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> authentication.Enrolment:
+async def _open_enrolment(context: PageContext, conn: Connection, who: Operator) -> authentication.Enrolment:
     """The factor that is being set up; a page that is loaded again shows the same one."""
-    number, keyring = who.operator_id, ground.keyring
+    number, keyring = who.operator_id, context.keyring
     try:
         return await authentication.show_enrolment(conn, keyring, number, issuer=ISSUER)
     except OperatorRefused:
@@ -251,24 +253,24 @@ async def _open_enrolment(ground: Ground, conn: Connection, who: Operator) -> au
 
 
 async def _confirm(
-    request: Request, ground: Ground, conn: Connection, who: Operator, code: str
+    request: Request, context: PageContext, conn: Connection, who: Operator, code: str
 ) -> authentication.Second:
-    number, wait_ms = who.operator_id, ground.settings.operator_wait_ms
-    source, at_ms = ground.visitor(request).source, ground.clock()
+    number, wait_ms = who.operator_id, context.settings.operator_wait_ms
+    source, at_ms = context.client(request).source, context.clock()
     return await authentication.confirm_totp(
-        conn, ground.keyring, number, code, source=source, at_ms=at_ms, wait_ms=wait_ms
+        conn, context.keyring, number, code, source=source, at_ms=at_ms, wait_ms=wait_ms
     )
 
 
 async def _let_in(
-    request: Request, ground: Ground, conn: Connection, pending: sessions.Session, by: str
+    request: Request, context: PageContext, conn: Connection, pending: sessions.Session, by: str
 ) -> tuple[str, Failures | None]:
     """Open the session that is through, in place of the one that was not.
 
     Gives its token, and what failed since the last sign-in.
     """
-    who, at_ms = pending.operator, ground.clock()
-    source = ground.visitor(request).source
+    who, at_ms = pending.operator, context.clock()
+    source = context.client(request).source
     async with conn.transaction():
         failed = await authentication.mark_signed_in(conn, who, at_ms)
         token = await sessions.open_session(
@@ -293,7 +295,7 @@ async def _let_in(
     return token, failed
 
 
-def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.Said | None:
+def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.FlashMessage | None:
     """What somebody who is in is told: how many recovery codes are left, and what failed meanwhile."""
     values: dict[str, object] = {}
     if codes_left is not None:
@@ -302,25 +304,25 @@ def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.Said
         at = datetime.fromtimestamp(failed.last_ms // 1000, UTC)
         values |= {"count": failed.count, "when": f"{at:%Y-%m-%d %H:%M:%S} UTC", "source": failed.last_source}
     text = _ARRIVALS[codes_left is not None, failed is not None]
-    return flash.Said(flash.WARN, text, values) if text else None
+    return flash.FlashMessage(flash.WARN, text, values) if text else None
 
 
 def _show(
-    request: Request, ground: Ground, template: str, *, status: int = 200, **values: object
+    request: Request, context: PageContext, template: str, *, status: int = 200, **values: object
 ) -> Response:
-    visitor = ground.visitor(request)
+    client = context.client(request)
     visit = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(16)
     shown = {
-        "theme": visitor.theme,
-        "csrf": _make_csrf(ground, visit),
+        "theme": client.theme,
+        "csrf": _make_csrf(context, visit),
         "request_id": request.scope.get("request_id", ""),
         "here": _with_back(request.url.path, str(values.get("back", HOME))),
         "problem": "",
         "name": "",
         **values,
     }
-    response = ground.answers.page(template, visitor.language, shown, status=status)
-    _keep(response, VISIT_COOKIE, visit, ground)
+    response = context.responses.page(template, client.language, shown, status=status)
+    _keep(response, VISIT_COOKIE, visit, context)
     return response
 
 
@@ -331,7 +333,7 @@ def _describe_enrolment(enrolment: authentication.Enrolment) -> dict[str, Any]:
 
 def _show_codes(
     request: Request,
-    ground: Ground,
+    context: PageContext,
     who: Operator,
     back: str,
     codes: Sequence[str],
@@ -339,70 +341,72 @@ def _show_codes(
 ) -> Response:
     """The recovery codes, this once, and what failed since the last sign-in."""
     told = _tell_arrival(None, failed)
-    language = ground.visitor(request).language
+    language = context.client(request).language
     text = "" if told is None else translate(language, told.text, **told.values)
-    return _show(request, ground, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=text)
+    return _show(
+        request, context, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=text
+    )
 
 
 def _refuse(
     request: Request,
-    ground: Ground,
+    context: PageContext,
     outcome: authentication.SignIn | authentication.Second,
     text: str,
     template: str,
     **values: object,
 ) -> Response:
-    problem, status, headers = _tell(request, ground, outcome, text)
-    response = _show(request, ground, template, status=status, problem=problem, **values)
+    problem, status, headers = _tell(request, context, outcome, text)
+    response = _show(request, context, template, status=status, problem=problem, **values)
     response.headers.update(headers)
     return response
 
 
 def _tell(
-    request: Request, ground: Ground, outcome: authentication.SignIn | authentication.Second, text: str
+    request: Request, context: PageContext, outcome: authentication.SignIn | authentication.Second, text: str
 ) -> tuple[str, int, dict[str, str]]:
     """What is wrong, in the visitor's language, with the answer's status and headers."""
-    language = ground.visitor(request).language
+    language = context.client(request).language
     if isinstance(outcome, Wait):
         told = translate(language, _WAIT, seconds=outcome.wait_s)
         return told, 429, {"retry-after": str(outcome.wait_s)}
     return translate(language, text), 422, {}
 
 
-def _begin_again(request: Request, ground: Ground) -> Response:
+def _begin_again(request: Request, context: PageContext) -> Response:
     """The way back to the first step, for whoever has not shown a password or took too long."""
-    problem = translate(ground.visitor(request).language, _TOO_LATE)
-    back = read_back(request.query_params.get("back", ""))
-    return _show(request, ground, "console/sign_in.html", status=401, problem=problem, back=back)
+    problem = translate(context.client(request).language, _TOO_LATE)
+    back = read_return_path(request.query_params.get("back", ""))
+    return _show(request, context, "console/sign_in.html", status=401, problem=problem, back=back)
 
 
-async def _read_own_form(request: Request, ground: Ground) -> Form:
+async def _read_own_form(request: Request, context: PageContext) -> Form:
     """The form, from this browser's own page. Raises BadForm, Forged."""
     form = await read_form(request)
-    csrf.check(request, form, _make_csrf(ground, request.cookies.get(VISIT_COOKIE, "")))
+    csrf.check(request, form, _make_csrf(context, request.cookies.get(VISIT_COOKIE, "")))
     if not request.cookies.get(VISIT_COOKIE):
         raise csrf.Forged("the browser has not seen the form")
     return form
 
 
-async def _read_pending(request: Request, ground: Ground, conn: Connection) -> sessions.Session | None:
+async def _read_pending(request: Request, context: PageContext, conn: Connection) -> sessions.Session | None:
     token = request.cookies.get(PENDING_COOKIE, "")
-    return await sessions.read_pending(conn, token, ground.clock()) if token else None
+    return await sessions.read_pending(conn, token, context.clock()) if token else None
 
 
-def _make_csrf(ground: Ground, visit: str) -> str:
-    return csrf.make_token(ground.keyring.derive(_SIGN_IN_KEY), visit)
+def _make_csrf(context: PageContext, visit: str) -> str:
+    return csrf.make_token(context.keyring.derive(_SIGN_IN_KEY), visit)
 
 
-def _seat(response: Response, token: str, ground: Ground) -> None:
-    keep_session(response, token, secure=ground.answers.secure)
+def _start_session(response: Response, token: str, context: PageContext) -> None:
+    set_session_cookie(response, token, secure=context.responses.secure)
     for name in (PENDING_COOKIE, VISIT_COOKIE):
         response.delete_cookie(name, path=SIGN_IN, httponly=True, samesite="strict")
 
 
-def _keep(response: Response, name: str, value: str, ground: Ground) -> None:
+def _keep(response: Response, name: str, value: str, context: PageContext) -> None:
     response.set_cookie(
-        name, value, path=SIGN_IN, httponly=True, samesite="strict", secure=ground.answers.secure
+        name, value, path=SIGN_IN, httponly=True, samesite="strict", secure=context.responses.secure
     )
 
 
@@ -415,11 +419,11 @@ def _agent(request: Request) -> str:
 
 
 ROUTES: Final = (
-    OpenPage(SIGN_IN, show_sign_in),
-    OpenPage(SIGN_IN, take_password, POST),
-    OpenPage(CODE, show_code),
-    OpenPage(CODE, take_code, POST),
-    OpenPage(ENROL, show_enrolment),
-    OpenPage(ENROL, take_enrolment, POST),
+    PublicPage(SIGN_IN, show_sign_in),
+    PublicPage(SIGN_IN, take_password, POST),
+    PublicPage(CODE, show_code),
+    PublicPage(CODE, take_code, POST),
+    PublicPage(ENROL, show_enrolment),
+    PublicPage(ENROL, take_enrolment, POST),
     Page(SIGN_OUT, sign_out, None, POST),
 )

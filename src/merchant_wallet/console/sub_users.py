@@ -10,7 +10,6 @@ Rules:
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
@@ -19,16 +18,16 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.console import merchants
 from merchant_wallet.console.filter_values import find_scope, open_page
-from merchant_wallet.console.form_state import EMPTY, Filled, refill
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
@@ -50,40 +49,40 @@ _FIELDS: Final = {name: name.removesuffix("_units").replace("_", "-") for name i
 """The form's field of each limit."""
 
 
-async def show_sub_users(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_sub_users(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of sub-users, or those that were looked for."""
-    state = read_state(SUB_USERS, request.query_params, filters=("q", "by", "merchant"))
-    page = await _list(conn, state, await find_scope(seat, conn, state.get("merchant")))
-    return seat.page("console/sub_users.html", active="sub-users", state=state, page=page, bys=BY)
+    state = read_state(SUB_USERS, request.http.query_params, filters=("q", "by", "merchant"))
+    page = await _list(conn, state, await find_scope(request, conn, state.get("merchant")))
+    return request.page("console/sub_users.html", active="sub-users", state=state, page=page, bys=BY)
 
 
-async def show_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
     """One sub-user."""
-    return await _show(request, seat, conn, await _find(request, conn))
+    return await _show(request, conn, await _find(request, conn))
 
 
-async def redirect_former(request: Request, seat: Seat, conn: Connection) -> Response:
+async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response:
     """Go from a sub-user's former address to the page."""
-    merchant_id, ext_user_id = read_id(request, "merchant_id"), str(request.path_params["ext"])
+    merchant_id, ext_user_id = read_id(request, "merchant_id"), str(request.http.path_params["ext"])
     if "\0" in ext_user_id:
         raise HTTPException(404)
     try:
         line = await controls.read_by_ext_user_id(conn, merchant_id, ext_user_id)
     except SubUserUnknown:
         raise HTTPException(404) from None
-    return seat.ground.answers.redirect(url_of(merchant_id, line.user_id))
+    return request.context.responses.redirect(url_of(merchant_id, line.user_id))
 
 
-async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Response:
+async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
     """Change what may be debited, or take the PIN away: `do` says which."""
-    line, do = await _find(request, conn), seat.form.text("do")
+    line, do = await _find(request, conn), request.form.text("do")
     if do == "reset-pin":
-        return await _reset_pin(request, seat, conn, line)
+        return await _reset_pin(request, conn, line)
     if do not in ("limits", "pause", "resume"):
         raise HTTPException(400)
-    limits, errors = _read_limits(seat) if do == "limits" else ({}, {})
+    limits, errors = _read_limits(request) if do == "limits" else ({}, {})
     if errors:
-        return await _show(request, seat, conn, line, refill(seat.form, tuple(_FIELDS.values()), errors))
+        return await _show(request, conn, line, refill(request.form, tuple(_FIELDS.values()), errors))
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
         await controls.lock_book(conn, merchant_id)
@@ -91,8 +90,10 @@ async def change_sub_user(request: Request, seat: Seat, conn: Connection) -> Res
         changes = limits if do == "limits" else {"paused": do == "pause"}
         after = await controls.set_controls(conn, merchant_id, line.ext_user_id, **changes)
         facts = (controls.describe_controls(before), controls.describe_controls(after))
-        await act(seat, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1])
-    return seat.go(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
+        await record_change(
+            request, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1]
+        )
+    return request.redirect(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
 
 def url_of(merchant_id: int, user_id: int | str) -> str:
@@ -100,19 +101,19 @@ def url_of(merchant_id: int, user_id: int | str) -> str:
     return f"{merchants.url_of(merchant_id)}/users/{user_id}"
 
 
-async def _reset_pin(request: Request, seat: Seat, conn: Connection, line: SubUserLine) -> Response:
+async def _reset_pin(request: ConsoleRequest, conn: Connection, line: SubUserLine) -> Response:
     merchant_id = read_id(request, "merchant_id")
     async with conn.transaction():
-        was_set = await pins.reset(conn, merchant_id, line.ext_user_id, seat.ground.clock())
+        was_set = await pins.reset(conn, merchant_id, line.ext_user_id, request.context.clock())
         before = {"hadPin": was_set}
-        await act(seat, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
-    return seat.go(
+        await record_change(request, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
+    return request.redirect(
         url_of(merchant_id, line.user_id),
         N_("The PIN is gone. Open wallet pages and links are void. The next new link may set a PIN."),
     )
 
 
-async def _find(request: Request, conn: Connection) -> SubUserLine:
+async def _find(request: ConsoleRequest, conn: Connection) -> SubUserLine:
     try:
         return await controls.read_by_user_id(
             conn, read_id(request, "merchant_id"), read_id(request, "user_id")
@@ -138,36 +139,36 @@ async def _list(conn: Connection, state: TableState, merchant_id: int | None) ->
 
 
 async def _show(
-    request: Request, seat: Seat, conn: Connection, line: SubUserLine, filled: Filled = EMPTY
+    request: ConsoleRequest, conn: Connection, line: SubUserLine, form_state: FormState = EMPTY_FORM
 ) -> Response:
-    merchant = await load(request, seat, conn)
-    spent = line.day_debited_units if line.day == seat.at_ms // DAY_MS else 0
-    return seat.page(
+    merchant = await load(request, conn)
+    spent = line.day_debited_units if line.day == request.at_ms // DAY_MS else 0
+    return request.page(
         "console/sub_user.html",
         active="sub-users",
-        status=200 if filled.ok else 422,
+        status=200 if form_state.ok else 422,
         merchant=merchant,
         line=line,
         url=url_of(merchant.merchant_id, line.user_id),
         addresses=[("ERC20", to_eip55(line.evm_address)), ("TRC20", to_tron(line.tron_address))],
         spent_units=spent,
-        is_locked=line.pin_locked_until_ms > seat.at_ms,
+        is_locked=line.pin_locked_until_ms > request.at_ms,
         kinds=KINDS,
         recent=await activity.list_activity(conn, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
-        filled=filled,
+        form_state=form_state,
         shown={field: _show_limit(getattr(line, name)) for name, field in _FIELDS.items()},
     )
 
 
-def _read_limits(seat: Seat) -> tuple[dict[str, int | None], dict[str, str]]:
+def _read_limits(request: ConsoleRequest) -> tuple[dict[str, int | None], dict[str, str]]:
     limits: dict[str, int | None] = {}
     errors: dict[str, str] = {}
     for name, field in _FIELDS.items():
-        text = seat.form.text(field)
+        text = request.form.text(field)
         try:
             limits[name] = parse_units(text) if text else None
         except ValueError:
-            errors[field] = seat.say(_NO_AMOUNT)
+            errors[field] = request.translate(_NO_AMOUNT)
     return limits, errors
 
 
@@ -180,7 +181,7 @@ def _subject(line: SubUserLine) -> str:
 
 
 ROUTES: Final = (
-    Page(SUB_USERS, show_sub_users, Right.READ, own=True),
+    Page(SUB_USERS, show_sub_users, Right.READ, own_book=True),
     Page(ONE_SUB_USER, show_sub_user, Right.READ),
     Page(ONE_SUB_USER, change_sub_user, Right.CHANGE_SUB_USER, POST),
     Page(FORMER, redirect_former, Right.READ),

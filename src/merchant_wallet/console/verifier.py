@@ -15,7 +15,7 @@ import structlog
 from merchant_wallet.base import db
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.context import PageContext
 
 log = structlog.get_logger("console")
 
@@ -68,14 +68,14 @@ class Verifier:
         """The one of a book that runs, else the last."""
         return self._kept.get(merchant_id)
 
-    def start(self, ground: Ground, merchant_id: int, started_by: str, at_ms: int) -> bool:
+    def start(self, context: PageContext, merchant_id: int, started_by: str, at_ms: int) -> bool:
         """Begin to verify a book; False while another verification runs."""
         if self.current is not None:
             return False
-        folder = ground.settings.checkpoint_folder
+        folder = context.settings.checkpoint_folder
         made = Verification(merchant_id, started_by, at_ms, checkpoints=folder.is_dir())
         self._keep(made)
-        self._thread = threading.Thread(target=_run, args=(ground, made), name="verification", daemon=True)
+        self._thread = threading.Thread(target=_run, args=(context, made), name="verification", daemon=True)
         self._thread.start()
         return True
 
@@ -102,9 +102,9 @@ class Verifier:
             del self._kept[next(iter(self._kept))]
 
 
-def _run(ground: Ground, made: Verification) -> None:
+def _run(context: PageContext, made: Verification) -> None:
     try:
-        made.report = asyncio.run(_verify(ground, made))
+        made.report = asyncio.run(_verify(context, made))
         made.state = DONE
     except _Cancelled:
         made.state = CANCELLED
@@ -114,10 +114,10 @@ def _run(ground: Ground, made: Verification) -> None:
         made.state = BROKEN
 
 
-async def _verify(ground: Ground, made: Verification) -> BookReport:
-    folder = ground.settings.checkpoint_folder if made.checkpoints else None
-    async with await db.connect(ground.database_url) as conn:
-        keys = None if folder is None else await load_keys(conn, folder, ground.keyring.derive(OLD_KEY))
+async def _verify(context: PageContext, made: Verification) -> BookReport:
+    folder = context.settings.checkpoint_folder if made.checkpoints else None
+    async with await db.connect(context.database_url) as conn:
+        keys = None if folder is None else await load_keys(conn, folder, context.keyring.derive(OLD_KEY))
         return await verify_book(
             conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
         )
@@ -135,13 +135,13 @@ def _note(made: Verification) -> Callable[[int, int, int], None]:
 _verifiers: dict[str, Verifier] = {}
 
 
-def verifier_of(ground: Ground) -> Verifier:
+def verifier_of(context: PageContext) -> Verifier:
     """The one verifier of this process for a database."""
-    return _verifiers.setdefault(ground.database_url, Verifier())
+    return _verifiers.setdefault(context.database_url, Verifier())
 
 
-async def close_verifier(ground: Ground) -> None:
+async def close_verifier(context: PageContext) -> None:
     """End what a service that stops has running."""
-    found = _verifiers.pop(ground.database_url, None)
+    found = _verifiers.pop(context.database_url, None)
     if found is not None:
         await found.close()

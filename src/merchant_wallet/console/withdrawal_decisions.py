@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.codes import Refusal, Refused
@@ -26,10 +25,10 @@ from merchant_wallet.console.book_commands import ask_book
 from merchant_wallet.console.request import (
     POST,
     Connection,
+    ConsoleRequest,
     Page,
-    Seat,
-    act,
     read_id,
+    record_change,
 )
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawals import QUEUE, tell_reasons, url_of
@@ -83,31 +82,31 @@ class Decided(msgspec.Struct, frozen=True):
     values: Mapping[str, str] = {}
 
 
-async def approve(request: Request, seat: Seat, conn: Connection) -> Response:
+async def approve(request: ConsoleRequest, conn: Connection) -> Response:
     """Say yes to the orders of the form."""
-    return await _decide(seat, conn, APPROVE)
+    return await _decide(request, conn, APPROVE)
 
 
-async def cancel(request: Request, seat: Seat, conn: Connection) -> Response:
+async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
     """Give up the orders of the form."""
-    return await _decide(seat, conn, CANCEL)
+    return await _decide(request, conn, CANCEL)
 
 
-async def refund(request: Request, seat: Seat, conn: Connection) -> Response:
+async def refund(request: ConsoleRequest, conn: Connection) -> Response:
     """Give a failed order's amount back."""
-    order = await find_order(seat, conn, read_id(request, "order_id"))
-    return _tell(seat, await _decide_one(seat, conn, order, REFUND))
+    order = await find_order(request, conn, read_id(request, "order_id"))
+    return _tell(request, await _decide_one(request, conn, order, REFUND))
 
 
-async def thaw(request: Request, seat: Seat, conn: Connection) -> Response:
+async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
     """Let a frozen order's payout go on."""
-    order = await find_order(seat, conn, read_id(request, "order_id"))
+    order = await find_order(request, conn, read_id(request, "order_id"))
     async with conn.transaction():
         if not await payouts.thaw(conn, order.merchant_id, order.order_id):
             told = N_("It was not frozen; nothing was changed.")
-            return seat.go(url_of(order.order_id), told, tone=flash.WARN)
-        await act(
-            seat,
+            return request.redirect(url_of(order.order_id), told, tone=flash.WARN)
+        await record_change(
+            request,
             conn,
             "withdrawal.thaw",
             _subject(order),
@@ -115,13 +114,13 @@ async def thaw(request: Request, seat: Seat, conn: Connection) -> Response:
             before={"frozen": True},
             after={"frozen": False},
         )
-    return seat.go(url_of(order.order_id), N_("Thawed: the workers go on with it."))
+    return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
 
 
-async def find_order(seat: Seat, conn: Connection, order_id: int) -> OrderLine:
+async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -> OrderLine:
     """An order by an id that names its book. Raises HTTPException 404, also for another merchant's."""
     merchant_id = await reads.find_book(conn, order_id) if order_id else None
-    if merchant_id is None or seat.merchant_id not in (None, merchant_id):
+    if merchant_id is None or request.merchant_id not in (None, merchant_id):
         raise HTTPException(404)
     order = await orders.find_order(conn, merchant_id, order_id)
     if order is None:
@@ -129,39 +128,39 @@ async def find_order(seat: Seat, conn: Connection, order_id: int) -> OrderLine:
     return order
 
 
-async def _decide(seat: Seat, conn: Connection, what: str) -> Response:
-    chosen = await _read_chosen(seat, conn)
+async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Response:
+    chosen = await _read_chosen(request, conn)
     if not chosen:
-        return seat.go(QUEUE, N_("Choose at least one order first."), tone=flash.WARN)
-    if seat.form.text("confirmed") != "1":
-        return seat.page(
+        return request.redirect(QUEUE, N_("Choose at least one order first."), tone=flash.WARN)
+    if request.form.text("confirmed") != "1":
+        return request.page(
             "console/withdrawals_confirm.html",
             active="withdrawals",
             what=what,
-            rows=await screen(seat, conn, chosen),
-            reasons=await tell_reasons(seat, conn, chosen, if_approved=True),
+            rows=await screen(request, conn, chosen),
+            reasons=await tell_reasons(request, conn, chosen, if_approved=True),
             total_units=sum(order.amount_units for order in chosen),
         )
-    decided = [await _decide_one(seat, conn, order, what) for order in chosen]
-    if seat.form.text("back") == "order":
-        return _tell(seat, decided[0])
-    return _tell_all(seat, decided, what)
+    decided = [await _decide_one(request, conn, order, what) for order in chosen]
+    if request.form.text("back") == "order":
+        return _tell(request, decided[0])
+    return _tell_all(request, decided, what)
 
 
-async def _read_chosen(seat: Seat, conn: Connection) -> list[OrderLine]:
+async def _read_chosen(request: ConsoleRequest, conn: Connection) -> list[OrderLine]:
     """The orders that the form names, each once. Raises HTTPException 400, 404."""
-    numbers = [read_number(text) for text in dict.fromkeys(seat.form.all("order"))]
+    numbers = [read_number(text) for text in dict.fromkeys(request.form.all("order"))]
     if len(numbers) > MAX_AT_ONCE or None in numbers:
         raise HTTPException(400)
-    return [await find_order(seat, conn, number) for number in numbers if number is not None]
+    return [await find_order(request, conn, number) for number in numbers if number is not None]
 
 
-async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str) -> Decided:
-    command, subject = _command(seat, order, what), _subject(order)
+async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLine, what: str) -> Decided:
+    command, subject = _command(request, order, what), _subject(order)
     try:
-        outcome = await ask_book(seat, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
+        outcome = await ask_book(request, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
     except Refused as refused:
-        return _explain(seat, order, refused.refusal)
+        return _explain(request, order, refused.refusal)
     except CommitUnknown:
         return Decided(order, flash.BAD, UNKNOWN)
     except Unavailable:
@@ -173,42 +172,42 @@ async def _decide_one(seat: Seat, conn: Connection, order: OrderLine, what: str)
         return Decided(order, flash.GOOD, DONE[what])
     if outcome.approved_ms is None:
         return Decided(order, flash.GOOD, FIRST_OF_TWO)
-    return await _tell_approved(seat, conn, order)
+    return await _tell_approved(request, conn, order)
 
 
-async def _tell_approved(seat: Seat, conn: Connection, order: OrderLine) -> Decided:
+async def _tell_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:
     """What an approval means now: it is paid, or it waits for something."""
-    reason = (await tell_reasons(seat, conn, [order], if_approved=True)).get(order.order_id)
+    reason = (await tell_reasons(request, conn, [order], if_approved=True)).get(order.order_id)
     if reason is None:
         return Decided(order, flash.GOOD, APPROVED)
-    told = seat.say(reason.text, **reason.values)
+    told = request.translate(reason.text, **reason.values)
     return Decided(order, flash.GOOD, APPROVED_WAITS, {"reason": told})
 
 
-def _command(seat: Seat, order: OrderLine, what: str) -> Command:
+def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
     if what == REFUND:
         return Refund(order.order_id)
     if what == APPROVE:
-        return Approve(order.order_id, seat.actor, seat.person.counts_ms)
-    is_merchant = seat.merchant_id is not None
-    confirmed = not is_merchant and seat.form.text("even_frozen") == "1"
-    return Cancel(order.order_id, seat.actor, by_merchant=is_merchant, even_frozen=confirmed)
+        return Approve(order.order_id, request.actor, request.person.counts_ms)
+    is_merchant = request.merchant_id is not None
+    confirmed = not is_merchant and request.form.text("even_frozen") == "1"
+    return Cancel(order.order_id, request.actor, by_merchant=is_merchant, even_frozen=confirmed)
 
 
-def _explain(seat: Seat, order: OrderLine, refusal: Refusal) -> Decided:
+def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Decided:
     if refusal.msg in TOLD:
         return Decided(order, flash.WARN, TOLD[refusal.msg])
     if refusal.msg.startswith(_ILLEGAL):
         return Decided(order, flash.WARN, MOVED_ON)
-    return Decided(order, flash.BAD, REFUSED, {"reason": tell_refusal(seat.visitor.language, refusal.msg)})
+    return Decided(order, flash.BAD, REFUSED, {"reason": tell_refusal(request.client.language, refusal.msg)})
 
 
-def _tell(seat: Seat, decided: Decided) -> Response:
-    return seat.go(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
+def _tell(request: ConsoleRequest, decided: Decided) -> Response:
+    return request.redirect(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
 
 
-def _tell_all(seat: Seat, decided: Sequence[Decided], what: str) -> Response:
-    return seat.page(
+def _tell_all(request: ConsoleRequest, decided: Sequence[Decided], what: str) -> Response:
+    return request.page(
         "console/withdrawals_decided.html",
         active="withdrawals",
         what=what,
@@ -223,7 +222,7 @@ def _subject(order: OrderLine) -> str:
 
 ROUTES: Final = (
     Page(f"{QUEUE}/approve", approve, Right.APPROVE_WITHDRAWAL, POST),
-    Page(f"{QUEUE}/cancel", cancel, Right.CANCEL_WITHDRAWAL, POST, own=True),
+    Page(f"{QUEUE}/cancel", cancel, Right.CANCEL_WITHDRAWAL, POST, own_book=True),
     Page(f"{ONE}/refund", refund, Right.REFUND_WITHDRAWAL, POST),
     Page(f"{ONE}/thaw", thaw, Right.THAW, POST),
 )

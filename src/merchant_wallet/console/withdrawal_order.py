@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
@@ -32,7 +31,7 @@ from merchant_wallet.callbacks.outbox import CallbackShown
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
 from merchant_wallet.console.order_timeline import Life, tell_life
-from merchant_wallet.console.request import Connection, Page, Seat, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.screening import Screened, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
@@ -72,26 +71,26 @@ class Told(msgspec.Struct, frozen=True):
     attempts: list[AttemptLine]
 
 
-async def show_order(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_order(request: ConsoleRequest, conn: Connection) -> Response:
     """One order's page."""
-    line = await find_order(seat, conn, read_id(request, "order_id"))
-    shown = await _read(seat, conn, line)
-    return seat.page("console/withdrawal.html", active="withdrawals", **shown)
+    line = await find_order(request, conn, read_id(request, "order_id"))
+    shown = await _read(request, conn, line)
+    return request.page("console/withdrawal.html", active="withdrawals", **shown)
 
 
-async def show_state(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
     """What changes while the page is looked at; nothing while it has not."""
-    line = await find_order(seat, conn, read_id(request, "order_id"))
-    shown = await _read(seat, conn, line)
-    if request.query_params.get("seen") == shown["version"]:
-        return Response(status_code=204, headers=seat.ground.answers.headers())
-    return seat.part("console/withdrawal_state.html", **shown)
+    line = await find_order(request, conn, read_id(request, "order_id"))
+    shown = await _read(request, conn, line)
+    if request.http.query_params.get("seen") == shown["version"]:
+        return Response(status_code=204, headers=request.context.responses.headers())
+    return request.part("console/withdrawal_state.html", **shown)
 
 
-async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]:
+async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> dict[str, Any]:
     found = await reads.show_withdrawal(conn, line.merchant_id, line.order_id)
     assert found is not None, "an order is never deleted"
-    order, is_staff = found.order, seat.merchant_id is None
+    order, is_staff = found.order, request.merchant_id is None
     told = await _read_told(conn, line.merchant_id, order)
     stored = await payouts.read_signed(conn, line.merchant_id, line.order_id)
     transfers = [
@@ -99,10 +98,10 @@ async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]
         for one in stored
     ]
     payout = await payouts.show_payout(conn, line.merchant_id, line.order_id) if is_staff else None
-    [reason, later] = await _find_reasons(seat, conn, line)
-    now = "" if reason is None else seat.say(reason.text, **reason.values)
+    [reason, later] = await _find_reasons(request, conn, line)
+    now = "" if reason is None else request.translate(reason.text, **reason.values)
     life = tell_life(
-        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, seat.actor, now)
+        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, request.actor, now)
     )
     shown: dict[str, Any] = {
         "line": line,
@@ -117,19 +116,21 @@ async def _read(seat: Seat, conn: Connection, line: OrderLine) -> dict[str, Any]
         "transfers": transfers if is_staff else [],
         "told": told,
         "postings": await _read_postings(conn, line.merchant_id, order),
-        "screened": await _screen(seat, conn, line),
+        "screened": await _screen(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
-        "has_said_yes": _has_said_yes(seat, order),
+        "has_said_yes": _has_said_yes(request, order),
         "approvers": _name_approvers(order, is_staff),
     }
     return {**shown, "version": _digest(shown)}
 
 
-async def _find_reasons(seat: Seat, conn: Connection, line: OrderLine) -> list[Reason | None]:
+async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLine) -> list[Reason | None]:
     """Why the order waits, and why it would wait once it is approved."""
-    halts = await list_halts(conn, seat.merchant_id)
+    halts = await list_halts(conn, request.merchant_id)
     return [
-        find_reasons(seat.merchant_id, [line], halts, seat.at_ms, if_approved=if_approved).get(line.order_id)
+        find_reasons(request.merchant_id, [line], halts, request.at_ms, if_approved=if_approved).get(
+            line.order_id
+        )
         for if_approved in (False, True)
     ]
 
@@ -144,8 +145,8 @@ def _digest(shown: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode({**shown, "payout": calm})).hexdigest()[:16]
 
 
-async def _screen(seat: Seat, conn: Connection, line: OrderLine) -> Screened:
-    return (await screen(seat, conn, [line]))[0]
+async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) -> Screened:
+    return (await screen(request, conn, [line]))[0]
 
 
 def _name_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
@@ -153,9 +154,9 @@ def _name_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
     return "" if payout is None or payout.wallet is None else format_address(order.chain, payout.wallet)
 
 
-def _has_said_yes(seat: Seat, order: Withdrawal) -> bool:
+def _has_said_yes(request: ConsoleRequest, order: Withdrawal) -> bool:
     first = order.first_approved_by
-    return first is not None and person_of(first) == person_of(seat.actor)
+    return first is not None and person_of(first) == person_of(request.actor)
 
 
 def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
@@ -196,6 +197,6 @@ async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -
 
 
 ROUTES: Final = (
-    Page(ONE, show_order, Right.READ, own=True),
-    Page(f"{ONE}/state", show_state, Right.READ, own=True, is_use=False),
+    Page(ONE, show_order, Right.READ, own_book=True),
+    Page(f"{ONE}/state", show_state, Right.READ, own_book=True, extends_session=False),
 )

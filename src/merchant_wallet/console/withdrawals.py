@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
-from merchant_wallet.console.request import Connection, Page, Seat
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
@@ -36,37 +35,37 @@ def url_of(order_id: int | str) -> str:
 
 
 async def tell_reasons(
-    seat: Seat, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
+    request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
 ) -> dict[int, Reason]:
     """Why each order waits that does; with `if_approved` also those that would wait after an approval."""
-    halts = await list_halts(conn, seat.merchant_id) if lines else ()
-    return find_reasons(seat.merchant_id, lines, halts, seat.at_ms, if_approved=if_approved)
+    halts = await list_halts(conn, request.merchant_id) if lines else ()
+    return find_reasons(request.merchant_id, lines, halts, request.at_ms, if_approved=if_approved)
 
 
-async def show_queue(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
     """The orders that wait for approval. Where the URL asks for others it leads to all of them."""
-    if any(name not in ("merchant", AFTER) for name in request.query_params):
-        return seat.ground.answers.redirect(f"{ALL}?{request.url.query}")
-    state = read_state(QUEUE, request.query_params, filters=("merchant",))
-    scope = await find_scope(seat, conn, state.get("merchant"))
+    if any(name not in ("merchant", AFTER) for name in request.http.query_params):
+        return request.context.responses.redirect(f"{ALL}?{request.http.url.query}")
+    state = read_state(QUEUE, request.http.query_params, filters=("merchant",))
+    scope = await find_scope(request, conn, state.get("merchant"))
     reading = orders.list_unapproved(conn, scope, after=state.after, limit=QUEUE_ROWS)
     page = await open_page(reading)
-    return seat.page(
+    return request.page(
         "console/withdrawals.html",
         active="withdrawals",
         tab="queue",
         state=state,
         page=page,
-        rows=await screen(seat, conn, page.rows),
-        reasons=await tell_reasons(seat, conn, page.rows, if_approved=True),
+        rows=await screen(request, conn, page.rows),
+        reasons=await tell_reasons(request, conn, page.rows, if_approved=True),
     )
 
 
-async def show_all(request: Request, seat: Seat, conn: Connection) -> Response:
+async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
     """All orders, filtered and sorted as the URL says."""
     state = read_state(
         ALL,
-        request.query_params,
+        request.http.query_params,
         sorts=orders.SORTS,
         default_sort="-created",
         filters=FILTERS,
@@ -74,7 +73,7 @@ async def show_all(request: Request, seat: Seat, conn: Connection) -> Response:
     )
     # The lists go from the greatest down and no other way.
     state = replace(state, sort=f"{DESCENDING}{state.column}")
-    scope = await find_scope(seat, conn, state.get("merchant"))
+    scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("id"):
         found = await orders.find_orders(conn, state.get("id"), scope)
         page = Rows(tuple(found), None, None)
@@ -82,13 +81,13 @@ async def show_all(request: Request, seat: Seat, conn: Connection) -> Response:
         wanted = _read_filter(state, scope)
         reading = orders.list_orders(conn, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS)
         page = await open_page(reading)
-    return seat.page(
+    return request.page(
         "console/withdrawals_all.html",
         active="withdrawals",
         tab="all",
         state=state,
         page=page,
-        reasons=await tell_reasons(seat, conn, page.rows),
+        reasons=await tell_reasons(request, conn, page.rows),
         statuses=orders.STATUSES,
         chains=orders.CHAINS,
         sorted_by={name: replace(state, sort=f"{DESCENDING}{name}").first for name in orders.SORTS},
@@ -110,6 +109,6 @@ def _read_filter(state: TableState, scope: int | None) -> OrderFilter:
 
 
 ROUTES: Final = (
-    Page(QUEUE, show_queue, Right.READ, own=True),
-    Page(ALL, show_all, Right.READ, own=True),
+    Page(QUEUE, show_queue, Right.READ, own_book=True),
+    Page(ALL, show_all, Right.READ, own_book=True),
 )

@@ -91,13 +91,16 @@ async def open_session(
     return token
 
 
-async def read_session(conn: Connection, token: str, at_ms: int, *, is_use: bool = True) -> Session | None:
+async def read_session(
+    conn: Connection, token: str, at_ms: int, *, extends_session: bool = True
+) -> Session | None:
     """The full session of a token, or None if there is no live one. Counts as use.
 
-    `is_use=False` is for requests that a page makes without its user: an open page keeps no session alive.
+    `extends_session=False` is for requests that a page makes without its user: an open page keeps no
+    session alive.
     """
     session = await _read(conn, token, at_ms, totp_passed=True)
-    if is_use and session is not None and at_ms - session.shown.seen_ms >= TOUCH_MS:
+    if extends_session and session is not None and at_ms - session.shown.seen_ms >= TOUCH_MS:
         await conn.execute(QUERIES["touch_session"].text, {"token_hash": _hash(token), "at_ms": at_ms})
     return session
 

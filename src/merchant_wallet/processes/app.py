@@ -39,10 +39,10 @@ from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
 from merchant_wallet.web import client, static
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.context import Ground
-from merchant_wallet.web.rate_limiter import Turnstile
-from merchant_wallet.web.responses import Answers
-from merchant_wallet.web.site import Face
+from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.rate_limiter import PageRateLimiter
+from merchant_wallet.web.responses import Responses
+from merchant_wallet.web.site import Site
 from merchant_wallet.web.templates import Templates
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 
@@ -230,16 +230,18 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(metrics.close)
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(joints)
-        ground = _lay_ground(base, public_url, joints, clock, stack)
-        look = Face(ground, (client.PATH,), "", [client.make_route(ground.answers)])
+        context = _make_page_context(base, public_url, joints, clock, stack)
+        look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
-        consoles = replace(ground, connections=_lend_connections(base, stack))
-        faces = [wallet_site.build_face(ground), console.build_face(consoles), look]
-        for face in faces:
-            stack.push_async_callback(face.close)
-        files = static.make_route(lambda request: ground.turnstile.admit_file(ground.visitor(request).source))
+        consoles = replace(context, connections=_lend_connections(base, stack))
+        sites = [wallet_site.build_site(context), console.build_site(consoles), look]
+        for site in sites:
+            stack.push_async_callback(site.close)
+        files = static.make_route(
+            lambda request: context.rate_limiter.admit_file(context.client(request).source)
+        )
         further = [page, files]
-        yield Web(endpoints, build_routes(endpoints, joints, settings.mode, further, faces), joints)
+        yield Web(endpoints, build_routes(endpoints, joints, settings.mode, further, sites), joints)
 
 
 def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
@@ -248,24 +250,26 @@ def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
     return connections
 
 
-def _lay_ground(
+def _make_page_context(
     base: Base, public_url: str, joints: Joints, clock: Callable[[], int], stack: AsyncExitStack
-) -> Ground:
+) -> PageContext:
     """What the pages stand on."""
-    return Ground(
+    return PageContext(
         settings=base.settings,
         public_url=public_url,
         database_url=base.url,
         keyring=base.keyring,
         connections=_lend_connections(base, stack),
-        answers=Answers(Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")),
+        responses=Responses(
+            Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")
+        ),
         writer=joints.writer,
         clock=clock,
         is_ending=lambda: joints.counter.draining,
         request_ids=joints.request_ids,
         access_log=joints.access_log,
         trusted_proxies=joints.trusted_proxies,
-        turnstile=Turnstile(
+        rate_limiter=PageRateLimiter(
             base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
         ),
         chains=list_chains(base.settings),

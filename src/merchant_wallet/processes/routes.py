@@ -17,7 +17,7 @@ from merchant_wallet.api.operations.transfers import TRANSFER_FROM_USER, TRANSFE
 from merchant_wallet.api.operations.withdrawals import CREATE, QUERY, QUOTE
 from merchant_wallet.base.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.paths import is_plain
-from merchant_wallet.web.site import Face
+from merchant_wallet.web.site import Site
 
 OPERATIONS: tuple[Operation, ...] = (
     TRANSFER_FROM_USER,
@@ -41,29 +41,29 @@ def build_routes(
     joints: Joints,
     mode: str,
     further: Sequence[Route] = (),
-    faces: Sequence[Face] = (),
+    sites: Sequence[Site] = (),
 ) -> ASGIApp:
     """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
-    return Dispatch(endpoints, faces, _build_rest(joints, mode, further))
+    return Dispatch(endpoints, sites, _build_rest(joints, mode, further))
 
 
 class Dispatch:
-    """Hands a request for an operation or a face to what has the path, which answers its own errors."""
+    """Hands a request for an operation or a site to what has the path, which answers its own errors."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], faces: Sequence[Face], rest: ASGIApp) -> None:
+    def __init__(self, endpoints: Mapping[str, Endpoint], sites: Sequence[Site], rest: ASGIApp) -> None:
         self._endpoints = endpoints
-        self._faces = faces
+        self._sites = sites
         self._rest = rest
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The answer of whoever has the path."""
         path, raw_path = scope["path"], scope["raw_path"]
-        face = next((face for face in self._faces if face.owns(path)), None)
-        if face is None and not is_plain(raw_path):
+        site = next((site for site in self._sites if site.owns(path)), None)
+        if site is None and not is_plain(raw_path):
             # No route has an escape in it, so nothing is found.
             path = raw_path.decode("ascii")
             scope = {**scope, "path": path}
-        return (self._endpoints.get(path) or face or self._rest)(scope, receive, send)
+        return (self._endpoints.get(path) or site or self._rest)(scope, receive, send)
 
 
 def _build_rest(joints: Joints, mode: str, further: Sequence[Route]) -> ASGIApp:

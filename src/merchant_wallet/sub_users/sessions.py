@@ -87,11 +87,12 @@ async def open_session(
 
 
 async def read_session(
-    conn: Connection, token: str, at_ms: int, *, uses: bool = True
+    conn: Connection, token: str, at_ms: int, *, extends_session: bool = True
 ) -> WalletSession | None:
     """The session of a token, or None if it does not exist or has ended.
 
-    Reading counts as use of the session. `uses=False` is for requests that a page makes without its user.
+    Reading counts as use of the session. `extends_session=False` is for requests that a page makes
+    without its user.
     """
     key = find_key(token)
     if key is None:
@@ -100,7 +101,7 @@ async def read_session(
         values = {**key._asdict(), "at_ms": at_ms, "idle_since_ms": at_ms - IDLE_MS}
         await cursor.execute(QUERIES["read_session"].text, values)
         session = await cursor.fetchone()
-    if uses and session is not None and at_ms - session.seen_ms >= SEEN_EVERY_MS:
+    if extends_session and session is not None and at_ms - session.seen_ms >= SEEN_EVERY_MS:
         await conn.execute(QUERIES["write_seen"].text, {**key._asdict(), "at_ms": at_ms})
     return session
 

@@ -3,6 +3,6 @@
 Rules: nobody sees more than the wallet his session was opened for, whatever ids he types.
 """
 
-from merchant_wallet.wallet_site.routes import build_face
+from merchant_wallet.wallet_site.routes import build_site
 
-__all__ = ["build_face"]
+__all__ = ["build_site"]

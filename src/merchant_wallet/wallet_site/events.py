@@ -19,8 +19,8 @@ from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
 from merchant_wallet.sub_users.sessions import SessionKey
 from merchant_wallet.wallet_site.pending_deposits import Wallet, read_versions
-from merchant_wallet.wallet_site.request import find_holder
-from merchant_wallet.web.context import Ground
+from merchant_wallet.wallet_site.request import open_request
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.live import EventStream, Hub, Over, write_event
 from merchant_wallet.web.templates import show_money
@@ -31,45 +31,45 @@ ENDED = write_event("ended", "{}")
 
 
 class State(NamedTuple):
-    """What a page shows of a wallet; `arrivals` is the version of its open deposits."""
+    """What a page shows of a wallet; `deposits` is the version of its open deposits."""
 
     balance_units: int
     latest_entry_id: int
-    arrivals: str
+    deposits: str
 
 
 WalletHub = Hub[Wallet, State, SessionKey]
 
 
-def make_hub(ground: Ground) -> WalletHub:
+def make_hub(context: PageContext) -> WalletHub:
     """The one that looks for all open pages of this process."""
 
     async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
-        async with ground.connections.take() as conn:
+        async with context.connections.take() as conn:
             balances = await read_balances(conn, wallets)
-            versions = await read_versions(conn, wallets, ground.clock())
+            versions = await read_versions(conn, wallets, context.clock())
         return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
 
     async def check(keys: Sequence[SessionKey]) -> set[SessionKey]:
-        async with ground.connections.take() as conn:
-            return await sessions.find_live(conn, keys, ground.clock())
+        async with context.connections.take() as conn:
+            return await sessions.find_live(conn, keys, context.clock())
 
-    return Hub(look, check, ground.is_ending)
+    return Hub(look, check, context.is_ending)
 
 
-def make_events_route(ground: Ground, hub: WalletHub) -> Route:
+def make_events_route(context: PageContext, hub: WalletHub) -> Route:
     """The stream of a page, which names the latest entry and the deposits that it shows."""
 
-    async def follow(request: Request) -> Response:
-        async with ground.connections.take() as conn:
-            holder = await find_holder(request, ground, conn, Form([]), uses=False)
-        headers = ground.answers.headers()
-        key = None if holder is None else sessions.find_key(holder.token)
-        if holder is None or key is None:
+    async def follow(http: Request) -> Response:
+        async with context.connections.take() as conn:
+            request = await open_request(http, context, conn, Form([]), extends_session=False)
+        headers = context.responses.headers()
+        key = None if request is None else sessions.find_key(request.token)
+        if request is None or key is None:
             return EventStream(_end(), headers)
-        asked = request.query_params
+        asked = http.query_params
         known = State(-1, _read_id(asked.get("entry", "")), asked.get("deposits", ""))
-        states = hub.follow((holder.merchant_id, holder.user_id), key)
+        states = hub.follow((request.merchant_id, request.user_id), key)
         return EventStream(_tell(states, known), headers)
 
     return Route(PATH, follow, methods=["GET"])
@@ -100,7 +100,7 @@ def list_events(known: State, state: State) -> list[str]:
         events.append(write_event("balance", text))
     if state.latest_entry_id != known.latest_entry_id:
         events.append(write_event("activity", "{}"))
-    if state.arrivals != known.arrivals:
+    if state.deposits != known.deposits:
         events.append(write_event("deposits", "{}"))
     return events
 

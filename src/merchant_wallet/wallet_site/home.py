@@ -7,14 +7,13 @@ asked for.
 from typing import Final, NamedTuple, get_args
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, Direction
-from merchant_wallet.wallet_site.pending_deposits import list_arrivals, version_of
-from merchant_wallet.wallet_site.request import NEWEST, Connection, Holder
+from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, version_of
+from merchant_wallet.wallet_site.request import NEWEST, Connection, WalletRequest
 from merchant_wallet.web.responses import is_part
 
 PAGE_LINES: Final = 20
@@ -32,54 +31,54 @@ class Movements(NamedTuple):
     before_id: int | None
 
 
-async def show_home(request: Request, holder: Holder, conn: Connection) -> Response:
+async def show_home(request: WalletRequest, conn: Connection) -> Response:
     """The balance and the newest movements."""
-    arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
-    return holder.page(
+    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    return request.page(
         "wallet/home.html",
         active="home",
-        arrivals=arrivals,
-        arrivals_version=version_of(arrivals),
-        list=await _read_list(request, holder, conn),
+        deposits=deposits,
+        arrivals_version=version_of(deposits),
+        list=await _read_list(request, conn),
     )
 
 
-async def show_activity(request: Request, holder: Holder, conn: Connection) -> Response:
+async def show_activity(request: WalletRequest, conn: Connection) -> Response:
     """Further movements: a part for a page that is open, else a page of their own."""
-    template = "wallet/movements.html" if is_part(request) else "wallet/activity.html"
-    return holder.page(template, active="home", list=await _read_list(request, holder, conn))
+    template = "wallet/movements.html" if is_part(request.http) else "wallet/activity.html"
+    return request.page(template, active="home", list=await _read_list(request, conn))
 
 
-async def show_entry(request: Request, holder: Holder, conn: Connection) -> Response:
+async def show_entry(request: WalletRequest, conn: Connection) -> Response:
     """One movement: a sheet for a page that is open, else a page of its own."""
     line = await activity.show_entry(
-        conn, holder.merchant_id, holder.user_id, int(request.path_params["entry_id"])
+        conn, request.merchant_id, request.user_id, int(request.http.path_params["entry_id"])
     )
     if line is None:
         raise HTTPException(404)
-    template = "wallet/entry_sheet.html" if is_part(request) else "wallet/entry.html"
-    return holder.page(template, line=line, active="home")
+    template = "wallet/entry_sheet.html" if is_part(request.http) else "wallet/entry.html"
+    return request.page(template, line=line, active="home")
 
 
-async def show_deposits(request: Request, holder: Holder, conn: Connection) -> Response:
+async def show_deposits(request: WalletRequest, conn: Connection) -> Response:
     """What is on its way, for a page that is open."""
-    arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
-    return holder.page("wallet/pending_deposits.html", arrivals=arrivals)
+    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    return request.page("wallet/pending_deposits.html", deposits=deposits)
 
 
-async def _read_list(request: Request, holder: Holder, conn: Connection) -> Movements:
+async def _read_list(request: WalletRequest, conn: Connection) -> Movements:
     direction = _read_direction(request)
     # One more than is shown tells whether there is more.
     lines = await activity.list_activity(
         conn,
-        holder.merchant_id,
-        holder.user_id,
+        request.merchant_id,
+        request.user_id,
         before_id=_read_before(request),
         limit=PAGE_LINES + 1,
         direction=direction,
     )
     shown = lines[:PAGE_LINES]
-    goes_on = len(lines) > PAGE_LINES and NEWEST not in request.query_params
+    goes_on = len(lines) > PAGE_LINES and NEWEST not in request.http.query_params
     return Movements(group_by_day(shown), direction or "", shown[-1].entry_id if goes_on else None)
 
 
@@ -94,12 +93,12 @@ def group_by_day(lines: list[ActivityLine]) -> list[tuple[int, list[ActivityLine
     return days
 
 
-def _read_direction(request: Request) -> Direction | None:
-    wished = request.query_params.get("direction")
+def _read_direction(request: WalletRequest) -> Direction | None:
+    wished = request.http.query_params.get("direction")
     return next((direction for direction in get_args(Direction) if direction == wished), None)
 
 
-def _read_before(request: Request) -> int | None:
-    text = request.query_params.get("before", "")
+def _read_before(request: WalletRequest) -> int | None:
+    text = request.http.query_params.get("before", "")
     is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
     return min(int(text), MAX_ID) if is_id else None

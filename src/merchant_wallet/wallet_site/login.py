@@ -16,69 +16,69 @@ from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.sub_users.sessions import LinkRevoked
 from merchant_wallet.sub_users.wallets import LINK_KEY, LinkExpired, read_link_token
-from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, Holder, tell_alone
-from merchant_wallet.web.context import Ground
+from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, WalletRequest, show_message
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_
 
 LINK_PATH: Final = "/w/{token}"
-LEFT: Final = "/wallet/left"
+SIGNED_OUT: Final = "/wallet/left"
 _IN_FRAME: Final = "iframe"
 
 
-def make_link_route(ground: Ground) -> Route:
+def make_link_route(context: PageContext) -> Route:
     """Where the links lead that merchants are given."""
-    key = ground.keyring.derive(LINK_KEY)
+    key = context.keyring.derive(LINK_KEY)
 
     async def open_link(request: Request) -> Response:
-        at_ms = ground.clock()
+        at_ms = context.clock()
         try:
             link = read_link_token(key, request.path_params["token"], at_ms)
         except LinkExpired:
-            return _refuse(request, ground, 410)
+            return _refuse(request, context, 410)
         except ValueError:
-            return _refuse(request, ground, 404)
-        async with ground.connections.take() as conn:
+            return _refuse(request, context, 404)
+        async with context.connections.take() as conn:
             wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:
-                return _refuse(request, ground, 404)
-            response = ground.answers.redirect(HOME, wallet.frame_origins)
+                return _refuse(request, context, 404)
+            response = context.responses.redirect(HOME, wallet.frame_origins)
             if request.method != "HEAD":
                 try:
-                    await _open(request, ground, conn, wallet, response, link.made_ms)
+                    await _open(request, context, conn, wallet, response, link.made_ms)
                 except LinkRevoked:
-                    return _refuse(request, ground, 410)
+                    return _refuse(request, context, 410)
             return response
 
     return Route(LINK_PATH, open_link, methods=["GET"])
 
 
-def make_left_route(ground: Ground) -> Route:
+def make_signed_out_route(context: PageContext) -> Route:
     """What someone reads who has signed out."""
 
-    async def show_left(request: Request) -> Response:
-        return tell_alone(
+    async def show_signed_out(request: Request) -> Response:
+        return show_message(
             request,
-            ground,
+            context,
             status=200,
             sign="check-circle",
             title=N_("You are signed out"),
             text=N_("Nobody sees this wallet here any more. Open it again from your app whenever you like."),
         )
 
-    return Route(LEFT, show_left, methods=["GET"])
+    return Route(SIGNED_OUT, show_signed_out, methods=["GET"])
 
 
-async def leave(request: Request, holder: Holder, conn: Connection) -> Response:
+async def sign_out(request: WalletRequest, conn: Connection) -> Response:
     """End this session, here and in the browser."""
-    await sessions.end_session(conn, holder.token)
-    response = holder.ground.answers.redirect(LEFT, holder.wallet.frame_origins)
-    _set_cookie(response, "", holder.wallet, secure=holder.ground.answers.secure)
+    await sessions.end_session(conn, request.token)
+    response = request.context.responses.redirect(SIGNED_OUT, request.wallet.frame_origins)
+    _set_cookie(response, "", request.wallet, secure=request.context.responses.secure)
     return response
 
 
 async def _open(
     request: Request,
-    ground: Ground,
+    context: PageContext,
     conn: Connection,
     wallet: WalletShown,
     response: Response,
@@ -86,9 +86,9 @@ async def _open(
 ) -> None:
     framed = request.headers.get("sec-fetch-dest") == _IN_FRAME
     token = await sessions.open_session(
-        conn, wallet.merchant_id, wallet.user_id, ground.clock(), frame=framed, link_ms=link_ms
+        conn, wallet.merchant_id, wallet.user_id, context.clock(), frame=framed, link_ms=link_ms
     )
-    _set_cookie(response, token, wallet, secure=ground.answers.secure)
+    _set_cookie(response, token, wallet, secure=context.responses.secure)
 
 
 def _set_cookie(response: Response, token: str, wallet: WalletShown, *, secure: bool) -> None:
@@ -111,11 +111,11 @@ def _set_cookie(response: Response, token: str, wallet: WalletShown, *, secure: 
     response.headers.append("set-cookie", text)
 
 
-def _refuse(request: Request, ground: Ground, status: int) -> Response:
+def _refuse(request: Request, context: PageContext, status: int) -> Response:
     expired = status == 410
-    return tell_alone(
+    return show_message(
         request,
-        ground,
+        context,
         status=status,
         sign="clock" if expired else "link",
         title=N_("This link has expired") if expired else N_("This link does not work"),

@@ -32,7 +32,7 @@ class Crediting(NamedTuple):
     rate_e8: int | None
 
 
-async def list_arrivals(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositShown]:
+async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositShown]:
     """The deposits of a wallet that are on their way, newest first."""
     return _open(await listing.list_uncredited(conn, [wallet]), wallet, at_ms)
 
@@ -43,11 +43,11 @@ async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 
-def version_of(arrivals: Sequence[DepositShown]) -> str:
+def version_of(deposits: Sequence[DepositShown]) -> str:
     """A text that differs once something about these deposits does; empty for none."""
-    if not arrivals:
+    if not deposits:
         return ""
-    told = [(one.page_key, one.status, one.confirmations, one.cause) for one in arrivals]
+    told = [(one.page_key, one.status, one.confirmations, one.cause) for one in deposits]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 

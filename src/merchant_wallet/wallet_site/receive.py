@@ -3,21 +3,20 @@
 Rules: no address is shown of a network on which nobody looks for deposits.
 """
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
-from merchant_wallet.wallet_site.pending_deposits import list_arrivals, read_crediting, version_of
-from merchant_wallet.wallet_site.request import Connection, Holder
+from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, read_crediting, version_of
+from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.qr import draw_address
 
 NETWORKS = {TRC20: "TRON", ERC20: "Ethereum"}
 """What people call the networks, the one that most of them use first."""
 
 
-async def show_receive(request: Request, holder: Holder, conn: Connection) -> Response:
+async def show_receive(request: WalletRequest, conn: Connection) -> Response:
     """The addresses, what would be credited, and what is on its way."""
-    wallet, settings = holder.wallet, holder.ground.settings
+    wallet, settings = request.wallet, request.context.settings
     own = {TRC20: wallet.tron_address, ERC20: wallet.evm_address}
     ways = [
         {
@@ -27,18 +26,18 @@ async def show_receive(request: Request, holder: Holder, conn: Connection) -> Re
             "qr": draw_address(address),
         }
         for chain, name in NETWORKS.items()
-        if chain in holder.ground.chains
+        if chain in request.context.chains
     ]
-    wished = request.query_params.get("network", "").upper()
+    wished = request.http.query_params.get("network", "").upper()
     chosen = next((way for way in ways if way["chain"] == wished), ways[0])
-    arrivals = await list_arrivals(conn, (holder.merchant_id, holder.user_id), holder.at_ms)
-    return holder.page(
+    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    return request.page(
         "wallet/receive.html",
         active="receive",
         ways=ways,
         chosen=chosen,
-        crediting=await read_crediting(conn, holder.merchant_id, wallet.currency, holder.at_ms),
+        crediting=await read_crediting(conn, request.merchant_id, wallet.currency, request.at_ms),
         minimum_units=settings.deposit_minimum,
-        arrivals=arrivals,
-        arrivals_version=version_of(arrivals),
+        deposits=deposits,
+        arrivals_version=version_of(deposits),
     )

@@ -18,11 +18,11 @@ from starlette.routing import Route
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.web import csrf
-from merchant_wallet.web.client import Visitor
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.client import Client
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.rate_limiter import KNOWN
+from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import is_part
 
 Connection = AsyncConnection[Any]
@@ -37,7 +37,7 @@ NEWEST: Final = "newest"
 ANYONE: Final = ("*",)
 """Who may frame a page that shows nothing of a wallet and has nothing to press but the way back to it."""
 
-SAID: Final = {
+MESSAGES: Final = {
     "pin": N_("Your PIN is set."),
     "pin-changed": N_("Your PIN is changed."),
     "paused": N_("Debits are paused."),
@@ -49,18 +49,22 @@ SAID: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """One request of a sub-user who looks at the own wallet; `form` is empty unless it is a POST."""
+class WalletRequest:
+    """A request of a sub-user with a session.
 
-    ground: Ground
+    `http` is the plain request. `form` is empty unless it is a POST.
+    """
+
+    http: Request
+    context: PageContext
     wallet: WalletShown
-    visitor: Visitor
+    client: Client
     token: str = field(repr=False)
     csrf: str = field(repr=False)
     at_ms: int
     form: Form
     path: str
-    said: str
+    message: str
 
     @property
     def merchant_id(self) -> int:
@@ -72,91 +76,99 @@ class Holder:
         """Whose wallet it is."""
         return self.wallet.user_id
 
-    def say(self, text: str, **values: object) -> str:
+    def translate(self, text: str, **values: object) -> str:
         """A text in the language of the page."""
-        return translate(self.visitor.language, text, **values)
+        return translate(self.client.language, text, **values)
 
     def page(self, name: str, *, status: int = 200, **values: object) -> Response:
         """A page, or a part of one for htmx, made of a template of the wallet."""
         shown = {
             "wallet": self.wallet,
-            "theme": self.visitor.theme,
+            "theme": self.client.theme,
             "csrf": self.csrf,
             "here": self.path,
-            "said": SAID.get(self.said, ""),
+            "message": MESSAGES.get(self.message, ""),
             "at_ms": self.at_ms,
             **values,
         }
         ancestors = self.wallet.frame_origins
-        return self.ground.answers.page(
-            name, self.visitor.language, shown, status=status, frame_ancestors=ancestors
+        return self.context.responses.page(
+            name, self.client.language, shown, status=status, frame_ancestors=ancestors
         )
 
-    def go(self, url: str, said: str = "") -> Response:
-        """Go on at a page of the wallet, which says one of `SAID` once."""
-        assert not said or said in SAID
-        return self.ground.answers.redirect(f"{url}?said={said}" if said else url, self.wallet.frame_origins)
+    def redirect(self, url: str, message: str = "") -> Response:
+        """Go on at a page of the wallet, which says one of `MESSAGES` once."""
+        assert not message or message in MESSAGES
+        return self.context.responses.redirect(
+            f"{url}?said={message}" if message else url, self.wallet.frame_origins
+        )
 
 
-Handler = Callable[[Request, Holder, Connection], Awaitable[Response]]
+Handler = Callable[[WalletRequest, Connection], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One URL of a wallet, for whoever has a session; `by_itself` is what open pages ask for untouched."""
+    """One URL of a wallet, for sub-users with a session.
+
+    `extends_session` is False for what an open page asks by itself.
+    """
 
     path: str
     handler: Handler
     method: str = GET
-    by_itself: bool = False
+    extends_session: bool = True
 
 
-def make_route(ground: Ground, page: Page) -> Route:
+def make_route(context: PageContext, page: Page) -> Route:
     """A page as a route of the web application."""
 
-    async def serve(request: Request) -> Response:
-        form = await read_form(request) if page.method == POST else Form([])
-        async with ground.connections.take() as conn:
-            uses = not page.by_itself and NEWEST not in request.query_params
-            holder = await find_holder(request, ground, conn, form, uses=uses)
-            if holder is None:
-                return tell_over(request, ground)
+    async def serve(http: Request) -> Response:
+        form = await read_form(http) if page.method == POST else Form([])
+        async with context.connections.take() as conn:
+            extends = page.extends_session and NEWEST not in http.query_params
+            request = await open_request(http, context, conn, form, extends_session=extends)
+            if request is None:
+                return show_session_ended(http, context)
             if page.method == POST:
-                csrf.check(request, form, holder.csrf)
-            return await page.handler(request, holder, conn)
+                csrf.check(http, form, request.csrf)
+            return await page.handler(request, conn)
 
     return Route(page.path, serve, methods=[page.method])
 
 
-async def find_holder(
-    request: Request, ground: Ground, conn: Connection, form: Form, *, uses: bool = True
-) -> Holder | None:
-    """Who looks at a wallet, None without a session that holds; `uses` keeps the session from going idle."""
-    token, at_ms = request.cookies.get(COOKIE, ""), ground.clock()
-    session = await sessions.read_session(conn, token, at_ms, uses=uses) if token else None
+async def open_request(
+    http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
+) -> WalletRequest | None:
+    """The request of a sub-user with a valid session, else None."""
+    token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
+    session = (
+        await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
+    )
     wallet = await read_wallet(conn, session.merchant_id, session.user_id) if session is not None else None
     if wallet is None:
         return None
-    request.scope[KNOWN] = True
-    return Holder(
-        ground=ground,
+    http.scope[AUTHENTICATED] = True
+    return WalletRequest(
+        http=http,
+        context=context,
         wallet=wallet,
-        visitor=ground.visitor(request, wallet.language),
+        client=context.client(http, wallet.language),
         token=token,
-        csrf=csrf.make_token(ground.keyring.derive(CSRF_KEY), token),
+        csrf=csrf.make_token(context.keyring.derive(CSRF_KEY), token),
         at_ms=at_ms,
         form=form,
-        path=request.url.path,
-        said=request.query_params.get("said", ""),
+        path=http.url.path,
+        message=http.query_params.get("said", ""),
     )
 
 
-def tell_over(request: Request, ground: Ground) -> Response:
+def show_session_ended(http: Request, context: PageContext) -> Response:
     """What someone without a session reads; a part of a page has the whole page loaded anew."""
-    headers = {"hx-redirect": HOME} if is_part(request) else {}
-    return tell_alone(
-        request,
-        ground,
+    headers = {"hx-redirect": HOME} if is_part(http) else {}
+    return show_message(
+        http,
+        context,
         status=403,
         sign="lock",
         title=N_("Your session has ended"),
@@ -165,9 +177,9 @@ def tell_over(request: Request, ground: Ground) -> Response:
     )
 
 
-def tell_alone(
-    request: Request,
-    ground: Ground,
+def show_message(
+    http: Request,
+    context: PageContext,
     *,
     status: int,
     sign: str,
@@ -176,17 +188,17 @@ def tell_alone(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """A page with one thing to say, for whoever has no session; `title` and `text` are translated here."""
-    visitor = ground.visitor(request)
+    client = context.client(http)
     shown = {
-        "theme": visitor.theme,
+        "theme": client.theme,
         "csrf": "",
         "sign": sign,
-        "title": translate(visitor.language, title),
-        "text": translate(visitor.language, text),
+        "title": translate(client.language, title),
+        "text": translate(client.language, text),
     }
-    return ground.answers.page(
+    return context.responses.page(
         "wallet/message.html",
-        visitor.language,
+        client.language,
         shown,
         status=status,
         frame_ancestors=ANYONE,

@@ -16,14 +16,14 @@ from merchant_wallet.wallet_site.request import (
     Page,
     make_route,
 )
-from merchant_wallet.web.context import Ground
-from merchant_wallet.web.site import Face
+from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.site import Site
 
 PAGES = (
     Page("/wallet", home.show_home),
     Page("/wallet/activity", home.show_activity),
     Page("/wallet/activity/{entry_id:int}", home.show_entry),
-    Page("/wallet/deposits", home.show_deposits, by_itself=True),
+    Page("/wallet/deposits", home.show_deposits, extends_session=False),
     Page("/wallet/receive", receive.show_receive),
     Page("/wallet/security", security.show_security),
     Page("/wallet/security/pin", security.set_pin, POST),
@@ -32,18 +32,18 @@ PAGES = (
     Page("/wallet/profile", profile.show_profile),
     Page("/wallet/profile/name", profile.set_name, POST),
     Page("/wallet/profile/language", profile.set_language, POST),
-    Page("/wallet/leave", login.leave, POST),
+    Page("/wallet/leave", login.sign_out, POST),
 )
 
 
-def build_face(ground: Ground) -> Face:
+def build_site(context: PageContext) -> Site:
     """The wallet page as a part of the web application."""
-    ground.answers.prepare("web/", "wallet/")
-    hub = events.make_hub(ground)
+    context.responses.prepare("web/", "wallet/")
+    hub = events.make_hub(context)
     routes = [
-        login.make_link_route(ground),
-        login.make_left_route(ground),
-        events.make_events_route(ground, hub),
-        *(make_route(ground, page) for page in PAGES),
+        login.make_link_route(context),
+        login.make_signed_out_route(context),
+        events.make_events_route(context, hub),
+        *(make_route(context, page) for page in PAGES),
     ]
-    return Face(ground, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)
+    return Site(context, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)

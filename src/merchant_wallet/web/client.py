@@ -15,7 +15,7 @@ from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.web.csrf import check_origin
 from merchant_wallet.web.forms import read_form
 from merchant_wallet.web.languages import Language, choose, find_language
-from merchant_wallet.web.responses import Answers
+from merchant_wallet.web.responses import Responses
 
 PATH: Final = "/look"
 LANGUAGE_COOKIE: Final = "lang"
@@ -26,7 +26,7 @@ _YEAR_S: Final = 31_536_000
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class Client:
     """One request's visitor; `source` is the client's address, behind the proxies that are trusted."""
 
     language: Language
@@ -34,32 +34,32 @@ class Visitor:
     source: str
 
 
-def read_visitor(
+def read_client(
     request: Request, trusted_proxies: tuple[Network, ...], kept_language: str | None = None
-) -> Visitor:
+) -> Client:
     """The visitor of a request. A choice in the browser goes before the one kept for the person."""
     kept = request.cookies.get(LANGUAGE_COOKIE) or kept_language
     theme = request.cookies.get(THEME_COOKIE, AUTO)
     peer = request.client.host if request.client else ""
-    return Visitor(
+    return Client(
         language=choose(request.headers.get("accept-language", ""), kept),
         theme=theme if theme in THEMES else AUTO,
         source=find_source(peer, request.headers.getlist("x-forwarded-for"), trusted_proxies),
     )
 
 
-def make_route(answers: Answers) -> Route:
+def make_route(responses: Responses) -> Route:
     """Where the choice of language and theme is sent: fields `language`, `theme` and `back`."""
 
     async def choose_look(request: Request) -> Response:
         check_origin(request)
         form = await read_form(request)
-        response = answers.redirect(read_back(form.text("back")))
+        response = responses.redirect(read_back(form.text("back")))
         language, theme = find_language(form.text("language")), form.text("theme")
         if language is not None:
-            keep_choice(response, LANGUAGE_COOKIE, language, answers)
+            keep_choice(response, LANGUAGE_COOKIE, language, responses)
         if theme in THEMES:
-            keep_choice(response, THEME_COOKIE, theme, answers)
+            keep_choice(response, THEME_COOKIE, theme, responses)
         return response
 
     return Route(PATH, choose_look, methods=["POST"])
@@ -73,13 +73,13 @@ def read_back(text: str) -> str:
     return text if ours and text.isascii() and text.isprintable() else "/"
 
 
-def keep_choice(response: Response, name: str, value: str, answers: Answers) -> None:
+def keep_choice(response: Response, name: str, value: str, responses: Responses) -> None:
     """Have the browser keep a choice for a year; over https inside a frame of another site too."""
-    site: Literal["none", "lax"] = "none" if answers.secure else "lax"
+    site: Literal["none", "lax"] = "none" if responses.secure else "lax"
     response.set_cookie(
-        name, value, max_age=_YEAR_S, path="/", httponly=True, samesite=site, secure=answers.secure
+        name, value, max_age=_YEAR_S, path="/", httponly=True, samesite=site, secure=responses.secure
     )
-    if answers.secure:
+    if responses.secure:
         # The standard library knows this word from Python 3.14 on.
         head, text = response.raw_headers[-1]
         response.raw_headers[-1] = head, text + b"; Partitioned"

@@ -1,6 +1,6 @@
-"""What both faces are given: the database's connections, answers, keys, and the way to ask a book.
+"""What both sites are given: the database's connections, answers, keys, and the way to ask a book.
 
-Rules: a face changes balances only by asking a book here; everything else it changes through the slices.
+Rules: a site changes balances only by asking a book here; everything else it changes through the slices.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability.logs import AccessLog, RequestIds
-from merchant_wallet.web.client import Visitor, read_visitor
+from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.web.rate_limiter import Turnstile
-from merchant_wallet.web.responses import Answers
+from merchant_wallet.web.rate_limiter import PageRateLimiter
+from merchant_wallet.web.responses import Responses
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PageContext:
     """See the module. `public_url` is how people reach the pages; `clock` gives the moment in ms."""
 
     settings: Settings
@@ -31,14 +31,14 @@ class Ground:
     database_url: str
     keyring: Keyring
     connections: Connections
-    answers: Answers
+    responses: Responses
     writer: Writer
     clock: Callable[[], int]
     is_ending: Callable[[], bool]
     request_ids: RequestIds
     access_log: AccessLog
     trusted_proxies: tuple[Network, ...]
-    turnstile: Turnstile
+    rate_limiter: PageRateLimiter
     chains: tuple[str, ...]
 
     async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
@@ -51,6 +51,6 @@ class Ground:
             raise Refused(outcome)
         return outcome
 
-    def visitor(self, request: Request, kept_language: str | None = None) -> Visitor:
+    def client(self, request: Request, kept_language: str | None = None) -> Client:
         """Who looks at a page."""
-        return read_visitor(request, self.trusted_proxies, kept_language)
+        return read_client(request, self.trusted_proxies, kept_language)

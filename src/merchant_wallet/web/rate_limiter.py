@@ -10,7 +10,7 @@ from typing import Final
 
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
 
-KNOWN: Final = "merchant_wallet.known"
+AUTHENTICATED: Final = "merchant_wallet.authenticated"
 """Stands in the scope of a request whose session holds."""
 
 BURST: Final = 5
@@ -19,7 +19,7 @@ FILES: Final = 10
 """So many files may be asked for with each page."""
 
 
-class Turnstile:
+class PageRateLimiter:
     """See the module. `pages_per_s` of 0 sets no limit; `wrong_per_minute` counts tokens that open nothing.
 
     `monotonic` gives the moment in seconds.
@@ -42,6 +42,6 @@ class Turnstile:
         """0 when a file may be sent, else the seconds to wait."""
         return self._files.take(subscriber_of(source), self._monotonic())
 
-    def note_wrong(self, source: str) -> None:
+    def note_invalid_token(self, source: str) -> None:
         """Count a token that opened nothing."""
         self._wrong.note_failure(subscriber_of(source), self._monotonic())

@@ -31,7 +31,7 @@ _HEADERS: Final = {
 _TRANSPORT: Final = "max-age=31536000"
 
 
-class Answers:
+class Responses:
     """How pages answer; `secure` when they are reached over https."""
 
     def __init__(self, templates: Templates, *, secure: bool) -> None:

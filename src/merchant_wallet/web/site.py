@@ -1,8 +1,8 @@
-"""One face as a part of the web application: its routes, its error pages, its request ids and its log.
+"""One site as a part of the web application: its routes, its error pages, its request ids and its log.
 
 Rules: every answer bears the request's id, which the log line bears too; an error is told in a page of the
-face, in the visitor's language, and says nothing of what is inside. A token in a path is never logged. Nobody
-who is not signed in asks more often than the turnstile allows.
+site, in the visitor's language, and says nothing of what is inside. A token in a path is never logged. Nobody
+who is not signed in asks more often than the rate limiter allows.
 """
 
 import time
@@ -24,12 +24,12 @@ from merchant_wallet.base.paths import is_plain
 from merchant_wallet.book.writer import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.connections import Away
-from merchant_wallet.web.context import Ground
+from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.live import TooMany
-from merchant_wallet.web.rate_limiter import KNOWN
+from merchant_wallet.web.rate_limiter import AUTHENTICATED
 
 log = structlog.get_logger("pages")
 
@@ -63,7 +63,7 @@ class _Number(IntegerConvertor):
 register_url_convertor("int", _Number())
 
 
-class Face:
+class Site:
     """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them.
 
     `cookie` is the name of the one that brings a session's token, if there are sessions.
@@ -71,7 +71,7 @@ class Face:
 
     def __init__(
         self,
-        ground: Ground,
+        context: PageContext,
         paths: Sequence[str],
         home: str,
         routes: Sequence[BaseRoute],
@@ -79,7 +79,7 @@ class Face:
         frame_ancestors: Sequence[str] = (),
         cookie: str = "",
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._cookie = cookie
         self._closers = closers
         self._frame_ancestors = frame_ancestors
@@ -92,7 +92,7 @@ class Face:
         self._application = GZipMiddleware(application, PACKED_FROM_BYTES, PACKING_LEVEL)
 
     def owns(self, path: str) -> bool:
-        """Whether a path is one of this face's."""
+        """Whether a path is one of this site's."""
         return any(path == own or path.startswith(own + "/") for own in self._paths)
 
     async def close(self) -> None:
@@ -102,9 +102,9 @@ class Face:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens, with its id."""
-        request_id = scope["request_id"] = self._ground.request_ids.next()
+        request_id = scope["request_id"] = self._context.request_ids.next()
         status, began_s = 0, time.monotonic()
-        source = self._ground.visitor(Request(scope)).source
+        source = self._context.client(Request(scope)).source
 
         async def send_noted(message: Message) -> None:
             nonlocal status
@@ -117,25 +117,25 @@ class Face:
             answer, looks_up = self._admit(scope, source)
             await answer(scope, receive, send_noted)
             # While nothing can be looked up, a token says nothing about who brings it.
-            if looks_up and KNOWN not in scope and status != 503:
-                self._ground.turnstile.note_wrong(source)
+            if looks_up and AUTHENTICATED not in scope and status != 503:
+                self._context.rate_limiter.note_invalid_token(source)
         except Exception as error:
             log.error("page failed", request_id=request_id, path=hide_link(scope["path"]), exc_info=error)
             if not status:
                 await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
             took_s = time.monotonic() - began_s
-            self._ground.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
+            self._context.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
 
     def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
         """What answers a request, and whether it looks a token up.
 
-        That is the face's pages, or a page that says to wait.
+        That is the site's pages, or a page that says to wait.
         """
         # Nothing is looked up for a path that is no page, so a token does not help there.
         is_page = is_plain(scope["raw_path"])
         brings_token = is_page and bool(self._cookie) and self._cookie in Request(scope).cookies
-        wait_s = self._ground.turnstile.admit(source, brings_token=brings_token)
+        wait_s = self._context.rate_limiter.admit(source, brings_token=brings_token)
         if wait_s:
             return self._tell(Request(scope), 429, {"retry-after": str(wait_s)}), False
         if not is_page:
@@ -158,20 +158,20 @@ class Face:
 
     def _tell(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
         title, text = TEXTS.get(status, TEXTS[500])
-        visitor = self._ground.visitor(request)
+        client = self._context.client(request)
         values = {
-            "title": translate(visitor.language, title),
-            "text": translate(visitor.language, text),
+            "title": translate(client.language, title),
+            "text": translate(client.language, text),
             "status": status,
             "home": self._home,
-            "theme": visitor.theme,
+            "theme": client.theme,
             "csrf": "",
             "request_id": request.scope.get("request_id", ""),
         }
-        answers = self._ground.answers
-        return answers.page(
+        responses = self._context.responses
+        return responses.page(
             ERROR_TEMPLATE,
-            visitor.language,
+            client.language,
             values,
             status=status,
             frame_ancestors=self._frame_ancestors,
@@ -191,7 +191,7 @@ class Face:
             assert isinstance(error, HTTPException)
             if self._home and error.status_code == 405 and request.method == "GET":
                 page = quote(self._find_page(request))
-                return self._ground.answers.redirect(page, self._frame_ancestors)
+                return self._context.responses.redirect(page, self._frame_ancestors)
             return self._tell(request, error.status_code, error.headers)
 
         async def on_leaving(request: Request, error: Exception) -> Response:
