@@ -1,4 +1,4 @@
-"""The demo as a reader runs it: the whole story, its end by Ctrl-C, and its end when something goes wrong."""
+"""The demo as a reader runs it: the whole story, Ctrl-C, and a failure in the middle."""
 
 import ast
 import base64
@@ -37,7 +37,7 @@ OPERATIONS = (
     "queryOrder",
 )
 END_TIMEOUT_S = 300.0
-"""How long the longest story may take where many programs share a processor; alone it takes a tenth."""
+"""The longest time for a story when many programs share the CPU. Alone it takes a tenth."""
 TERM_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 60.0
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -48,9 +48,9 @@ pytestmark = pytest.mark.timeout(3 * END_TIMEOUT_S)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Where the demo makes its temporary folder: a place with a space in its name.
+    """The folder for the demo's temporary folder; its name has a space.
 
-    What a demo that went wrong has left running there is ended: its service is in a session of its own.
+    A failed demo may leave its service running, in a session of its own. It is ended here.
     """
     path = tmp_path / "a place"
     path.mkdir()
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    # A setting of the reader's own: the demo must not follow it to another database.
+    # A setting of the reader. The demo must not use that database.
     return {**os.environ, "TMPDIR": str(folder), "WALLET_DATABASE_URL": "postgresql://nobody@nowhere/nothing"}
 
 
@@ -67,7 +67,7 @@ def environment(folder: Path) -> dict[str, str]:
 def performance(
     folder: Path, *arguments: str, errors: int | IO[str] = subprocess.STDOUT
 ) -> Iterator["subprocess.Popen[str]"]:
-    """The demo under way; what is left of it at the end is stopped."""
+    """A running demo. What is left of it at the end is stopped."""
     demo = subprocess.Popen(
         [sys.executable, "-m", "merchant_wallet.cli.demo", *arguments],
         cwd=ROOT,
@@ -90,7 +90,7 @@ def performance(
 
 
 def read_until(demo: "subprocess.Popen[str]", words: str) -> str:
-    """What the demo prints up to the line with these words."""
+    """What the demo prints up to the line with this text."""
     assert demo.stdout is not None
     said = ""
     for line in demo.stdout:
@@ -112,7 +112,7 @@ def users_of(folder: Path) -> dict[int, str]:
 
 
 def end_users(folder: Path) -> None:
-    """Ask the processes of this folder to stop, and later on make them."""
+    """Stop the processes of this folder, later by force."""
     began_s = time.monotonic()
     asked: set[int] = set()
     while users := users_of(folder):
@@ -186,7 +186,7 @@ def test_the_whole_story_is_told_what_it_offers_works_and_ctrl_c_ends_it_quietly
 
 
 def check_story(said: str) -> None:
-    """Every chapter of the day was told, and every check in it held."""
+    """Every chapter was told, and every check in it passed."""
     headings = re.findall(r"^(\d)\. .+ · (\w+) ─", said, re.MULTILINE)
     assert headings == [(str(number), name) for number, name in enumerate(OPERATIONS, 1)]
     for name in OPERATIONS:
@@ -204,7 +204,7 @@ def check_story(said: str) -> None:
 
 
 def open_pages(said: str) -> None:
-    """The console lets its operator in as far as the second factor, and the link leads to Alice's wallet."""
+    """The console accepts the operator's password, and the link leads to Alice's wallet."""
     console, name, password, wallet = re.findall(
         r"^  console      (\S+)\n +as (\S+), password (\S+)\n  a wallet     (\S+)$", said, re.MULTILINE
     )[0]
@@ -223,9 +223,9 @@ def open_pages(said: str) -> None:
 
 
 def run_lines(said: str) -> None:
-    """What the demo offers to try is pasted into a shell."""
+    """Paste the commands that the demo prints into a shell."""
     call, questions = said.split("a signed call:\n")[1].split("And what the operator can ask:\n")
-    # A machine without curl still tries what the operator can ask.
+    # Without curl on this machine, still try the operator's commands.
     script = (call if shutil.which("curl") else call.splitlines()[0] + "\n") + questions
     script = script.removesuffix("  Serving until Ctrl-C.\n")
     ran = subprocess.run(
@@ -276,7 +276,7 @@ def test_a_service_that_does_not_start_ends_the_demo_with_a_sentence(folder: Pat
 
 
 def test_what_a_killed_demo_leaves_behind_is_ended_by_its_folder(folder: Path) -> None:
-    # As the service is: in a session of its own, and its folder only in its environment.
+    # Like the service: in a session of its own, with its folder only in its environment.
     left = subprocess.Popen(["sleep", "1000"], env=environment(folder), start_new_session=True)
     stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     try:
@@ -320,7 +320,7 @@ def test_its_few_lines_sign_as_the_interface_says() -> None:
 
 
 def answer_to(request: Request, **changed: object) -> Answer:
-    """A signed answer to a request; what is changed is changed after the signing."""
+    """A signed answer to a request. `changed` is changed after the signing."""
     data: dict[str, object] = {"usdtBalance": 12.5, "kfbBalance": 0, "note": None}
     bound = {**data, "code": 200, "nonceStr": request.fields["nonceStr"]}
     signed = {**data, "sign": sign(SECRET, request.path, bound), **changed}

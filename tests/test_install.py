@@ -1,4 +1,6 @@
-"""A production installation has the program and its runtime packages alone; the bill of materials."""
+"""A production installation has only the program and its runtime packages; the bill of materials lists
+them.
+"""
 
 import json
 import os
@@ -16,14 +18,14 @@ from scripts.write_sbom import RUNTIME_LOCK, make_document, read_lock
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {"colorama", "tzdata"}
-"""What the lock has for other platforms."""
+"""Packages of the lock for other platforms."""
 START_TIMEOUT_S = 120
 LOCKED = list(read_lock(RUNTIME_LOCK.read_text()))
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What `make install` makes, in a folder with a space in its name."""
+    """The result of `make install` in a folder whose name has a space."""
     folder = tmp_path_factory.mktemp("production") / "merchant wallet"
     subprocess.run([ROOT / "scripts" / "install", folder], check=True, timeout=300)
     yield folder

@@ -1,4 +1,4 @@
-"""`scripts/setup`: which Python a new .venv is made with, and that one which is there stays."""
+"""`scripts/setup`: which Python it uses for a new .venv, and that an existing .venv stays."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ EXECUTABLE = "00400000-00a00000 r-xp 00000000 fe:00 7 /usr/bin/python3.11\n"
 
 GOOD, PLAINLY_BUILT, TOO_OLD = "good", "plainly built", "too old"
 STATUSES = {GOOD: (0, 0), PLAINLY_BUILT: (0, 1), TOO_OLD: (1, 0)}
-"""How a Python ends when it is asked whether it is new enough, and whether it would make a good .venv."""
+"""Exit statuses of a Python when asked whether it is new enough, and whether it would make a good .venv."""
 
 
 def install(folder: Path, **pythons: str) -> Path:
@@ -42,7 +42,7 @@ def write(path: Path, script: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What `scripts/setup` needs of the project, in a folder with a space in its name."""
+    """The files that `scripts/setup` needs, in a folder whose name has a space."""
     folder = tmp_path / "merchant wallet"
     for part in PARTS:
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run_setup(clone: Path, path: Sequence[Path], *options: str) -> subprocess.CompletedProcess[str]:
-    """Run it with nothing in the path but these folders."""
+    """Run it with only these folders in the path."""
     return subprocess.run(
         [BASH, "scripts/setup", *options],
         cwd=clone,
@@ -65,7 +65,7 @@ def run_setup(clone: Path, path: Sequence[Path], *options: str) -> subprocess.Co
 
 
 def pick(clone: Path, *path: Path) -> str:
-    """The Python that it would take of those in these folders."""
+    """The Python that it would choose from these folders."""
     tools = clone.parent / "tools"
     tools.mkdir()
     found = shutil.which("dirname")
@@ -139,7 +139,7 @@ def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path) -> 
         ({"CONFIG_ARGS": f"{PLAIN} '--enable-optimizations'", "Py_ENABLE_SHARED": 1}, LIBRARY, True),
         ({"PY_CFLAGS_NODIST": "-O3 -fprofile-use -fprofile-correction"}, EXECUTABLE, True),
         ({"PY_CORE_CFLAGS": "-O3 -fprofile-instr-use=code.profclangd"}, EXECUTABLE, True),
-        # Only the shared library that Debian describes was built plainly.
+        # Only the shared library that Debian describes was built without optimisation.
         ({"CONFIG_ARGS": "'--enable-shared' '--prefix=/usr'", "Py_ENABLE_SHARED": 1}, EXECUTABLE, True),
     ],
 )

@@ -1,4 +1,4 @@
-"""`scripts/test`, which is `make test`: a check that fails makes it fail, and its last line says so."""
+"""`scripts/test`, which is `make test`: if a check fails, it fails, and its last line says so."""
 
 import shutil
 import subprocess
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Stands in for Python: a tool fails if a file with its name is there, and says that it was run.
+# Stands in for Python: a tool fails if a file with its name exists, and prints that it was run.
 PYTHON = 'echo "ran $*"; if [ -e "$2" ]; then echo "$2 found a fault"; exit 1; fi'
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What the script needs of the project, in a folder with a space in its name."""
+    """The files that the script needs, in a folder whose name has a space."""
     folder = tmp_path / "merchant wallet"
     for name in ("test", "check"):
         (folder / "scripts").mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run_tests(clone: Path, *arguments: str, faults: tuple[str, ...] = ()) -> tuple[int, str, str]:
-    """The status, what was printed, and the last line of what was said."""
+    """The exit status, the output, and the last line."""
     for tool in faults:
         (clone / tool).touch()
     done = subprocess.run(

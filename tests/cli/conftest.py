@@ -1,4 +1,4 @@
-"""A wallet as an operator has it at the terminal: a database, a data folder, and the program itself."""
+"""An operator's terminal: a database, a data folder, and the program."""
 
 import asyncio
 import json
@@ -40,7 +40,9 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class Wallet:
-    """One database with its data folder. `run` calls the program here, `start` as a process of its own."""
+    """A database with its data folder. `run` calls the program in this process, `start` in a process of
+    its own.
+    """
 
     url: str
     folder: Path
@@ -62,13 +64,13 @@ class Wallet:
         return result
 
     def ask(self, *arguments: object, status: int = 0) -> dict[str, Any]:
-        """Run a command with `--json` and give its one document."""
+        """Run a command with `--json` and return its document."""
         document = json.loads(self.run(*arguments, "--json", status=status).stdout)
         assert isinstance(document, dict)
         return document
 
     def refuse_document(self, *arguments: object) -> dict[str, Any]:
-        """Run a command with `--json` that must be refused, and give its one document."""
+        """Run a command with `--json` that must be refused, and return its document."""
         result = self.run(*arguments, "--json", status=1)
         document = json.loads(result.stdout)
         assert result.stderr.strip() == document["msg"]
@@ -76,13 +78,13 @@ class Wallet:
         return document
 
     def refuse(self, *arguments: object, status: int = 1) -> str:
-        """Run a command that must print nothing and say why on standard error; gives the sentence."""
+        """Run a command that must print nothing, and return the sentence on standard error."""
         result = self.run(*arguments, status=status)
         assert result.stdout == ""
         return result.stderr.strip()
 
     def start(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
-        """Run a command in a process of its own, to its end."""
+        """Run a command in its own process until it ends."""
         return subprocess.run(
             [str(COMMAND), *map(str, arguments)],
             env={**clean_environment(), **self.variables},
@@ -93,23 +95,23 @@ class Wallet:
         )
 
     def open_merchant(self, name: str = "Shop", *options: object) -> int:
-        """A merchant by the command that opens one; gives its id."""
+        """Create a merchant with the command. Returns its id."""
         merchant_id = self.ask("merchant", "create", name, *options)["merchantId"]
         assert isinstance(merchant_id, int)
         return merchant_id
 
     def credit(self, merchant: object, currency: str, amount: str, *options: object) -> dict[str, Any]:
-        """Money from outside."""
+        """Credit an amount."""
         return self.ask("book", "credit", merchant, currency, amount, "--reason", "opening", *options)
 
     def balance(self, merchant: object, account: str) -> str:
-        """What an account of a book holds, as `book show` says."""
+        """The balance of an account, as `book show` prints it."""
         accounts = self.ask("book", "show", merchant)["accounts"]
         balances: dict[str, str] = {line["account"]: line["balance"] for line in accounts}
         return balances[account]
 
     def submit(self, merchant_id: int, command: Command, settings_version: int | None = None) -> Outcome:
-        """Have the book do what a merchant's request would."""
+        """Submit a command to the book, as a merchant's request would."""
         return asyncio.run(self._submit(merchant_id, command, settings_version))
 
     async def _submit(self, merchant_id: int, command: Command, settings_version: int | None) -> Outcome:
@@ -151,7 +153,7 @@ class Wallet:
     def order(
         self, merchant_id: int, amount: str, approval_limit: str = "0", second_limit: str = "100000"
     ) -> int:
-        """A withdrawal order; by default it waits for approval. Gives its orderId."""
+        """A withdrawal order. By default it waits for approval. Returns its orderId."""
         command = CreateWithdrawal(
             mc_order_id=self._order_id(),
             amount_units=parse_units(amount),
@@ -175,12 +177,12 @@ class Wallet:
         return str(self.orders)
 
     def tamper(self, statement: str, **values: object) -> None:
-        """Change the database behind the program's back."""
+        """Change the database directly, without the program."""
         with connect_sync(self.url) as connection:
             connection.execute(statement.encode(), values)
 
     def read(self, question: str, **values: object) -> list[tuple[Any, ...]]:
-        """What the database itself says."""
+        """Query the database directly."""
         with connect_sync(self.url) as connection:
             return connection.execute(question.encode(), values).fetchall()
 
@@ -192,12 +194,12 @@ def clean_environment() -> Mapping[str, str]:
 
 @pytest.fixture
 def wallet(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wallet]:
-    """A migrated database and an empty data folder; no setting of the tester's own environment is seen."""
+    """A migrated database and an empty data folder. Settings of the tester's environment are removed."""
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)
     made = Wallet(database_url, tmp_path / "wallet data")
-    # As the service's first start does: no command makes a master key.
+    # The service's first start does this. No command creates a master key.
     load_or_create_master_key(made.folder)
     yield made
-    # A command points the log at the standard error of its own run, which is closed by now.
+    # A command logs to the standard error of its own run, which is closed by now.
     structlog.reset_defaults()

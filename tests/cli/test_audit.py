@@ -1,4 +1,4 @@
-"""`audit`: every change at the terminal is in the log, and what is done to the log shows."""
+"""`audit`: every change at the terminal is logged, and changes of the log itself are found."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ def test_a_reference_is_done_once_and_says_so(wallet: Wallet) -> None:
     debit = ("book", "debit", "Shop", "USDT", "1000", "--reason", "deposit", "--ref", "bank 4711")
     refused = wallet.refuse_document(*debit)
     assert (refused["code"], "ref: used before with other values" in refused["msg"]) == (40900, True)
-    # Another merchant may have the same one.
+    # Another merchant may use the same reference.
     wallet.open_merchant("Other")
     assert not wallet.ask("book", "credit", "Other", *credit[3:])["repeated"]
     shown = wallet.ask("audit", "show", "--merchant", "Shop", "--action", "book.credit")["entries"]

@@ -1,4 +1,4 @@
-"""`callbacks`: what an operator sees of what merchants are told, and decides about it."""
+"""`callbacks`: what an operator sees of callbacks and decides about them."""
 
 import pytest
 from tests.cli.conftest import Wallet
@@ -13,14 +13,14 @@ def open_shop(wallet: Wallet, name: str = "Shop") -> int:
 
 
 def cancelled(wallet: Wallet, merchant_id: int) -> str:
-    """An order that was cancelled; gives the event that is to be told."""
+    """An order that was cancelled. Returns the event of its callback."""
     order_id = wallet.order(merchant_id, "10")
     wallet.submit(merchant_id, Cancel(order_id, "test"))
     return f"evt_{order_id}_4"
 
 
 def fail(wallet: Wallet, event: str) -> None:
-    """Write down what a messenger would after an attempt that found nobody."""
+    """Record a failed attempt, as the sender does if nobody answers."""
     wallet.tamper(
         "with parked as (update callback set state = 'parked', attempt_no = 1 where event_id = %(event)s"
         " returning merchant_id, order_id, status) insert into callback_attempt"

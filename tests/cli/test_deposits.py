@@ -1,4 +1,4 @@
-"""`deposits`: what the sandbox lets arrive, on its way to a wallet, as an operator sees it."""
+"""`deposits`: simulated deposits, as an operator sees them."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from merchant_wallet.processes.worker import make_watchers
 
 
 def work(wallet: Wallet) -> None:
-    """What the workers do for deposits until nothing is left to do."""
+    """Run the deposit workers until nothing is left to do."""
 
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
@@ -36,7 +36,7 @@ def work(wallet: Wallet) -> None:
 
 
 def watch_only(wallet: Wallet) -> None:
-    """What the watchers do, without anybody who credits."""
+    """Run only the watchers. Nothing is credited."""
 
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
@@ -53,7 +53,7 @@ def watch_only(wallet: Wallet) -> None:
 def open_shop(wallet: Wallet, confirm_ms: int = 0) -> int:
     wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = str(confirm_ms)
     merchant_id = wallet.open_merchant("Shop", "--currency-mode", "USDT")
-    # A day's nonces are there once a command was carried out.
+    # The partition of today's nonces exists after the first command.
     wallet.credit("Shop", "USDT", "1")
     return merchant_id
 
@@ -194,7 +194,7 @@ def test_a_merchant_from_before_has_addresses_as_soon_as_they_are_asked_for(wall
 
 
 def hold(wallet: Wallet, *tx_hashes: str) -> None:
-    """As the watcher leaves deposits whose blocks have left the chain."""
+    """Mark deposits as the watcher does when their blocks have left the chain."""
     with connect_sync(wallet.url) as connection:
         connection.execute(
             "update deposit set status = 'held', cause = 'its block 1 has left the chain'"
@@ -207,7 +207,7 @@ def test_a_held_deposit_is_released_or_dropped_by_a_person_and_the_audit_log_say
     open_shop(wallet)
     address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
     one, two = (wallet.ask("deposits", "simulate", address, amount)["txHash"] for amount in ("25", "40"))
-    # Final, and not credited yet.
+    # Final, not credited yet.
     watch_only(wallet)
     hold(wallet, one, two)
     held = wallet.ask("deposits", "list", "--status", "held")["deposits"]

@@ -1,4 +1,4 @@
-"""`doctor`: each thing that can be out of place is seen, named, and comes with what to do."""
+"""`doctor`: each fault is found and named, and the line says what to do."""
 
 import asyncio
 from typing import Any

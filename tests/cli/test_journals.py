@@ -135,7 +135,7 @@ def test_a_reader_that_stops_early_ends_the_statement_quietly(shop: Wallet) -> N
         text=True,
         check=True,
     )
-    # Nobody reads any more, so that the statement can't be whole: not success, but no complaint either.
+    # The reader has closed the output, so the statement is incomplete: not a success, but no message either.
     assert (ended.stdout.strip(), ended.stderr) == ("1", "")
 
 

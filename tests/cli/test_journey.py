@@ -1,4 +1,4 @@
-"""The console script as an operator uses it, beside a real `up` on a folder of its own."""
+"""The console script as an operator uses it, beside a real `up`."""
 
 import json
 import os
@@ -15,7 +15,7 @@ READY = "ready: "
 
 
 class Terminal:
-    """A terminal in which everything is typed with `--data` of one folder."""
+    """A terminal that adds `--data` to every command."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """Beside a service that is up, and is told to stop at the end."""
+    """Beside a running service, which is stopped at the end."""
     folder = tmp_path / "wallet folder"
     with (tmp_path / "up.log").open("wb") as log:
         up = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`keys` and `signer`: made, brought in, shown, derived ahead; nothing secret said anywhere on the way."""
+"""`keys` and `signer`: keys are created, imported, shown and derived, and no output holds a secret."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ KEY_ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 
 def seal_quickly(secret: bytes, passphrase: str, address: bytes, *, cost: int) -> bytes:
-    """As the product seals, at a thousandth of the cost."""
+    """Seals like the product, at a thousandth of the cost."""
     assert cost >= 2**18
     return seal(secret, passphrase, address, cost=QUICK)
 
@@ -57,12 +57,12 @@ def safe(wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wal
 
 
 def keys_of(wallet: Wallet) -> keystore.Keystore:
-    """What the commands have put into the keystore."""
+    """The keystore that the commands have written."""
     return open_keystore(wallet.folder / "keys", PASSPHRASE)
 
 
 def level(wallet: Wallet) -> tuple[int, int]:
-    """How many accounts the pool has, and how many of them are free."""
+    """How many accounts the pool has, and how many are free."""
 
     async def ask() -> tuple[int, int]:
         async with await connect(wallet.url) as conn:
@@ -199,7 +199,7 @@ def secrets_of(wallet: Wallet) -> list[bytes]:
 
 
 def forms_of(secret: bytes) -> list[str]:
-    """How a secret could show: hexadecimal, a number, base64, Python's own."""
+    """The forms in which a secret could appear: hexadecimal, a number, base64, Python's repr."""
     return [
         secret.hex(),
         str(int.from_bytes(secret, "big")),
@@ -273,7 +273,7 @@ def test_doctor_sees_the_keys(safe: Wallet) -> None:
 
 @pytest.fixture
 def signing(safe: Wallet, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """`merchant-wallet signer` as a process of its own; its line `ready` has been read."""
+    """`merchant-wallet signer` as a separate process that has printed `ready`."""
     for chain, key in KEYS.items():
         safe.run("keys", "import", chain, stdin=key.hex())
     token = format_address(ERC20, bytes([0xE]) * 20)

@@ -1,4 +1,4 @@
-"""`up`, `serve` and `work` on a database that is there already."""
+"""`up`, `serve` and `work` on an existing database."""
 
 import signal
 import stat
@@ -18,7 +18,7 @@ WAIT_S = 60
 
 
 def start(wallet: Wallet, side: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
-    """Start a side as its own role, `up` as the owner."""
+    """Start a side with its own role, `up` with the owner's."""
     own = {"serve": as_web, "work": as_worker}
     url = own.get(side, str)(wallet.variables["WALLET_DATABASE_URL"])
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`merchant`: opening, settings, status and secrets."""
+"""`merchant`: create, settings, status and secrets."""
 
 import pytest
 from tests.cli.conftest import Wallet

@@ -14,7 +14,7 @@ WHY = ("--reason", "contract of 3 March")
 
 @pytest.fixture
 def live(wallet: Wallet) -> Wallet:
-    """A database with a merchant of real money, and a shell that says it is the sandbox."""
+    """A live database with a merchant, and a shell whose settings say sandbox."""
     wallet.tamper(
         "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
         " values (1001, 'Shop', 'shop', 'KFB', 1)"

@@ -1,4 +1,4 @@
-"""`operator`: making the people of the console at the terminal, and what the audit log says of it."""
+"""`operator`: creating operators at the terminal, and the audit log of it."""
 
 import asyncio
 from typing import Any
@@ -40,7 +40,7 @@ def open_sessions(wallet: Wallet, operator_id: int, count: int) -> None:
 
 
 def logged(wallet: Wallet) -> list[tuple[str, str, Any, Any]]:
-    """What the audit log says, oldest first."""
+    """The audit log, oldest first."""
     entries = wallet.ask("audit", "show")["entries"]
     return [(line["action"], line["subject"], line["before"], line["after"]) for line in reversed(entries)]
 

@@ -1,4 +1,4 @@
-"""`withdrawals` and `fees`: an order's way past the operator, and what the platform earns."""
+"""`withdrawals` and `fees`: an operator's decisions about orders, and the platform's earnings."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The program as a whole: its commands, their help, and how it says that it can't go on."""
+"""The whole program: its commands, their help, and its error messages."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The command line where two people are asked for: it proposes, and another person accepts."""
+"""The command line when two people are needed: one proposes, another accepts."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ class Terminal:
         self._patch = patch
 
     def of(self, name: str) -> Wallet:
-        """The wallet with this person before it."""
+        """The wallet with this person at the terminal."""
         for module in (session, second_person):
             self._patch.setattr(module, "name_actor", lambda: f"cli:{name}")
         return self.wallet
@@ -29,7 +29,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A wallet that asks for two people, with an owner whose word counts."""
+    """A wallet that needs two people, with an owner whose approvals count."""
     wallet.variables["WALLET_SANDBOX_TWO_PEOPLE"] = "true"
     made = Terminal(wallet, monkeypatch)
     made.of("root").run("operator", "create", "ann", "--role", "owner", *WHY)
@@ -165,7 +165,7 @@ def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Termina
 def test_a_reason_is_kept_also_where_one_person_is_enough(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     wallet.open_merchant()
-    # Tightening takes one person, and in the sandbox one person is enough for everything.
+    # Tightening takes one person. In the sandbox one person is enough for everything.
     wallet.run("merchant", "set", "Shop", "--approval-limit", "500", *WHY)
     assert last_entry(wallet)["after"] == {"approvalLimit": "500", "reason": WHY[1]}
     wallet.variables["WALLET_SANDBOX_TWO_PEOPLE"] = "false"

@@ -1,4 +1,4 @@
-"""`rates`: setting, pausing, listing."""
+"""`rates`: set, pause, list."""
 
 from tests.cli.conftest import Wallet
 

@@ -1,4 +1,4 @@
-"""`reconcile`: the sandbox's books held against its chains, and what an operator records."""
+"""`reconcile`: the sandbox's books against its chains, and what an operator records."""
 
 import asyncio
 from functools import partial
@@ -20,7 +20,7 @@ HASH = "0x" + "ab" * 32
 
 
 def work(wallet: Wallet) -> None:
-    """What the workers do for money until nothing is left to do."""
+    """Run the money workers until nothing is left to do."""
 
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
@@ -47,7 +47,7 @@ def work(wallet: Wallet) -> None:
 
 @pytest.fixture
 def shop(wallet: Wallet) -> Wallet:
-    """A shop with 1000 USDT by an operator's word, in a sandbox that confirms at once."""
+    """A shop with 1000 USDT credited by an operator, in a sandbox that confirms at once."""
     wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = "0"
     wallet.open_merchant("Shop", "--currency-mode", "USDT")
     wallet.credit("Shop", "USDT", "1000")
@@ -55,7 +55,7 @@ def shop(wallet: Wallet) -> Wallet:
 
 
 def last_block(wallet: Wallet) -> dict[str, object]:
-    """The last result that was kept of ERC20."""
+    """The last stored result for ERC20."""
     ((explanation,),) = wallet.read(
         "select explanation from reconciliation where chain = 'ERC20' order by reconciliation_no desc limit 1"
     )
@@ -123,7 +123,7 @@ def test_what_an_operator_moved_is_recorded_once_and_listed(shop: Wallet) -> Non
     newest, first = shop.ask("reconcile", "treasury")["treasury"]
     assert (newest["direction"], newest["txHash"]) == ("OUT", HASH.removeprefix("0x"))
     assert (first["direction"], first["reason"]) == ("IN", "float")
-    # Nothing on the chain bears it out.
+    # The chain has no such money.
     assert shop.ask("reconcile", status=1)["chains"][0]["unexplained"] == "-50"
     assert "cold storage" in shop.run("reconcile", "treasury").stdout
 

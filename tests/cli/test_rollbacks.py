@@ -1,4 +1,4 @@
-"""`book accept-rollback`: where it looks for the signer's record."""
+"""`book accept-rollback`: where it finds the signer's record."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ def test_a_path_that_no_operation_has_is_refused_with_the_nearest() -> None:
 
 def sign_here(wallet: Wallet, app_key: str, *options: str, status: int = 0) -> Result:
     body = json.dumps({**BODY, "appKey": app_key})
-    # The variable is emptied, since the tester's own environment may have it.
+    # Empty: the tester's environment may have this variable.
     wallet.variables[SECRET_VARIABLE] = ""
     return wallet.run("sign", "--path", PATH, *options, stdin=body, status=status)
 

@@ -1,4 +1,4 @@
-"""`sub-users`: finding them, what they let the merchant debit, and their PIN."""
+"""`sub-users`: find them, change their controls, reset a PIN."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 def on_database(wallet: Wallet, ask: Callable[[Connection], Coroutine[Any, Any, Result]]) -> Result:
-    """Ask something over a connection of its own, as the wallet page does."""
+    """Run a query on a connection of its own, as the wallet page does."""
 
     async def run() -> Result:
         async with await connect(wallet.url) as conn:

@@ -1,4 +1,4 @@
-"""`sweep`: what it says where there is nothing to do, and a whole sweep by the command on a real EVM node."""
+"""`sweep`: its output if there is nothing to do, and a whole sweep on a real EVM node."""
 
 import json
 import threading
@@ -51,7 +51,7 @@ def test_a_node_that_is_away_is_told_in_a_sentence(wallet: Wallet) -> None:
 
 @contextmanager
 def mining(node: EvmDevnet) -> Iterator[None]:
-    """Blocks, many a second, beside the command."""
+    """Mines many blocks a second while the command runs."""
     stop = threading.Event()
 
     def mine() -> None:
@@ -68,7 +68,7 @@ def mining(node: EvmDevnet) -> Iterator[None]:
 
 
 def open_shop(wallet: Wallet, node: EvmDevnet, token: Token, folder: Path) -> bytes:
-    """A merchant with an address out of the pool, and a hot wallet with coin; gives the hot wallet."""
+    """A merchant with an address from the pool, and a hot wallet with coin. Returns the hot wallet."""
     file = folder / "passphrase"
     file.write_text(PASSPHRASE)
     file.chmod(0o600)
@@ -81,7 +81,7 @@ def open_shop(wallet: Wallet, node: EvmDevnet, token: Token, folder: Path) -> by
         "WALLET_SWEEP_SHARE": "0.1",
         "WALLET_KEYSTORE_PASSPHRASE_FILE": str(file),
     }
-    # The command would seal them at a cost that takes seconds each time they are opened.
+    # The command would seal them at the full cost, which takes seconds at each opening.
     for name in NAMES:
         create_key(wallet.folder / FOLDER, name, PASSPHRASE, cost=2**10)
     wallet.run("keys", "derive", "--count", "2")
@@ -99,7 +99,7 @@ def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) ->
         token.give(parse_evm(address), 70 * USDT)
         node.mine(3)
         wallet.tamper(DEPOSIT)
-        # The payer makes the wallet known when it begins; here there is none.
+        # A payer would register the wallet when it starts. Here there is none.
         wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(hot)s)", hot=hot)
         [planned] = wallet.ask("sweep", "plan")["addresses"]
         assert (planned["address"], planned["balance"], planned["verdict"]) == (address, "70", "sweep")

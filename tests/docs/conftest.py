@@ -1,4 +1,4 @@
-"""The story told once on a database of its own, for all tests of the documents."""
+"""The documents' story, run once on its own database for all tests here."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from tests.conftest import TEMPLATE, SharedPostgres
 
 @pytest.fixture(scope="package")
 def story(postgres: SharedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """The run that the printed examples come from, made anew."""
+    """A new run of the story behind the printed examples."""
     with postgres.database(TEMPLATE) as url:
         yield asyncio.run(tell_story(url, tmp_path_factory.mktemp("story")))
 
 
 @pytest.fixture(scope="package")
 def blocks(story: Story) -> dict[str, str]:
-    """Every generated block as it should stand in the pages."""
+    """Every generated block as it should be in the pages."""
     return make_blocks(story)
 
 

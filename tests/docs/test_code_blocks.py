@@ -1,4 +1,4 @@
-"""The code that the merchants' page prints signs and verifies as the service does."""
+"""The code that the merchants' page prints signs and verifies like the service."""
 
 import json
 import os
@@ -21,7 +21,7 @@ TIMEOUT_S = 240
 
 
 class Language(NamedTuple):
-    """A language of the page: its code's file, the driver, the programs it needs and how it is run."""
+    """A language of the page: its file, the driver, the programs it needs and how to run it."""
 
     name: str
     code: str
@@ -46,7 +46,7 @@ LANGUAGES = (
 
 
 class Question(NamedTuple):
-    """What the code is asked, and what the service itself says."""
+    """A question to the code, and the service's own answer."""
 
     words: tuple[str, ...]
     answer: str
@@ -74,7 +74,7 @@ def signing_questions() -> list[Question]:
 
 
 def odd_answer() -> tuple[str, str, str]:
-    """Path, nonce and answer with all that a reader of JSON can stumble over."""
+    """Path, nonce and answer with everything that is hard for a JSON parser."""
     path, nonce = "/merchant/getMerchantCustomer", "n0"
     items: list[DataItem] = [
         ("userId", "9007199254740991", NUMBER),
@@ -118,7 +118,7 @@ def verifying_questions(story: Story) -> list[Question]:
 
 
 def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list[str]:
-    """Each step in the folder; the last one reads the questions and prints the answers."""
+    """Run each step in the folder. The last step reads the questions and prints the answers."""
     text = "".join("\t".join(question.words) + "\n" for question in questions)
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GO111MODULE": "on"}
     if "HOME" not in environment:

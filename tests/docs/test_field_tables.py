@@ -1,4 +1,4 @@
-"""The field tables of the merchants' page say what the operations read and answer."""
+"""The field tables of the merchants' page match the operations."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def sent(story: Story, operation: Operation) -> dict[str, str]:
 
 
 def judge(operation: Operation, fields: dict[str, str]) -> tuple[int, str] | None:
-    """The code and the sentence with which the fields are refused; None when they are not."""
+    """The code and the sentence of the refusal; None if the fields are accepted."""
     try:
         operation.prepare(merchant(), dict(fields), TERMS)
     except Refused as refused:

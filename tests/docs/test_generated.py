@@ -1,4 +1,4 @@
-"""The generated parts of the pages are what the code and a run of the service give today."""
+"""The generated parts of the pages match the present code."""
 
 import re
 

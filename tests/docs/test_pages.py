@@ -1,4 +1,4 @@
-"""The written pages: links lead somewhere, words are the code's, decisions and dependencies have a reason."""
+"""The written pages: links work, words are used in the code, decisions and dependencies have a reason."""
 
 import re
 import tomllib

@@ -20,13 +20,13 @@ BAND_E8 = 5_000_000
 
 
 class Desk:
-    """One direction of the platform's and a shop's rates; every moment is given."""
+    """One direction of the platform's and a shop's rates. Every moment is given."""
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
 
     async def set_rate(self, rate: str | None, merchant_id: int = PLATFORM, at_ms: int = NOW_MS) -> None:
-        """The rate as of a moment, however many people agreed; None removes it."""
+        """Set a rate as of a moment, without the rule of two people. None removes it."""
         if rate is None:
             await rates.remove_rate(self.conn, USDT_TO_KFB, merchant_id, at_ms=at_ms)
         else:
@@ -35,7 +35,7 @@ class Desk:
     async def needs_two(
         self, rate: str | None, merchant_id: int = PLATFORM, at_ms: int = NOW_MS + 3_600_000
     ) -> bool:
-        """Whether one person can't do it alone, an hour from now."""
+        """Whether this change needs two people, an hour from now."""
         rate_e8 = None if rate is None else parse_rate(rate)
         return await guards.needs_two(
             self.conn, USDT_TO_KFB, rate_e8, merchant_id, at_ms=at_ms, band_e8=BAND_E8

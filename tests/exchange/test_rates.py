@@ -1,4 +1,4 @@
-"""Rates in a real database: no setting, in whatever order and by how many operators, lets a loop gain."""
+"""Rates in a real database: no order of settings by any number of operators allows arbitrage."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Signing in with two factors: each step, the waits after failures, and that nothing counts twice."""
+"""Sign-in with two factors: each step, the waits after failures, and that nothing works twice."""
 
 import asyncio
 import threading
@@ -35,7 +35,7 @@ HOME, AWAY, NEW = "192.0.2.1", "198.51.100.7", "198.51.100.99"
 
 @dataclass
 class Desk:
-    """Ann, an owner with a second factor; and her authenticator."""
+    """Ann, an owner with a second factor, and her authenticator."""
 
     conn: Connection
     keyring: Keyring
@@ -193,7 +193,7 @@ async def test_a_password_that_is_replaced_while_it_is_judged_lets_nobody_on(
     desk: Desk, database_url: str
 ) -> None:
     may_go_on = threading.Event()
-    # All that hash are busy, so that the attempt waits between reading the hash and comparing with it.
+    # Both hashing threads are busy, so the attempt waits between reading the hash and comparing with it.
     busy = [passwords._THREADS.submit(may_go_on.wait) for _ in range(2)]
     try:
         attempt = asyncio.create_task(desk.sign_in())
@@ -246,7 +246,7 @@ async def test_the_wait_is_the_same_for_a_name_that_nobody_has(desk: Desk) -> No
 
 
 async def fail_from_everywhere(desk: Desk, times: int, name: str = "ann") -> None:
-    """Have as many addresses fail once each."""
+    """Let this many addresses fail once each."""
     for number in range(times):
         assert await desk.sign_in("wrong", name=name, source=f"203.0.113.{number}") == Wrong()
 

@@ -1,4 +1,6 @@
-"""Passwords: which are refused and why, how they are kept, and that comparing costs the same for anybody."""
+"""Passwords: which are refused and why, how they are stored, and that a comparison costs the same for
+every name.
+"""
 
 import asyncio
 import threading
@@ -101,7 +103,7 @@ def test_only_the_same_password_is_right_however_the_keyboard_composes_it() -> N
 
 def test_nobodys_password_costs_a_whole_hash_and_is_never_right() -> None:
     assert not verify_password(None, GOOD)
-    # Not a malformed one, which would be refused at once.
+    # A malformed hash would be refused at once; this one is compared.
     with pytest.raises(VerifyMismatchError):
         passwords._HASHER.verify(passwords._NOBODYS, GOOD)
     assert extract_parameters(passwords._NOBODYS) == extract_parameters(hash_password(GOOD))
@@ -117,7 +119,7 @@ def test_a_flood_of_passwords_is_hashed_two_at_a_time(monkeypatch: pytest.Monkey
 
     async def flood() -> list[str]:
         hashing = [asyncio.create_task(hash_in_thread(str(number))) for number in range(6)]
-        # The threads tell nobody that they have begun.
+        # The threads do not signal that they have started.
         while len(begun) < 2 or passwords._THREADS._work_queue.qsize() < 4:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         assert sorted(begun) == ["0", "1"]

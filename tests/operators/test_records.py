@@ -1,4 +1,4 @@
-"""Operators' records: who can be made, that an owner always stays, what a reset takes away."""
+"""Operators in the database: who can be created, that one owner always remains, what a reset removes."""
 
 import asyncio
 

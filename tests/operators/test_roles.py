@@ -1,4 +1,4 @@
-"""What each role may do, and where."""
+"""What each role may do, and for which book."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators' sessions: how long they live, what is kept of them, and who may end them."""
+"""Operators' sessions: how long they live, what is stored, and who may end them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Books with sub-users whose rows are written by hand, for tests that need no money to move."""
+"""Books with sub-users whose rows are inserted directly, for tests without movements of money."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ Connection = AsyncConnection[Any]
 NOW_MS = 1_763_712_000_000
 SHOP, OTHER = 1001, 1002
 HERE = "192.0.2.7"
-"""Where a sub-user sits."""
+"""A sub-user's address on the network."""
 
 
 async def open_book(conn: Connection, merchant_id: int) -> None:
@@ -28,7 +28,7 @@ async def open_book(conn: Connection, merchant_id: int) -> None:
 
 
 async def add_sub_user(conn: Connection, ext_user_id: str, user_id: int, merchant_id: int = SHOP) -> None:
-    """A sub-user with 5 KFB whose addresses are its id, once plain and once with a bit set."""
+    """A sub-user with 5 KFB. Its addresses are its id, once plain and once with a bit set."""
     values = {
         "m": merchant_id,
         "id": user_id,
@@ -66,7 +66,7 @@ def tron_of(user_id: int) -> bytes:
 
 
 async def wait_until_blocked(conn: Connection, pid: int, change: asyncio.Task[Any]) -> None:
-    """Until the connection with this pid, which makes the change, waits for a lock."""
+    """Wait until the connection with this pid, which makes the change, waits for a lock."""
     while not change.done():
         row = await (await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])).fetchone()
         if row is not None and row[0]:

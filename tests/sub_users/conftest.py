@@ -1,4 +1,4 @@
-"""A connection to a database with two merchants' books, for tests that run on the event loop."""
+"""A connection to a database with two merchants' books, for tests on the event loop."""
 
 from collections.abc import AsyncIterator
 

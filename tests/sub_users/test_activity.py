@@ -1,4 +1,4 @@
-"""What a sub-user sees of the wallet, in a book in which everything has happened."""
+"""What a sub-user sees of its wallet, in a book with every kind of entry."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator
@@ -41,7 +41,7 @@ OTHER = 1002
 
 @pytest.fixture
 def scribe(database_url: str) -> Iterator[Scribe]:
-    """An empty book, and whoever writes into it."""
+    """An empty book and a writer for it."""
     made = Scribe(database_url)
     yield made
     made.close()
@@ -97,7 +97,7 @@ def test_each_line_names_whoever_was_on_the_other_side(scribe: Scribe) -> None:
         21 * COIN,
     )
     assert deposited.tx_hash
-    # The fee's rate, and what the merchant got of the amount, stay between merchant and platform.
+    # The fee's rate and the merchant's share stay between merchant and platform.
     assert (debited.partner, debited.rate_e8, debited.amount_units) == ("Merchant 1001", None, 30 * COIN)
     assert (debited.reason, debited.chain, debited.tx_hash, debited.sent_units) == (None, None, None, None)
 
@@ -125,7 +125,9 @@ def test_an_operators_credit_comes_in_without_the_operators_name(scribe: Scribe)
 
 
 def story_of_many(scribe: Scribe) -> SubUserFound:
-    """Twelve credits and twelve debits in turn, most with a fee, and another wallet's credits between."""
+    """Twelve credits and twelve debits in turn, most with a fee, and another wallet's credits between
+    them.
+    """
     scribe.fund(1000 * COIN, KFB)
     eva, fred = scribe.register("eva"), scribe.register("fred")
     for number in range(12):
@@ -257,7 +259,7 @@ analyze;
 
 @pytest.fixture(scope="module")
 def busy_url(postgres: Any) -> Iterator[str]:
-    """A book of 60,000 transfers, of which one wallet, 101, has two thirds."""
+    """A book of 60,000 transfers. Two thirds belong to one wallet, 101."""
     with postgres.database("wallet_template") as url:
         with connect_sync(url) as connection:
             connection.execute(BUSY.encode())
@@ -265,7 +267,7 @@ def busy_url(postgres: Any) -> Iterator[str]:
 
 
 def rows_read(url: str, name: str, values: dict[str, Any], mode: str) -> int:
-    """The most rows that any part of a statement's plan looked at, all its loops together."""
+    """The most rows that any node of a statement's plan has read, over all its loops."""
     names = list(values)
     text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", QUERIES[name].text)
     marks = ", ".join(["%s"] * len(names))

@@ -67,7 +67,9 @@ async def failures(conn: Connection) -> int:
 
 
 async def guess(conn: Connection, at_ms: int = NOW_MS, pin: str = WRONG) -> str | int:
-    """What comes of an attempt: how many are left, until when it is locked (minutes from now), or right."""
+    """The result of an attempt: how many are left, until when the PIN is locked (minutes from now), or
+    right.
+    """
     try:
         await check(conn, SHOP, ALICE, pin, at_ms)
     except PinWrong as wrong:
@@ -79,7 +81,7 @@ async def guess(conn: Connection, at_ms: int = NOW_MS, pin: str = WRONG) -> str 
 
 @contextmanager
 def held_threads() -> Iterator[None]:
-    """Nothing is compared until this ends."""
+    """No PIN is compared until this ends."""
     may_go = threading.Event()
     for _ in range(2):
         pins._THREADS.submit(may_go.wait)
@@ -154,7 +156,7 @@ async def test_each_wrong_pin_from_the_fifth_on_locks_it_for_longer(alice: Conne
         until = f"locked {(at_ms - NOW_MS) / MINUTE_MS + minutes:g}"
         assert await guess(alice, at_ms) == until
         end_ms = at_ms + minutes * MINUTE_MS
-        # While it is locked not even the right one is compared, and nothing is counted.
+        # While the PIN is locked, even the right one is not compared, and nothing is counted.
         assert await guess(alice, end_ms - 1, PIN) == until
         at_ms = end_ms
     assert await failures(alice) == 11
@@ -275,7 +277,7 @@ async def test_of_two_changes_at_once_one_counts(alice: Connection, database_url
             change(other, SHOP, ALICE, PIN, news[1], NOW_MS, source=HERE),
             return_exceptions=True,
         )
-    # The later may have read the new hash already: then its old PIN is simply wrong.
+    # The later one may have read the new hash already. Then its old PIN is simply wrong.
     refused = [outcome for outcome in outcomes if outcome is not None]
     assert [isinstance(outcome, PinRefused | PinWrong) for outcome in refused] == [True]
     assert await guess(alice, pin=news[outcomes.index(None)]) == "right"
