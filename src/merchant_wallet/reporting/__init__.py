@@ -1,5 +1,5 @@
-"""What operators look at: lists, search, figures and exports over all books.
+"""Lists, search, figures and exports over all books, for the console.
 
-Rules: read only, but for the rollup's own two tables; nothing here takes a book's lock. Each statement goes
-by an index and reads a bounded number of rows, whatever the size of a book.
+Rules: everything is read only, except the rollup's two tables. Nothing here locks a book. Each statement uses
+an index and reads a bounded number of rows, whatever the size of a book.
 """

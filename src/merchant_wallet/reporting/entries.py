@@ -1,8 +1,7 @@
-"""A book's entries as people look for them, newest first, and one entry with all that its hash covers.
+"""A book's entries, newest first, and one entry with everything that its hash covers.
 
-Rules: amounts are units, moments milliseconds. A list shows each entry's first posting, which says what it
-was about; all of them are in its detail. A period is found by halves along the ids, since moments never go
-back.
+Rules: amounts are units, times are milliseconds. A list shows the first posting of each entry; the detail
+shows all. A period is found by binary search over the ids, because the times of a journal never go back.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from merchant_wallet.reporting.paging import (
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
 COMMON_KINDS: Final = ("user_to_merchant", "merchant_to_user", "exchange")
-"""Kinds that a book is full of. All others have an index of their own."""
+"""Kinds that a book is full of. All others have their own index."""
 RARE_KINDS: Final = (
     "register",
     "withdraw",
@@ -45,7 +44,7 @@ _NEWEST: Final = Order("entries", ("entry_id",), (HIGHEST,))
 
 
 class EntryLine(msgspec.Struct, frozen=True):
-    """One entry in a list, with its first posting; a registration moves nothing and has none."""
+    """One entry in a list, with its first posting. A registration has no posting."""
 
     merchant_id: int
     entry_id: int
@@ -60,7 +59,7 @@ class EntryLine(msgspec.Struct, frozen=True):
 
 
 class EntryFilter(msgspec.Struct, frozen=True):
-    """What a list of entries is narrowed to. `account` is a name of the chart's or `subuser:USERID`."""
+    """The filter of a list of entries. `account` is a name of the chart or `subuser:USERID`."""
 
     kinds: tuple[str, ...] = ()
     account: str | None = None
@@ -69,7 +68,7 @@ class EntryFilter(msgspec.Struct, frozen=True):
 
 
 class EntryShown(msgspec.Struct, frozen=True):
-    """An entry with its postings and the hash that its own is chained to."""
+    """An entry with its postings and the hash of the entry before."""
 
     merchant_id: int
     entry: Entry
@@ -86,7 +85,7 @@ async def list_entries(
 ) -> Page[EntryLine]:
     """A page of a book's entries.
 
-    Raises ValueError for a filter, a limit or a key that there is not.
+    Raises ValueError for an unknown filter, limit or key.
     """
     kinds = paging.check_words("kind", wanted.kinds, KINDS)
     name, account_id = "page_of_book", None
@@ -108,7 +107,7 @@ async def list_entries(
 
 
 async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) -> tuple[int, int]:
-    """The first id of a period and the first after it."""
+    """The first id of a period, and the first id after it."""
     from_id, until_id = 0, HIGHEST
     if (wanted.from_ms, wanted.to_ms) == (None, None):
         return from_id, until_id
@@ -124,14 +123,14 @@ async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) 
 async def find_entries(
     conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[EntryLine]:
-    """The entries that merchants gave this order id."""
+    """The entries with this order id of the merchant."""
     paging.check_limit(limit)
     values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
     return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
 
 
 async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> EntryShown | None:
-    """One entry with everything; None when the book has no such entry."""
+    """One entry with all details, or None."""
     entry = await reads.read_entry(conn, merchant_id, entry_id)
     if entry is None:
         return None
@@ -143,7 +142,7 @@ async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> Entry
 async def list_postings(
     conn: Connection, merchant_id: int, entry_ids: Sequence[int]
 ) -> dict[int, list[Posting]]:
-    """The postings of the entries named, in order, by entry; one that has none is left out."""
+    """The postings of some entries, in order, by entry. Entries without postings are left out."""
     values = {"merchant_id": merchant_id, "entry_ids": list(entry_ids)}
     found: dict[int, list[Posting]] = {}
     for row in await fetch(conn, QUERIES["list_postings"].text, values):

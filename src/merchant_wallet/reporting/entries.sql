@@ -1,13 +1,13 @@
--- A book's entries as people look for them, the newest first. The index is chosen by account or by kind; what else is
--- asked for is looked for among the next `stride` rows of it.
+-- A book's entries, newest first. The index is chosen by account or by kind. Other filters are applied to the next `stride`
+-- rows of that index.
 
 -- fragment: columns
--- What a list shows of an entry: `e` is the entry, `p` its first posting.
+-- The columns of an entry in a list: `e` is the entry, `p` its first posting.
 e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
        p.target_id, p.currency, p.amount::bigint as amount_units;
 
 -- fragment: first_posting
--- The money of an entry that a list shows.
+-- The first posting of an entry.
 left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id and p.posting_no = 1;
 
 -- fragment: next_entries
@@ -17,7 +17,7 @@ left join posting p on p.merchant_id = e.merchant_id and p.entry_id = e.entry_id
      order by e.entry_id desc limit %(stride)s::int;
 
 -- fragment: filter_by_kind
--- Keeps the entries of the kinds asked for.
+-- Keeps the entries of the given kinds.
 found as (
     select s.* from strip s
      where s.kind = any(%(kinds)s::text[])
@@ -39,7 +39,7 @@ with strip as materialized (
 {filter_by_kind};
 
 -- name: page_rare
--- Entries of kinds that are neither transfers nor exchanges, along their own index.
+-- Entries that are neither transfers nor exchanges, by their own index.
 with strip as materialized (
     select e.* from unnest(%(kinds)s::text[]) k (kind)
      cross join lateral (
@@ -51,7 +51,7 @@ with strip as materialized (
 {filter_by_kind};
 
 -- name: page_of_account
--- Entries that touch one account, of all kinds or some, each along the index of its side.
+-- Entries that touch one account, of all kinds or some, by the index of each side.
 with strip as materialized (
     select e.* from (
             (select distinct e.entry_id from posting e
@@ -67,7 +67,7 @@ with strip as materialized (
 {filter_by_kind};
 
 -- name: find_by_mc_order_id
--- The entries under an order id, one probe for each merchant; a withdrawal's and an exchange's may share one.
+-- The entries with an order id, one index look-up for each merchant. A withdrawal and an exchange may have the same id.
 select {columns}
   from merchant m
  cross join lateral (select * from entry e
@@ -77,16 +77,16 @@ select {columns}
  order by e.merchant_id, e.entry_id limit %(limit)s::int;
 
 -- name: read_previous_hash
--- The hash that an entry is chained to.
+-- The hash of the entry before.
 select hash from entry
  where merchant_id = %(merchant_id)s::bigint and entry_id < %(entry_id)s::bigint order by entry_id desc limit 1;
 
 -- name: last_entry
--- The journal's end, so that a search for a moment begins in it.
+-- The end of the journal, where a search by time begins.
 select entry_id from entry where merchant_id = %(merchant_id)s::bigint order by entry_id desc limit 1;
 
 -- name: list_postings
--- The money of the entries named, each entry's in order.
+-- The postings of some entries, in order.
 select entry_id, source_id, target_id, currency::text as currency, amount::bigint as amount_units, source_balance, target_balance
   from posting
  where merchant_id = %(merchant_id)s::bigint and entry_id = any(%(entry_ids)s::bigint[]) order by entry_id, posting_no;

@@ -1,7 +1,7 @@
-"""A statement as a file of any length, in pieces, for a download.
+"""A statement as a file of any length, sent in pieces.
 
-Rules: nothing is held but one page of the book's statement and the piece that is being filled, however many
-rows there are; no transaction stays open meanwhile. It ends at the last entry there was when it began.
+Rules: only one page of the statement and one piece are in memory. No transaction stays open between pages.
+The file ends at the entry that was the last when it began.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ FORMS: Final[dict[str, tuple[str, Callable[[reads.StatementRow], str]]]] = {
     "csv": (reads.render_csv_header(), reads.render_csv),
     "jsonl": ("", reads.render_jsonl),
 }
-"""How a file begins and how each row is written, by the file's ending."""
+"""How a file begins and how a row is written, by the file's extension."""
 
 
 async def stream_statement(
@@ -27,10 +27,10 @@ async def stream_statement(
     from_ms: int | None = None,
     to_ms: int | None = None,
 ) -> AsyncIterator[bytes]:
-    """The postings of an account, or of the whole book, oldest first, as `csv` or `jsonl`, in pieces.
+    """The postings of an account or of the whole book, oldest first, as `csv` or `jsonl`, in pieces.
 
-    Raises, with the first piece, ValueError for a form or an account that there is not and LookupError for an
-    account that is not in this book.
+    With the first piece, raises ValueError for an unknown form or account name, and LookupError for an
+    account that this book does not have.
     """
     if form not in FORMS:
         raise ValueError(f"form is one of {', '.join(FORMS)}")

@@ -1,8 +1,7 @@
-"""Figures for the overview: what is held, what was done day by day, what waits, who can't be reached.
+"""Figures of the overview: what is held, volumes by day, what waits, which endpoints fail.
 
-Rules: amounts are units, days count from the epoch in UTC. Balances are exact at the moment of asking;
-volumes and the number of sub-users are as old as the figures, which `Pulse` tells. Counts of what waits end
-at a bound.
+Rules: amounts are units, days are UTC days since the epoch. Balances are exact. Volumes and the number of
+sub-users are as old as the figures; `Pulse` has their age. Counts stop at a bound.
 """
 
 from pathlib import Path
@@ -27,8 +26,8 @@ MOST_FAILING: Final = 10
 class Held(msgspec.Struct, frozen=True):
     """What the books hold in one currency.
 
-    `desk_units` is the platform's position from exchanges, which may be negative; `fees_units` is what was
-    earned and not taken out.
+    `desk_units` is the platform's position from exchanges, which may be negative. `fees_units` was earned and
+    not taken out yet.
     """
 
     currency: str
@@ -45,7 +44,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class DayFigure(msgspec.Struct, frozen=True):
-    """One day's entries of one kind and currency. `amount_units` leaves the fees out."""
+    """One day's entries of one kind and currency. `amount_units` does not include fees."""
 
     day: int
     kind: str
@@ -56,7 +55,7 @@ class DayFigure(msgspec.Struct, frozen=True):
 
 
 class PeriodFigure(msgspec.Struct, frozen=True):
-    """The same of several days together."""
+    """The same for several days together."""
 
     kind: str
     currency: str
@@ -66,7 +65,7 @@ class PeriodFigure(msgspec.Struct, frozen=True):
 
 
 class DepositsWaiting(msgspec.Struct, frozen=True):
-    """Deposits in one standing short of a book's credit, counted up to `MOST_COUNTED`."""
+    """Deposits in one state that are not credited, counted up to `MOST_COUNTED`."""
 
     status: str
     deposits: int
@@ -75,7 +74,7 @@ class DepositsWaiting(msgspec.Struct, frozen=True):
 
 
 class FailingEndpoint(msgspec.Struct, frozen=True):
-    """A merchant whose endpoint takes no callbacks."""
+    """A merchant whose endpoint does not accept callbacks."""
 
     merchant_id: int
     name: str
@@ -84,9 +83,10 @@ class FailingEndpoint(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """What waits and what fails, all books together, and how old the figures are.
+    """What waits and what fails in all books, and how old the figures are.
 
-    `figures_behind` counts the entries that are in no figure yet; `figures_ms` is when some were last added.
+    `figures_behind` counts the entries that are in no figure yet. `figures_ms` is when entries were last
+    added.
     """
 
     orders: tuple[orders.StatusCount, ...]
@@ -105,9 +105,9 @@ class Pulse(msgspec.Struct, frozen=True):
 
 
 async def held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
-    """What one book, or all together, holds in each currency.
+    """What one book, or all books together, hold in each currency.
 
-    Everything in a book adds up to nothing, so what is missing from the fixed accounts is the sub-users'.
+    A book adds up to zero. So the sum of the sub-users' accounts follows from the fixed accounts.
     """
     values = {"merchant_id": merchant_id, "last_fixed": LAST_FIXED}
     rows = await fetch(conn, QUERIES["sum_accounts"].text, values)
@@ -128,7 +128,7 @@ async def held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
 async def volume(
     conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[DayFigure]:
-    """What was done on each day from `since_day` to `until_day`, by kind and currency."""
+    """The volume of each day from `since_day` to `until_day`, by kind and currency."""
     values = {"merchant_id": merchant_id or PLATFORM, "since_day": since_day, "until_day": until_day}
     rows = await fetch(conn, QUERIES["list_days"].text, values)
     return [
@@ -147,7 +147,7 @@ async def volume(
 async def total(
     conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[PeriodFigure]:
-    """The same, all days together."""
+    """The same for all days together."""
     values = {"merchant_id": merchant_id or PLATFORM, "since_day": since_day, "until_day": until_day}
     rows = await fetch(conn, QUERIES["sum_days"].text, values)
     return [

@@ -1,9 +1,9 @@
-"""What keeps payouts from going on: stops, frozen wallets, frozen orders, and obstacles.
+"""What stops payouts: stops of chains, frozen wallets, frozen orders, and obstacles.
 
 Rules:
 - One query answers for a page. It counts at most `MOST_COUNTED` orders.
-- With a merchant's id it tells only what concerns that merchant's open orders.
-- Causes and actors are the platform's own. Whoever shows them to a merchant leaves them out.
+- With a merchant's id, only what concerns that merchant's open orders is returned.
+- Causes and actors are internal to the platform. A page for merchants leaves them out.
 """
 
 from pathlib import Path
@@ -24,12 +24,11 @@ FROZEN: Final = "frozen"
 
 
 class Halt(msgspec.Struct, frozen=True):
-    """One thing that keeps payouts of a chain from going on.
+    """One reason why payouts of a chain do not go on.
 
-    `kind`: `stop` and `wallet` keep the whole chain from signing. `rollback` keeps every order of it from
-    being worked on. `frozen` counts orders that wait for an operator. Any other is the kind of an obstacle
-    and counts the orders that wait for it to pass.
-    `since_ms` is the oldest moment, and `cause` is that one's.
+    `kind`: `stop` and `wallet` keep the whole chain from signing. `rollback` blocks every order. `frozen`
+    counts orders that wait for an operator. Any other kind is an obstacle, with the number of orders that
+    wait for it. `since_ms` is the earliest time, and `cause` belongs to it.
     """
 
     kind: str
@@ -54,13 +53,13 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 async def list_halts(conn: Connection, merchant_id: int | None = None) -> tuple[Halt, ...]:
-    """What keeps payouts from going on, the oldest first."""
+    """What stops payouts, oldest first."""
     name = "list_halts" if merchant_id is None else "list_halts_of_merchant"
     values = {"merchant_id": merchant_id, "most": MOST_COUNTED}
     return tuple([Halt(**row) for row in await fetch(conn, QUERIES[name].text, values)])
 
 
 async def count_queued(conn: Connection, chains: list[str]) -> list[Queued]:
-    """The approved orders that nobody has begun to pay, by chain."""
+    """The approved orders that no worker has taken up, by chain."""
     rows = await fetch(conn, QUERIES["count_queued"].text, {"chains": chains, "most": MOST_COUNTED})
     return [Queued(row["chain"], row["orders"], int(row["amount_units"])) for row in rows]

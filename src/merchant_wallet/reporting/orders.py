@@ -1,8 +1,10 @@
-"""Withdrawal orders as operators look for them: lists, the queue for approval, an address's history, counts.
+"""Withdrawal orders for operators: lists, the approval queue, an address's history, counts.
 
-Rules: amounts are units, moments milliseconds. A merchant's id narrows everything to that merchant, and then
-no other merchant shows in what comes back. Lists go newest first, or largest first; filters that no index
-answers may make a page shorter than asked for (`paging`).
+Rules:
+- Amounts are units, times are milliseconds.
+- With a merchant's id nothing of other merchants is returned.
+- Lists are sorted newest first or largest first. Filters that no index answers may make a page shorter than
+  `limit` (`paging`).
 """
 
 from collections import Counter
@@ -30,12 +32,12 @@ STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)
 CHAINS: Final = (ERC20, TRC20)
 SORTS: Final = ("created", "amount")
 PLATFORM: Final = 0
-"""In place of a merchant's id, in the figures: all merchants together."""
+"""Stands for all merchants together, in place of a merchant's id."""
 MOST_COUNTED: Final = 10_000
-"""Where counting ends: a page tells "10,000 or more" as well as the exact number."""
+"""Counting stops here: "10,000 or more" tells a reader as much as the exact number."""
 MOST_OF_ADDRESS: Final = 10_000
 ENDED: Final = {"settle": 2, "cancel": 4, "expire": 5, "refund": 6}
-"""The status that an entry which releases a hold leaves an order in."""
+"""The final status of an order, by the entry that released its hold."""
 
 _NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (HIGHEST, HIGHEST))
 _LARGEST: Final = Order("orders by amount", ("amount", "order_id"), (HIGHEST, HIGHEST))
@@ -43,9 +45,9 @@ _QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (LOWEST, 
 
 
 class OrderLine(msgspec.Struct, frozen=True):
-    """One order in a list. `obstacle_cause`: why its payout waits; `frozen_cause`: why it was stopped.
+    """One order in a list. `obstacle_cause`: why its payout waits. `frozen_cause`: why it is frozen.
 
-    `is_taken_up`: a worker has looked at it; `signed_no`: how many transfers were signed for it.
+    `is_taken_up`: a worker has begun with it. `signed_no`: how many transfers were signed for it.
     """
 
     merchant_id: int
@@ -88,7 +90,7 @@ class OrderLine(msgspec.Struct, frozen=True):
 
 
 class OrderFilter(msgspec.Struct, frozen=True):
-    """What a list of orders is narrowed to; nothing named is everything. `to_ms` itself is left out."""
+    """The filter of a list of orders. Without any field it is all orders. `to_ms` is exclusive."""
 
     merchant_id: int | None = None
     statuses: tuple[int, ...] = ()
@@ -100,7 +102,7 @@ class OrderFilter(msgspec.Struct, frozen=True):
 
 
 class AddressSum(msgspec.Struct, frozen=True):
-    """The orders of one merchant and status that name an address."""
+    """The orders to an address of one merchant and status."""
 
     merchant_id: int
     merchant_name: str
@@ -112,16 +114,16 @@ class AddressSum(msgspec.Struct, frozen=True):
 
 
 class AddressHistory(msgspec.Struct, frozen=True):
-    """What is known of a payout address; the newest `MOST_OF_ADDRESS` orders of each merchant count."""
+    """What is known of a payout address. The newest `MOST_OF_ADDRESS` orders of each merchant count."""
 
     sums: tuple[AddressSum, ...]
     is_complete: bool
 
 
 class StatusCount(msgspec.Struct, frozen=True):
-    """How many orders stand in a status; `oldest_ms` only where they still move.
+    """How many orders have a status. `oldest_ms` is set only for open ones.
 
-    An open status is counted up to `MOST_COUNTED`; a final one as far as the figures have come.
+    An open status is counted up to `MOST_COUNTED`, a final one as far as the figures go.
     """
 
     status: int
@@ -138,9 +140,9 @@ async def list_orders(
     after: str | None = None,
     limit: int = 50,
 ) -> Page[OrderLine]:
-    """A page of orders. With an address they come newest first whatever the sort.
+    """A page of orders. With an address they are always newest first.
 
-    Raises ValueError for a filter, a sort, a limit or a key that there is not.
+    Raises ValueError for an unknown filter, sort, limit or key.
     """
     paging.check_words("sort", [sort], SORTS)
     by_amount = sort == "amount" and wanted.address is None
@@ -166,7 +168,7 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
 
 
 def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
-    """Whether something is asked for that the index of the list doesn't answer."""
+    """Whether the filter needs more than the list's index."""
     if wanted.address is not None:
         return bool(wanted.statuses or wanted.chain or wanted.least_units)
     return (wanted.from_ms, wanted.to_ms) != (None, None) if by_amount else wanted.least_units > 0
@@ -175,7 +177,7 @@ def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
 async def list_unapproved(
     conn: Connection, merchant_id: int | None = None, *, after: str | None = None, limit: int = 50
 ) -> Page[OrderLine]:
-    """Orders that wait for an operator's word, oldest first. Raises ValueError as `list_orders` does."""
+    """Orders that wait for approval, oldest first. Raises ValueError like `list_orders`."""
     name = "page_unapproved" if merchant_id is None else "page_unapproved_of_merchant"
     values = {"merchant_id": merchant_id}
     read = paging.reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
@@ -183,13 +185,13 @@ async def list_unapproved(
 
 
 async def list_held(conn: Connection, *, limit: int = 50) -> list[OrderLine]:
-    """Open orders that are frozen or wait for an obstacle, the longest held first."""
+    """Open orders that are frozen or wait for an obstacle, longest first."""
     paging.check_limit(limit)
     return [_show(row) for row in await fetch(conn, QUERIES["list_held"].text, {"limit": limit})]
 
 
 async def find_order(conn: Connection, merchant_id: int, order_id: int) -> OrderLine | None:
-    """One order; None when the merchant has no such order."""
+    """One order, or None."""
     rows = await fetch(
         conn, QUERIES["find_by_order_id"].text, {"merchant_id": merchant_id, "order_id": order_id}
     )
@@ -199,14 +201,14 @@ async def find_order(conn: Connection, merchant_id: int, order_id: int) -> Order
 async def find_orders(
     conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[OrderLine]:
-    """The orders that merchants gave this id, at most one each."""
+    """The orders with this order id of a merchant, at most one per merchant."""
     paging.check_limit(limit)
     values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
     return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
 
 
 async def show_address(conn: Connection, address: str, merchant_id: int | None = None) -> AddressHistory:
-    """How often an address was paid, how much, since when and by whom."""
+    """How often an address was paid, how much, since when and by which merchants."""
     values = {
         "address": address.replace("\0", "").lower(),
         "merchant_id": merchant_id,
@@ -221,7 +223,7 @@ async def show_address(conn: Connection, address: str, merchant_id: int | None =
 
 
 async def count_by_status(conn: Connection, merchant_id: int | None = None) -> list[StatusCount]:
-    """How many orders stand in each status: open ones as they are now, final ones from the figures."""
+    """How many orders have each status: open ones now, final ones from the figures."""
     of_merchant = "count_open" if merchant_id is None else "count_open_of_merchant"
     scope = PLATFORM if merchant_id is None else merchant_id
     values = {"merchant_id": merchant_id, "most": MOST_COUNTED}

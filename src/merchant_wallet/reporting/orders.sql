@@ -1,15 +1,15 @@
--- Orders as operators look for them. The index is chosen by status and chain; what else is asked for is looked for among the
--- next `stride` rows of it.
+-- Orders for operators. The index is chosen by status and chain. Other filters are applied to the next `stride` rows of that
+-- index.
 
 -- fragment: columns
--- What a list shows of an order: `w` is the order, `m` its merchant, `p` its payout.
+-- The columns of an order in a list: `w` is the order, `m` its merchant, `p` its payout.
 w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
        w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
        p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no;
 
 -- fragment: next_by_moment
--- The next orders of an index by moment.
+-- The next orders of an index by time.
 (w.created_ms, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
               and w.created_ms >= %(from_ms)s::bigint and w.created_ms < %(to_ms)s::bigint
             order by w.created_ms desc, w.order_id desc limit %(stride)s::int;
@@ -21,14 +21,14 @@ w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w
             order by w.amount desc, w.order_id desc limit %(stride)s::int;
 
 -- fragment: page_rows
--- The rows of a page: those that were found, and the edge where looking stopped.
+-- The rows of a page: the matching ones, and the row where the search stopped.
 select {columns}, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
   join merchant m on m.merchant_id = w.merchant_id
   left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id;
 
 -- fragment: end_by_moment
--- The edge of a page that goes newest first, and its rows.
+-- The end of a page that is sorted newest first.
 edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
@@ -37,7 +37,7 @@ edge as (
  order by w.is_edge, w.created_ms desc, w.order_id desc;
 
 -- fragment: filter_by_amount
--- Keeps the orders that are large enough, newest first.
+-- Keeps orders of at least an amount; newest first.
 found as (
     select s.* from strip s
      where s.amount >= %(least_units)s::bigint
@@ -45,7 +45,7 @@ found as (
 {end_by_moment};
 
 -- fragment: filter_by_moment
--- Keeps the orders of the time asked for, largest first.
+-- Keeps orders of a period; largest first.
 found as (
     select s.* from strip s
      where s.created_ms >= %(from_ms)s::bigint and s.created_ms < %(to_ms)s::bigint
@@ -58,7 +58,7 @@ edge as (
  order by w.is_edge, w.amount desc, w.order_id desc;
 
 -- fragment: filter_unapproved
--- Keeps the orders that are not approved, oldest first.
+-- Keeps orders that are not approved; oldest first.
 found as (
     select s.* from strip s
      where s.approved_ms is null
@@ -71,7 +71,7 @@ edge as (
  order by w.is_edge, w.created_ms asc, w.order_id asc;
 
 -- name: page_by_moment
--- All merchants' orders, the newest first.
+-- All merchants' orders, newest first.
 with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
@@ -82,7 +82,7 @@ with strip as materialized (
 {filter_by_amount};
 
 -- name: page_of_merchant_by_moment
--- One merchant's orders, the newest first.
+-- One merchant's orders, newest first.
 with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
@@ -93,7 +93,7 @@ with strip as materialized (
 {filter_by_amount};
 
 -- name: page_by_amount
--- All merchants' orders, the largest first.
+-- All merchants' orders, largest first.
 with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
@@ -104,7 +104,7 @@ with strip as materialized (
 {filter_by_moment};
 
 -- name: page_of_merchant_by_amount
--- One merchant's orders, the largest first.
+-- One merchant's orders, largest first.
 with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
@@ -115,7 +115,7 @@ with strip as materialized (
 {filter_by_moment};
 
 -- name: page_by_address
--- Orders to one address, the newest first, of one merchant or all: one probe for each merchant.
+-- Orders to one address, newest first, of one merchant or all: one index look-up for each merchant.
 with strip as materialized (
     select w.* from merchant m
      cross join lateral (
@@ -132,7 +132,7 @@ found as (
 {end_by_moment};
 
 -- name: page_unapproved
--- Orders that wait for a word, the oldest first, of all merchants.
+-- Orders of all merchants that wait for approval, oldest first.
 with strip as materialized (
     select * from withdrawal w
      where w.status = 0 and w.approved_ms is null and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
@@ -140,7 +140,7 @@ with strip as materialized (
 {filter_unapproved};
 
 -- name: page_unapproved_of_merchant
--- Orders that wait for a word, the oldest first, of one merchant.
+-- Orders of one merchant that wait for approval, oldest first.
 with strip as materialized (
     select w.* from unnest(array['ERC20', 'TRC20']) c (chain)
      cross join lateral (
@@ -152,7 +152,7 @@ with strip as materialized (
 {filter_unapproved};
 
 -- name: find_by_order_id
--- One order, by an id that names its book.
+-- One order. Its id names its book.
 select {columns}
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
@@ -160,7 +160,7 @@ select {columns}
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
 
 -- name: find_by_mc_order_id
--- The orders that merchants gave this id, one probe for each merchant.
+-- The orders with this order id, one index look-up for each merchant.
 select {columns}
   from merchant m
  cross join lateral (select * from withdrawal w
@@ -170,7 +170,7 @@ select {columns}
  order by m.merchant_id limit %(limit)s::int;
 
 -- name: sum_address
--- How often and how much an address was paid or is to be paid, by merchant and status, among each one's newest orders.
+-- How often and how much an address was paid or is to be paid, by merchant and status, among each merchant's newest orders.
 select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum(w.amount) as units,
        min(w.created_ms) as first_ms, max(w.created_ms) as last_ms
   from merchant m
@@ -181,7 +181,7 @@ select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum
  group by w.merchant_id, m.name, w.status order by w.merchant_id, w.status;
 
 -- name: count_open
--- All merchants' orders that still move, each status counted up to a bound.
+-- All merchants' open orders, each status counted up to a bound.
 select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units, min(w.created_ms) as oldest_ms
   from unnest(array[0, 1, 3]::smallint[]) k (status)
   left join lateral (select w.status, w.amount, w.created_ms from withdrawal w
@@ -206,7 +206,7 @@ select f.kind::text as kind, sum(f.entries)::bigint as orders, sum(f.amount) + s
  group by f.kind;
 
 -- name: list_held
--- Open orders that are frozen or wait for an obstacle to pass, the longest held first.
+-- Open orders that are frozen or wait for an obstacle, longest first.
 select {columns}
   from ((select *, frozen_ms as since_ms from payout where frozen_ms is not null order by frozen_ms limit %(limit)s::int)
         union all

@@ -1,10 +1,11 @@
-"""Lists in pages by key, forwards and backwards, each page for the same small price.
+"""Lists in pages by key, forwards and backwards. Each page costs the same.
 
-Rules: a list's query compares with the key in the form `(created_ms, order_id) < (%(key_0)s, %(key_1)s)` and
-writes `asc` or `desc` after each column of its order, so that it can be turned around to read the other way.
-A key is opaque to whoever holds it and fits one list in one order. A query that has filters beside its key
-looks at `stride` rows at a time and adds the last of them, marked `is_edge`, when that was not enough: such a
-page may hold fewer rows than asked for, or none, and still have a next one.
+Rules:
+- A list's query compares with the key in the form `(created_ms, order_id) < (%(key_0)s, %(key_1)s)` and
+  writes `asc` or `desc` after each column of its order. So it can be reversed to read backwards.
+- A key is opaque to clients and fits one list in one order.
+- A query with more filters looks at `stride` rows at a time. If it needs more, it adds the last of them,
+  marked `is_edge`. Such a page may have fewer rows than `limit`, or none, and still have a next page.
 """
 
 import base64
@@ -25,17 +26,17 @@ T = TypeVar("T")
 
 MAX_LIMIT: Final = 200
 STRIDE: Final = 2000
-"""How many rows are looked at in one go to find those that the filters want."""
+"""How many rows are searched at once for those that match the filters."""
 STRIDES: Final = 3
-"""How often a page that has found nothing looks on."""
+"""How many strides a page searches at most while it is empty."""
 HIGHEST: Final = 2**63 - 1
 LOWEST: Final = -1
 LAST_TEXT: Final = "\U0010ffff"
-"""Above every text that is kept, in byte order."""
+"""Greater than every stored text, in byte order."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Some rows of a list; `next` and `previous` ask for the pages beside it, None where there is none."""
+    """Some rows of a list. `next` and `previous` are the keys of the pages beside it, or None."""
 
     rows: tuple[T, ...]
     next: str | None
@@ -43,7 +44,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One list in one order: its name, its key's columns and the key before its first row."""
+    """One list in one order: its name, the columns of its key, and the key before its first row."""
 
     name: str
     columns: tuple[str, ...]
@@ -51,24 +52,24 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """Where a page begins: just after these values, or, backwards, just before them."""
+    """Where a page begins: after these values, or, backwards, before them."""
 
     values: tuple[Part, ...]
     is_backward: bool
 
 
 Read = Callable[[Key, int], Awaitable[list[Row]]]
-"""Rows after a key in its direction, at most so many; each row has the key's columns by name."""
+"""Reads at most so many rows after a key in its direction. Each row has the key's columns by name."""
 
 
 def encode_key(order: Order, key: Key) -> str:
-    """The text that stands for a key in a URL."""
+    """The text of a key, for a URL."""
     packed = msgspec.json.encode([order.name, key.is_backward, *key.values])
     return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
 def decode_key(order: Order, text: str) -> Key:
-    """The key that a text stands for. Raises ValueError for one that is not of this list and order."""
+    """The key of a text. Raises ValueError if it is not a key of this list and order."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         name, is_backward, *values = msgspec.json.decode(packed, type=list[bool | int | str])
@@ -81,7 +82,7 @@ def decode_key(order: Order, text: str) -> Key:
 
 
 def _kind(value: Part) -> str:
-    """What may stand in a key's place: a number of 64 bits, or a text that the database takes."""
+    """The type of a key's part: a number of 64 bits, or a text that the database accepts."""
     if isinstance(value, bool):
         return "neither"
     if isinstance(value, int):
@@ -94,7 +95,7 @@ def _misfit(order: Order) -> ValueError:
 
 
 def turn(text: str) -> str:
-    """The query that reads the same list from its end to its beginning."""
+    """The same query in reverse order."""
     flipped = {"<": ">", ">": "<"}
     turned = re.sub(r"\) ([<>])(=?) \((?=%\(key)", lambda at: f") {flipped[at[1]]}{at[2]} (", text)
     return re.sub(r"\b(asc|desc)\b", lambda word: "desc" if word[0] == "asc" else "asc", turned)
@@ -110,7 +111,7 @@ async def read_page(
     more = len(rows) > limit
     rows = rows[:limit]
     if key.is_backward and not more and stopped is None:
-        # Back at the beginning, where a page is full again.
+        # Back at the beginning: read a full page from there.
         return await read_page(order, read, show, None, limit)
     ahead = _key_of(order, rows[-1] if more else stopped, key.is_backward)
     behind = None if after is None else _key_of(order, rows[0] if rows else None, not key.is_backward)
@@ -121,7 +122,9 @@ async def read_page(
 
 
 async def _look(order: Order, read: Read, key: Key, count: int) -> tuple[list[Row], Row | None]:
-    """The first rows found after a key, a few strides ahead at most, and the row where looking stopped."""
+    """The first matching rows after a key, at most a few strides ahead, and the row where the search
+    stopped.
+    """
     stopped = None
     for _ in range(STRIDES):
         rows = await read(key, count)
@@ -143,13 +146,13 @@ def _values_of(order: Order, row: Row) -> tuple[Part, ...]:
 
 
 def check_limit(limit: int) -> None:
-    """Raise ValueError for a page that is empty or too long."""
+    """Raise ValueError for a limit out of range."""
     if not 1 <= limit <= MAX_LIMIT:
         raise ValueError(f"limit is between 1 and {MAX_LIMIT}")
 
 
 def check_words(field: str, words: Sequence[Part], known: Sequence[Part]) -> list[Part]:
-    """The words of a filter, all that are known when none is named. Raises ValueError for an unknown one."""
+    """The values of a filter; all known ones if none is given. Raises ValueError for an unknown one."""
     for word in words:
         if word not in known:
             raise ValueError(f"{field} is one of {', '.join(map(str, known))}")
@@ -157,7 +160,7 @@ def check_words(field: str, words: Sequence[Part], known: Sequence[Part]) -> lis
 
 
 def reader(conn: Connection, query: Query, values: dict[str, Any], *, is_filtered: bool = False) -> Read:
-    """Reads one query's pages, looking further than a page where filters may drop rows."""
+    """Read the pages of a query. `is_filtered`: filters may drop rows, so search further than a page."""
 
     async def read(key: Key, count: int) -> list[Row]:
         keys = {f"key_{number}": value for number, value in enumerate(key.values)}
@@ -169,13 +172,13 @@ def reader(conn: Connection, query: Query, values: dict[str, Any], *, is_filtere
 
 
 async def fetch(conn: Connection, text: str, values: dict[str, Any]) -> list[Row]:
-    """The rows of a statement by column."""
+    """The rows of a statement as dictionaries."""
     async with conn.cursor(binary=True, row_factory=dict_row) as cursor:
         await cursor.execute(text.encode(), values)
         return await cursor.fetchall()
 
 
 def read_number(text: str) -> int | None:
-    """The number that a text is, as ids are written; None for anything else."""
+    """The number of a text in the form of an id, or None."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 18
     return int(text) if is_number else None

@@ -1,8 +1,10 @@
-"""The rollup: what the journals add up to by day, kind and currency, kept up behind the books.
+"""The rollup: sums of the journals by day, kind and currency, added up after the books' commits.
 
-Rules: an entry is in the figures once, because the sums and the cursor beyond them are one commit. No book's
-lock is taken and only committed entries are read; a book's ids and commits come in one order, so nothing can
-appear behind the cursor. Small books go first; one that is far behind catches up a batch at a time.
+Rules:
+- An entry is counted once: the sums and the cursor behind them are one commit.
+- No book is locked, and only committed entries are read. A book's ids and commits have the same order, so no
+  entry can appear behind the cursor.
+- Small books go first. A book that is far behind catches up batch by batch.
 """
 
 import asyncio
@@ -17,13 +19,13 @@ QUERIES: Final = Queries(Path(__file__).with_name("rollup.sql"))
 BATCH: Final = 5000
 INTERVAL_S: Final = 5.0
 REST_S: Final = 0.05
-"""Between two batches of a book that is far behind, so that requests come first."""
+"""The pause between two batches of a book that is far behind, so that requests come first."""
 BATCHES_A_TURN: Final = 20
-"""Then the other books are looked at again."""
+"""After this many batches the other books are looked at again."""
 
 
 async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int = BATCH) -> int:
-    """Add the next entries of a book to the figures; how many they were, 0 when it is up to date."""
+    """Add the next entries of a book to the figures. Returns how many; 0 if it is up to date."""
     where = {"merchant_id": merchant_id}
     async with conn.transaction():
         await conn.execute(QUERIES["open_cursor"].text.encode(), where)
@@ -40,7 +42,7 @@ async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int
 
 
 async def advance_all(conn: Connection, now_ms: int, *, batch: int = BATCH, rest_s: float = REST_S) -> int:
-    """Add what every book has had since the last time, up to `BATCHES_A_TURN` batches; how many entries."""
+    """Add new entries of every book, up to `BATCHES_A_TURN` batches. Returns how many entries."""
     total, turns = 0, BATCHES_A_TURN
     for behind in await fetch(conn, QUERIES["list_behind"].text, {}):
         added = batch

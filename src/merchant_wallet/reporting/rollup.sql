@@ -1,25 +1,25 @@
--- Adding up the books behind their backs: a batch of entries, its sums and the cursor beyond it are one commit.
+-- Adds up the books without locking them. A batch of entries, its sums and the cursor are one commit.
 
 -- name: list_behind
--- The books that have entries which no figure contains, those with the fewest missing first, so that one book's past
--- keeps no other's present waiting.
+-- The books with entries that no figure contains, those with the fewest first, so that a book with a long past delays no
+-- other.
 select b.merchant_id, b.entry_count - coalesce(c.entries, 0) as missing
   from book b left join figure_cursor c on c.merchant_id = b.merchant_id
  where b.entry_count > coalesce(c.entries, 0)
  order by missing, b.merchant_id;
 
 -- name: open_cursor
--- A book's cursor, at its beginning when nothing was added up yet.
+-- A book's cursor, created at the beginning if there is none.
 insert into figure_cursor (merchant_id) values (%(merchant_id)s::bigint) on conflict (merchant_id) do nothing;
 
 -- name: lock_cursor
--- One at a time adds up a book. Nobody who writes to the book asks for this row.
+-- One worker at a time adds up a book. No writer of the book asks for this row.
 select entry_id from figure_cursor where merchant_id = %(merchant_id)s::bigint for update;
 
 -- name: add_batch
--- The next entries of a book, summed by day, kind and currency, into the book's figures and into everybody's. A book's
--- batches commit one after the other, so what a statement sees of a journal has no gap. What everybody has in common is
--- written last and in one order, so that two who add up different books never wait for each other crosswise.
+-- Adds the next entries of a book, by day, kind and currency, to the book's figures and to those of the platform. A book's
+-- batches commit one after the other, so a statement sees no gap in a journal. The platform's rows are written last and in
+-- one order, so that two workers with different books do not deadlock.
 with fresh as materialized (
     select entry_id, kind, (at_ms / 86400000)::int as day from entry
      where merchant_id = %(merchant_id)s::bigint and entry_id > %(entry_id)s::bigint

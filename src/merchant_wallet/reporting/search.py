@@ -1,7 +1,7 @@
-"""One box for any id, address or hash: what it names, in every book or in one merchant's.
+"""One search box for any id, address or hash, over all books or one merchant's.
 
-Rules: look-ups are exact and each goes by an index; only merchants are found by a part of their names. With a
-merchant's id nothing of another merchant is found, whether it exists or not.
+Rules: look-ups are exact and use an index. Only merchants are found by a part of their name. With a
+merchant's id nothing of another merchant is found, and nothing tells whether it exists.
 """
 
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ SWEEP: Final = "sweep"
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Something that the word names. `key` leads to it within merchant and kind; `label` is for people."""
+    """One search result. `key` identifies it within merchant and kind; `label` is for people."""
 
     kind: str
     label: str
@@ -68,7 +68,7 @@ async def _sub_users(conn: Connection, word: str, merchant_id: int | None) -> As
 
 
 async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    """Orders and entries: their ids name their book."""
+    """Orders and entries, whose ids name their book."""
     number = read_number(word)
     owner_id = None if number is None else await reads.find_book(conn, number)
     if number is None or owner_id is None or merchant_id not in (None, owner_id):
@@ -80,7 +80,7 @@ async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIte
 
 
 async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    """What merchants gave this id themselves."""
+    """Things with this id of a merchant."""
     for order in await orders.find_orders(conn, word, merchant_id, limit=MOST_OF_A_KIND):
         yield _order(order)
     for entry in await entries.find_entries(conn, word, merchant_id, limit=MOST_OF_A_KIND):
@@ -96,13 +96,13 @@ async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> Async
             if order is not None and merchant_id in (None, order.merchant_id):
                 yield _order(order)
         for row in await fetch(conn, QUERIES["find_sweep"].text, {"tx_hash": tx_hash}):
-            # Sweeps are the platform's own affair: no merchant is shown them.
+            # Sweeps are internal to the platform: no merchant sees them.
             if merchant_id is None:
                 yield Hit(SWEEP, row["chain"], row["merchant_id"], str(row["sweep_id"]))
 
 
 def _spellings(word: str) -> list[str]:
-    """A hash as chains write it: with 0x or without, in small letters; and as it was typed."""
+    """The spellings of a hash: with 0x and without, in small letters, and as it was typed."""
     digits = word.lower().removeprefix("0x")
     is_hash = len(digits) == 64 and all(digit in "0123456789abcdef" for digit in digits)
     return list(dict.fromkeys([word, "0x" + digits, digits])) if is_hash else [word]

@@ -1,6 +1,6 @@
-"""Sub-users of all merchants or one: lists by the beginning of a name, and exact look-ups.
+"""Sub-users of all merchants or one: lists by the start of a name, and exact look-ups.
 
-Rules: amounts are units, addresses 20 bytes. A merchant's id narrows everything to that merchant.
+Rules: amounts are units, addresses 20 bytes. With a merchant's id nothing of other merchants is returned.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ _BY_NAME: Final = Order("sub-users by username", ("low_name", "merchant_id", "us
 
 
 class SubUserLine(msgspec.Struct, frozen=True):
-    """One sub-user in a list, with what the wallet holds."""
+    """One sub-user in a list, with its balance."""
 
     merchant_id: int
     merchant_name: str
@@ -55,15 +55,15 @@ async def list_sub_users(
     after: str | None = None,
     limit: int = 50,
 ) -> Page[SubUserLine]:
-    """A page of sub-users: all in the order they came, or those whose extUserId or username begins so.
+    """A page of sub-users: all, oldest first, or those whose extUserId or username starts with a text.
 
-    Raises ValueError for two beginnings at once, and for a limit or a key that there is not.
+    Raises ValueError for two prefixes at once, and for an unknown limit or key.
     """
     if ext_prefix and name_prefix:
         raise ValueError("sub-users are listed by extUserId or by username, not by both")
     beginning = ext_prefix or name_prefix
     if "\0" in beginning:
-        # No name has it, and the database takes no such text.
+        # PostgreSQL refuses such a text, and no name holds this character.
         return Page((), None, None)
     values: dict[str, Any] = {
         "merchant_id": merchant_id,
@@ -81,7 +81,7 @@ async def list_sub_users(
 async def find_sub_users(
     conn: Connection, word: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[SubUserLine]:
-    """The sub-users whose userId, extUserId or address in either network's form this is."""
+    """The sub-users with this userId, extUserId or address of either network."""
     paging.check_limit(limit)
     word = word.replace("\0", "").strip()
     values = {"merchant_id": merchant_id, "ext_user_id": word, "address": read_address(word), "limit": limit}
@@ -95,18 +95,18 @@ async def find_sub_users(
 
 
 async def show_sub_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine | None:
-    """One sub-user; None when the merchant has none with this id."""
+    """One sub-user, or None."""
     values = {"merchant_id": merchant_id, "user_id": user_id}
     rows = await fetch(conn, QUERIES["show_sub_user"].text, values)
     return _show(rows[0]) if rows else None
 
 
 def read_address(text: str) -> bytes | None:
-    """The 20 bytes of a wallet address in either network's form; None for a text that is none."""
+    """The 20 bytes of a deposit address of either network, or None."""
     try:
         return parse_wallet_address(text)[1]
     except ValueError:
-        # Not an address is no fault here: the text may be one of the ids.
+        # The text may be an id instead.
         return None
 
 

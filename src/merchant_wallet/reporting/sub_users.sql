@@ -1,17 +1,17 @@
--- Sub-users of all merchants or one. All merchants' are found merchant by merchant, by one probe of an index each.
+-- Sub-users of all merchants or one. For all merchants there is one index look-up per merchant.
 
 -- fragment: columns
--- What a list shows of a sub-user: `u` is the sub-user, `m` its merchant, `a` its account.
+-- The columns of a sub-user in a list: `u` is the sub-user, `m` its merchant, `a` its account.
 u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
        a.balance as balance_units, u.evm_address, u.tron_address, u.paused, u.pin_hash is not null as has_pin, u.created_ms;
 
 -- fragment: account_of_merchant
--- The account of each sub-user found, of one merchant's or all.
+-- The account of each sub-user that was found.
 join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
  where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint);
 
 -- name: page_by_id
--- Sub-users in the order they came, merchant after merchant.
+-- Sub-users by merchant, oldest first.
 select {columns}
   from (select * from sub_user u
          where u.merchant_id >= %(least_merchant)s::bigint and u.merchant_id <= %(last_merchant)s::bigint
@@ -22,7 +22,7 @@ select {columns}
  order by u.merchant_id asc, u.user_id asc;
 
 -- name: page_by_ext
--- Those whose extUserId begins so, in byte order.
+-- Sub-users whose extUserId starts with a text, in byte order.
 select {columns}
   from merchant m
  cross join lateral (
@@ -36,7 +36,7 @@ select {columns}
  order by u.ext_user_id collate "C" asc, u.merchant_id asc limit %(page)s::int;
 
 -- name: page_by_name
--- Those whose username begins so, whatever its capitals.
+-- Sub-users whose username starts with a text, in any case.
 select {columns},
        lower(u.username) as low_name
   from merchant m
@@ -51,7 +51,7 @@ select {columns},
  order by lower(u.username) collate "C" asc, u.merchant_id asc, u.user_id asc limit %(page)s::int;
 
 -- name: find_sub_users
--- The sub-users with this very extUserId or this address in either network's form, one probe for each merchant.
+-- The sub-users with exactly this extUserId or this address, one index look-up for each merchant.
 select {columns}
   from merchant m
  cross join lateral (
@@ -64,7 +64,7 @@ select {columns}
  order by u.merchant_id, u.user_id limit %(limit)s::int;
 
 -- name: show_sub_user
--- One sub-user, by an id that names its book.
+-- One sub-user. Its id names its book.
 select {columns}
   from sub_user u
   join merchant m on m.merchant_id = u.merchant_id
