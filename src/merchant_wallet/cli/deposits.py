@@ -15,6 +15,7 @@ from merchant_wallet.cli.options import (
     read_amount,
 )
 from merchant_wallet.cli.session import Session, run
+from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
     from merchant_wallet.deposits.listing import DepositShown
@@ -37,7 +38,7 @@ SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
 """The sender of simulated deposits."""
 
 StatusOption = Annotated[
-    Literal["seen", "undone", "pending", "dust", "held", "dropped", "credited"] | None,
+    State | None,
     typer.Option("--status", help="Only these; of all merchants: seen, pending, dust or held."),
 ]
 TransactionArgument = Annotated[

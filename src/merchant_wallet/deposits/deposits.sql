@@ -97,7 +97,8 @@ select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number,
    for update of d;
 
 -- name: write_final
--- Transfers in final blocks, as they stand from now on. One that is credited or dropped is never written over.
+-- Transfers in final blocks, as they stand from now on. One that is credited or dropped is never written over, and one
+-- that waits for its credit can only become held.
 insert into deposit (merchant_id, chain, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id,
                      amount, status, cause, seen_ms, final_ms)
 select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.block_number, u.block_hash, u.sender,
@@ -112,7 +113,8 @@ on conflict (chain, tx_hash, log_index) do update
        block_hash = excluded.block_hash, sender = excluded.sender, address = excluded.address, user_id = excluded.user_id,
        amount = excluded.amount, status = excluded.status, cause = excluded.cause, final_ms = excluded.final_ms,
        decided_by = null, decided_ms = null
- where deposit.status not in ('credited', 'dropped');
+ where deposit.status in ('seen', 'undone')
+    or (deposit.status in ('pending', 'dust', 'held') and excluded.status = 'held');
 
 -- name: move_settled
 -- A deposit that somebody has decided about is in another block now, and brought the same there.

@@ -10,16 +10,11 @@ Rules:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import msgspec
 
 from merchant_wallet.chains.protocol import Arrival
-
-SETTLED: Final = frozenset({"pending", "dust", "held", "dropped", "credited"})
-"""Standings of a transfer that was read in a final block."""
-OPEN: Final = frozenset({"pending", "dust", "held"})
-"""Those of them that nobody has decided about."""
+from merchant_wallet.deposits.deposit_states import OPEN, SETTLED, STEPS, Event, State, step
 
 
 class Owned(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +39,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     block_hash: str
     address: bytes
     amount_units: int
-    status: str
+    status: State
     cause: str | None
     credited_hash: str | None = None
 
@@ -75,7 +70,7 @@ class Write(msgspec.Struct, frozen=True):
     """A deposit to be written. A row of the same name is written over unless it is credited or dropped."""
 
     owned: Owned
-    status: str
+    status: State
     cause: str | None = None
 
 
@@ -141,15 +136,16 @@ def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: 
     """What to do about a transfer that is new, where `at` has its name already."""
     arrival = each.arrival
     if at is None or at.status not in SETTLED:
+        before = None if at is None else at.status
         if is_elsewhere:
-            return Write(
-                each, "held", f"the transaction was settled in another block than {arrival.block_number}"
-            )
-        return Write(each, "dust" if arrival.amount_units < minimum_units else "pending")
+            text = f"the transaction was settled in another block than {arrival.block_number}"
+            return Write(each, step(before, Event.MINED_AGAIN), text)
+        event = Event.FINAL if arrival.amount_units >= minimum_units else Event.FINAL_SMALL
+        return Write(each, step(before, event))
     if at.block_hash != arrival.block_hash:
         if at.status in OPEN:
             text = f"it was settled in block {at.block_number}, and is in block {arrival.block_number} now"
-            return Write(each, "held", text)
+            return Write(each, step(at.status, Event.MINED_AGAIN), text)
         if at.brought_the_same(each):
             return Move(at, arrival)
     shown = f"{arrival.amount_units} units to {arrival.recipient.hex()}"
@@ -162,13 +158,17 @@ def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) ->
     for each in owned:
         held.setdefault(each.arrival.tx_hash, []).append(each.arrival)
     for row in known:
-        is_settled_here = row.block_number in blocks and row.status in ("pending", "dust", "credited")
-        if is_settled_here and not any(row.is_log_of(one) for one in held.get(row.tx_hash, ())):
+        is_settled_here = row.status is State.CREDITED or Event.ORPHANED in STEPS[row.status]
+        if (
+            row.block_number in blocks
+            and is_settled_here
+            and not any(row.is_log_of(one) for one in held.get(row.tx_hash, ()))
+        ):
             yield row
 
 
 def _take_note(gone: Known) -> list[Change]:
     text = f"its block {gone.block_number} has left the chain"
-    if gone.status == "credited":
+    if gone.status is State.CREDITED:
         return [] if gone.cause == text else [Note(gone, text)]
     return [Hold(gone, text)]

@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.deposits.settlement import (
     Change,
     Hold,
@@ -152,7 +153,7 @@ async def _lock_known(
     }
     cursor = connection.cursor(row_factory=dict_row)
     rows = await (await cursor.execute(_TEXTS["lock_known"], values)).fetchall()
-    return [Known(**row | {"address": bytes(row["address"])}) for row in rows]
+    return [Known(**row | {"address": bytes(row["address"]), "status": State(row["status"])}) for row in rows]
 
 
 async def _carry_out(
@@ -174,7 +175,7 @@ async def _carry_out(
     if writes := [change for change in changes if isinstance(change, Write)]:
         columns = {
             **_columns(chain, [write.owned for write in writes], now_ms),
-            "statuses": [write.status for write in writes],
+            "statuses": [write.status.value for write in writes],
             "causes": [write.cause for write in writes],
             "minimum_units": minimum_units,
         }

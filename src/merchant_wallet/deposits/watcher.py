@@ -20,6 +20,7 @@ from merchant_wallet.base.workers import Connect, Line, repeat
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
 from merchant_wallet.deposits.sightings import Cursor, Overtaken
 
@@ -269,7 +270,7 @@ class Watcher:
 
     def _tell(self, change: Change) -> None:
         if isinstance(change, Write):
-            if change.status == "held":
+            if change.status is State.HELD:
                 log.error("deposit held", **_name(change.owned), cause=change.cause)
             else:
                 log.info("deposit final", **_name(change.owned))

@@ -11,6 +11,7 @@ import msgspec
 
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.db import Queries
+from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.paging import (
     HIGHEST,
@@ -24,7 +25,7 @@ from merchant_wallet.reporting.paging import (
 )
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
-STATUSES: Final = ("seen", "undone", "pending", "dust", "held", "dropped", "credited")
+STATUSES: Final = tuple(state.value for state in State)
 CHAINS: Final = (ERC20, TRC20)
 _NEWEST: Final = Order(
     "deposits by moment",

@@ -1,0 +1,175 @@
+"""The life of a deposit: every state with every event, in the table and in the statements of the database."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncRawCursor
+from tests.deposits.conftest import COIN, FINAL_DEPTH, InTown, ToldChain, Town, address
+
+from merchant_wallet.book import store
+from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits.deposit_states import (
+    OPEN,
+    SETTLED,
+    STEPS,
+    UNSETTLED,
+    Event,
+    IllegalStep,
+    State,
+    step,
+)
+
+BY_HAND = """
+unknown   seen>seen final>pending final_small>dust mined_again>held
+seen      seen>seen final>pending final_small>dust mined_again>held undone>undone
+undone    seen>seen final>pending final_small>dust mined_again>held
+pending   mined_again>held orphaned>held credited>credited
+dust      mined_again>held orphaned>held added_up>pending
+held      mined_again>held released>pending dropped>dropped
+dropped
+credited
+"""
+"""Every step, written out here and not taken from the table."""
+
+HAND_STEPS = {
+    (line.split()[0], event): to
+    for line in BY_HAND.strip().splitlines()
+    for event, to in (word.split(">") for word in line.split()[1:])
+}
+STATES = [None, *State]
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_each_event_leads_where_the_list_says_and_every_other_is_refused(state: State | None) -> None:
+    for event in Event:
+        wanted = HAND_STEPS.get((state or "unknown", event.name.lower()))
+        if wanted is None:
+            with pytest.raises(IllegalStep, match=event.name):
+                step(state, event)
+        else:
+            assert step(state, event) == wanted
+
+
+def test_only_a_final_and_pending_deposit_is_credited_and_that_once_for_good() -> None:
+    arrows = {(before, event, after) for before, row in STEPS.items() for event, after in row.items()}
+    assert {arrow[:2] for arrow in arrows if arrow[2] is State.CREDITED} == {(State.PENDING, Event.CREDITED)}
+    assert {arrow for arrow in arrows if arrow[0] in (State.CREDITED, State.DROPPED)} == set()
+    # What was settled is never seen or undone again.
+    assert not [arrow for arrow in arrows if arrow[0] in SETTLED and arrow[2] in UNSETTLED]
+    # Out of the hands of a person only a person leads.
+    assert {event for before, event, after in arrows if before is State.HELD and after is not State.HELD} == {
+        Event.RELEASED,
+        Event.DROPPED,
+    }
+    assert {State.PENDING, State.DUST, State.HELD} == OPEN
+
+
+async def arrive(town: Town) -> dict[str, Any]:
+    """The key of a deposit."""
+    told = ToldChain("ERC20")
+    (sent,) = told.mine((address("ulla"), COIN))
+    told.mine(blocks=FINAL_DEPTH)
+    await town.catch_up(town.watcher(told))
+    assert await town.standing(sent) == "pending"
+    return {"merchant_id": 1001, "chain": "ERC20", "tx_hash": sent, "log_index": 0}
+
+
+async def put(town: Town, state: State) -> None:
+    """Have the deposit stand in a state, whatever was before."""
+    await town.rows(
+        "update deposit set status = %s, final_ms = case when %s then 1 end, cause = null,"
+        " decided_by = case when %s then 'ann' end, decided_ms = case when %s then 1 end",
+        *(state.value, state in SETTLED, state is State.DROPPED, state is State.DROPPED),
+    )
+
+
+async def run(town: Town, name: str, key: dict[str, Any], **values: object) -> None:
+    """Run one of the watcher's statements."""
+    own: dict[str, object] = {"first": 0, "last": 2**31, "cause": "a test", "actor": "ann", "now_ms": 2}
+    dust: dict[str, object] = {"addresses": None, "merchant_ids": None, "minimum_units": 1}
+    text = sightings.QUERIES[name].text.encode()
+    await town.connection.execute(text, {**key, **own, **dust, **values})
+
+
+async def write(town: Town, name: str, key: dict[str, Any], status: str) -> None:
+    """Run the statement that writes transfers of blocks, as if the transfer were read again."""
+    plurals = ("merchant_ids", "user_ids", "log_indexes", "block_log_indexes", "tx_hashes", "block_hashes")
+    [row] = await town.rows(
+        "select merchant_id, user_id, log_index, block_log_index, tx_hash, block_hash, address, block_number,"
+        " sender, amount from deposit"
+    )
+    names = (*plurals, "addresses", "block_numbers", "senders", "amounts")
+    values: dict[str, object] = {many: [one] for many, one in zip(names, row, strict=True)}
+    await run(town, name, key, **values, statuses=[status], causes=[None])
+
+
+async def credit(town: Town, key: dict[str, Any]) -> None:
+    """Run the book's statement, which fails the batch unless the deposit is pending."""
+    text = store.QUERIES["update_deposits"].text.encode()
+    values = (1001, ["ERC20"], [key["tx_hash"]], [0], "pending", 1)
+    try:
+        async with town.connection.transaction():
+            await AsyncRawCursor(town.connection).execute(text, values)
+    except psycopg.errors.DivisionByZero:
+        return
+
+
+STATEMENTS: list[tuple[Event, Callable[[Town, dict[str, Any]], Any]]] = [
+    (Event.SEEN, lambda town, key: write(town, "write_seen", key, "seen")),
+    (Event.FINAL, lambda town, key: write(town, "write_final", key, "pending")),
+    (Event.FINAL_SMALL, lambda town, key: write(town, "write_final", key, "dust")),
+    (Event.MINED_AGAIN, lambda town, key: write(town, "write_final", key, "held")),
+    (Event.UNDONE, lambda town, key: run(town, "undo_seen", key)),
+    (Event.ORPHANED, lambda town, key: run(town, "hold_settled", key)),
+    (Event.ADDED_UP, lambda town, key: run(town, "raise_dust", key)),
+    (Event.RELEASED, lambda town, key: run(town, "release_held", key)),
+    (Event.DROPPED, lambda town, key: run(town, "drop_held", key)),
+    (Event.CREDITED, credit),
+]
+
+
+def test_the_statements_take_the_steps_of_the_table_and_no_other(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        key = await arrive(town)
+        assert {event for event, _ in STATEMENTS} == set(Event)
+        for event, happen in STATEMENTS:
+            for before in State:
+                await put(town, before)
+                await happen(town, key)
+                wanted = STEPS[before].get(event, before)
+                assert await town.standing(key["tx_hash"]) == wanted, f"{event} of one that is {before}"
+
+    in_town(scenario)
+
+
+def test_a_reading_that_is_noted_or_moved_changes_no_state(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        key = await arrive(town)
+        place = {"block_number": 9, "block_hash": "another", "block_log_index": 0, "next_ms": 5}
+        for name in ("move_settled", "note_settled", "postpone"):
+            for before in State:
+                await put(town, before)
+                await run(town, name, key, **place)
+                assert await town.standing(key["tx_hash"]) == before, f"{name} of one that is {before}"
+
+    in_town(scenario)
+
+
+def test_the_database_knows_the_states_of_the_table_and_which_are_final(in_town: InTown) -> None:
+    async def scenario(town: Town) -> None:
+        key = await arrive(town)
+        [(definition,)] = await town.rows(
+            "select pg_get_constraintdef(oid) from pg_constraint where conname = 'deposit_status_check'"
+        )
+        assert set(definition.split("'")[1::2]) == set(State)
+        for state in State:
+            await put(town, state)
+            with pytest.raises(psycopg.errors.CheckViolation, match="deposit_final"):
+                await town.rows(
+                    "update deposit set final_ms = case when final_ms is null then 1 end where tx_hash = %s",
+                    key["tx_hash"],
+                )
+
+    in_town(scenario)
