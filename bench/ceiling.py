@@ -27,7 +27,7 @@ from bench.cast import (
     Player,
     read_cast,
 )
-from merchant_wallet.api.endpoint import Joints
+from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.gate import Gate
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
@@ -47,7 +47,7 @@ from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes import stop_signals
-from merchant_wallet.processes.app import Base, Web, make_terms
+from merchant_wallet.processes.app import Base, Web, make_operation_context
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.processes.web import choose_port, serve_web
 
@@ -174,8 +174,8 @@ def make_merchant(player: Player) -> Merchant:
     )
 
 
-def make_joints(players: list[Player], access_log: AccessLog, url: str) -> Joints:
-    """The service's own joints, with memory where the database would be."""
+def make_dependencies(players: list[Player], access_log: AccessLog, url: str) -> Dependencies:
+    """The service's own dependencies, with memory in place of the database."""
     settings = load_settings({})
     base = Base(settings, "", Keyring(bytes(32)))
     gate = Gate(
@@ -185,11 +185,11 @@ def make_joints(players: list[Player], access_log: AccessLog, url: str) -> Joint
         sandbox=True,
         monotonic=time.monotonic,
     )
-    return Joints(
+    return Dependencies(
         gate=gate,
         directory=cast(Directory, MemoryDirectory([make_merchant(player) for player in players])),
         writer=cast(Writer, MemoryWriter(players)),
-        terms=make_terms(base, url, frozenset()),
+        operation_context=make_operation_context(base, url, frozenset()),
         access_log=access_log,
     )
 
@@ -201,9 +201,9 @@ async def serve(players: list[Player]) -> None:
     address = f"http://{HOST}:{port}"
     access_log = AccessLog(sys.stderr, enabled=True)
     access_log.start()
-    joints = make_joints(players, access_log, address)
-    endpoints = build_endpoints(joints)
-    web = Web(endpoints, build_routes(endpoints, joints, "sandbox"), joints)
+    dependencies = make_dependencies(players, access_log, address)
+    endpoints = build_endpoints(dependencies)
+    web = Web(endpoints, build_routes(endpoints, dependencies, "sandbox"), dependencies)
     ready = partial(print, f"ready: {address}", flush=True)
     await serve_web(web, HOST, port, ready, stop, partial(asyncio.sleep, 0))
     await access_log.stop()

@@ -11,9 +11,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from tests.crash.shop import run
 
-from merchant_wallet.api.endpoint import Call, Endpoint, Joints, write_refusal
+from merchant_wallet.api.dependencies import Dependencies, OperationRequest
+from merchant_wallet.api.endpoint import Endpoint, write_refusal
 from merchant_wallet.api.gate import Gate
-from merchant_wallet.api.operation import Terms
+from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.writer import Writer
@@ -30,24 +31,24 @@ class Echo(Endpoint):
     """Answers with what was asked, at once or when it is let go."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, Call]] = []
+        self.requests: list[tuple[str, OperationRequest]] = []
         self.holds = False
         self.only_reads = False
 
-    def take(self, method: str, call: Call) -> None:
+    def handle(self, method: str, request: OperationRequest) -> None:
         """Keep the call; answer it unless calls are held."""
-        self.calls.append((method, call))
+        self.requests.append((method, request))
         if not self.holds:
-            self.answer(call)
+            self.answer(request)
 
-    def answer(self, call: Call) -> None:
+    def answer(self, request: OperationRequest) -> None:
         """Answer a call that was held."""
-        call.reply(200, call.body[:100], call.request_id, ())
+        request.reply(200, request.body[:100], request.request_id, ())
 
-    def give_up(self, call: Call, refusal: Refusal) -> None:
+    def refuse_incomplete(self, request: OperationRequest, refusal: Refusal) -> None:
         """Answer a call that never came whole."""
         status, body, headers = write_refusal(refusal)
-        call.reply(status, body, call.request_id, headers)
+        request.reply(status, body, request.request_id, headers)
 
 
 class Client:
@@ -89,9 +90,9 @@ class Client:
 class Stand:
     """A listener with one operation and one page."""
 
-    def __init__(self, echo: Echo, joints: Joints, listener: Listener, port: int) -> None:
+    def __init__(self, echo: Echo, dependencies: Dependencies, listener: Listener, port: int) -> None:
         self.echo = echo
-        self.joints = joints
+        self.dependencies = dependencies
         self.listener = listener
         self.port = port
         self.clients: list[Client] = []
@@ -127,18 +128,18 @@ def play(
 
     async def whole() -> None:
         echo = Echo()
-        joints = Joints(
+        dependencies = Dependencies(
             gate=cast(Gate, None),
             directory=cast(Directory, None),
             writer=cast(Writer, None),
-            terms=cast(Terms, None),
+            operation_context=cast(OperationContext, None),
             access_log=AccessLog(sys.stderr, enabled=False),
             trusted_proxies=trusted_proxies,
         )
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
-        listener = Listener({PATH: echo}, joints, pages, max_connections, source_connections)
+        listener = Listener({PATH: echo}, dependencies, pages, max_connections, source_connections)
         await listener.start(HOST, 0)
-        stand = Stand(echo, joints, listener, listener.port)
+        stand = Stand(echo, dependencies, listener, listener.port)
         try:
             async with asyncio.timeout(patience_s):
                 await scenario(stand)

@@ -200,7 +200,7 @@ async def _open(base: Base, clock: Clock) -> AsyncIterator[Web]:
         return f"{PUBLIC_URL}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"
 
     async with open_web(base, PUBLIC_URL, clock) as web:
-        web.joints.terms = web.joints.terms._replace(make_link=make_link)
+        web.dependencies.operation_context = web.dependencies.operation_context._replace(make_link=make_link)
         yield web
 
 

@@ -3,22 +3,22 @@
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 
-from merchant_wallet.api.admission import BATCH, PAUSE_S, SPARED_S, Admission, Waiting
+from merchant_wallet.api.admission import BATCH, MIN_IDLE_S, PAUSE_S, Admission, ClientWait
 
 PROXIES = (ip_network("10.0.0.0/8"),)
 
 
 @dataclass(eq=False)
-class Held:
+class AdmittedConnection:
     """A connection that is idle, slow or busy as a test says."""
 
-    state: Waiting | None
+    state: ClientWait | None
     gone: bool = False
 
-    def waiting(self) -> Waiting | None:
+    def client_wait(self) -> ClientWait | None:
         return self.state
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         self.gone = True
 
 
@@ -29,15 +29,17 @@ class Door:
     most: int = 100
     most_of_source: int = 3
     now_s: float = 1000.0
-    held: list[Held] = field(default_factory=list)
+    held: list[AdmittedConnection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.most, self.most_of_source, PROXIES, lambda: self.now_s)
 
-    def come(self, peer: str, idle_s: float | None = 100.0, *, is_slow: bool = False) -> Held | None:
+    def come(
+        self, peer: str, idle_s: float | None = 100.0, *, is_slow: bool = False
+    ) -> AdmittedConnection | None:
         """A connection that has waited for so long, or None for one that is busy; None when it is refused."""
-        state = None if idle_s is None else Waiting(is_slow, self.now_s - idle_s)
-        new = Held(state)
+        state = None if idle_s is None else ClientWait(is_slow, self.now_s - idle_s)
+        new = AdmittedConnection(state)
         if not self.admission.admit(new, peer):
             return None
         self.held.append(new)
@@ -79,9 +81,9 @@ def test_what_is_answered_stays_and_the_new_one_is_refused() -> None:
 def test_nobody_goes_in_the_first_second() -> None:
     door = Door()
     for more_s in (0.25, 0.125, 0.0):
-        door.come("192.0.2.2", SPARED_S / 2 + more_s)
+        door.come("192.0.2.2", MIN_IDLE_S / 2 + more_s)
     assert door.come("192.0.2.2") is None
-    door.now_s += SPARED_S / 4
+    door.now_s += MIN_IDLE_S / 4
     assert door.come("192.0.2.2")
     assert door.gone() == [0]
 
@@ -132,7 +134,7 @@ def test_one_that_was_found_and_then_used_stays() -> None:
     for idle_s in (9, 8, 7):
         door.come("192.0.2.2", idle_s)
     door.come("192.0.2.2", None)
-    door.held[1].state = Waiting(is_slow=False, since_s=door.now_s)
+    door.held[1].state = ClientWait(is_slow=False, since_s=door.now_s)
     door.come("192.0.2.2", None)
     assert door.gone() == [0, 2]
 
@@ -140,15 +142,15 @@ def test_one_that_was_found_and_then_used_stays() -> None:
 def test_a_flood_is_not_a_look_for_each() -> None:
     door, looks = Door(most=10**6, most_of_source=10 * BATCH), 0
 
-    class Counted(Held):
-        def waiting(self) -> Waiting | None:
+    class Counted(AdmittedConnection):
+        def client_wait(self) -> ClientWait | None:
             nonlocal looks
             looks += 1
-            return super().waiting()
+            return super().client_wait()
 
     crowd = 10 * BATCH
     for number in range(crowd):
-        assert door.admission.admit(Counted(Waiting(False, float(number))), "192.0.2.2")
+        assert door.admission.admit(Counted(ClientWait(False, float(number))), "192.0.2.2")
     for _ in range(BATCH):
         assert door.admission.admit(Counted(None), "192.0.2.2")
     assert looks <= crowd + BATCH
@@ -166,7 +168,7 @@ def test_a_flood_is_not_a_look_for_each() -> None:
 
 def test_a_handed_over_one_keeps_its_place_and_nothing_is_left_behind() -> None:
     door = Door()
-    old, new = door.come("192.0.2.2", 5), Held(Waiting(False, 0.0))
+    old, new = door.come("192.0.2.2", 5), AdmittedConnection(ClientWait(False, 0.0))
     assert old is not None
     door.admission.hand_over(old, new)
     assert len(door.admission) == 1

@@ -14,8 +14,9 @@ from tests.stand import (
     until,
 )
 
-from merchant_wallet.api.connection import MAX_AHEAD, MAX_DISCARDED_BYTES, MAX_HEAD_BYTES
-from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, Call
+from merchant_wallet.api.connection import MAX_DISCARDED_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED
+from merchant_wallet.api.dependencies import OperationRequest
+from merchant_wallet.api.endpoint import BODY_TIMEOUT_S
 from merchant_wallet.api.wire import MAX_BODY_BYTES
 
 
@@ -50,12 +51,12 @@ def test_requests_sent_ahead_wait_for_the_one_before_and_keep_their_order() -> N
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"1") + post(b"2") + post(b"3"))
-        calls = stand.echo.calls
+        requests = stand.echo.requests
         for number in (1, 2, 3):
-            await until(partial(_has, calls, number))
+            await until(partial(_has, requests, number))
             await asyncio.sleep(0.02)
-            assert len(stand.echo.calls) == number
-            stand.echo.answer(stand.echo.calls[-1][1])
+            assert len(stand.echo.requests) == number
+            stand.echo.answer(stand.echo.requests[-1][1])
             assert (await client.read_answer())[2] == str(number).encode()
 
     play(scenario)
@@ -64,7 +65,7 @@ def test_requests_sent_ahead_wait_for_the_one_before_and_keep_their_order() -> N
 def test_a_client_far_ahead_is_no_longer_read_and_still_gets_every_answer() -> None:
     async def scenario(stand: Stand) -> None:
         client = await stand.connect()
-        count = 20 * MAX_AHEAD
+        count = 20 * MAX_PIPELINED
         await client.send(b"".join(post(b"%d" % number) for number in range(count)))
         for number in range(count):
             assert (await client.read_answer())[2] == b"%d" % number
@@ -78,7 +79,7 @@ def test_a_body_in_chunks_is_put_together() -> None:
         head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         await client.send(head + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         assert (await client.read_answer())[2] == b"abcde"
-        assert stand.echo.calls[0][1].content_type is None
+        assert stand.echo.requests[0][1].content_type is None
 
     play(scenario)
 
@@ -101,7 +102,7 @@ def test_a_body_that_is_too_long_is_handed_on_so_that_it_can_be_refused(size: in
         client = await stand.connect()
         await client.send(post(b"x" * size))
         assert (await client.read_answer())[0] == 200
-        kept = len(stand.echo.calls[0][1].body)
+        kept = len(stand.echo.requests[0][1].body)
         assert MAX_BODY_BYTES < kept <= size
         await client.send(post(b"next"))
         assert (await client.read_answer())[2] == b"next"
@@ -115,7 +116,7 @@ def test_a_body_without_end_is_answered_and_cut_off() -> None:
         sending = asyncio.create_task(_send_all(client, post(b"x" * (8 * MAX_DISCARDED_BYTES))))
         status, headers, _ = await client.read_answer()
         assert (status, headers["connection"]) == (200, "close")
-        assert len(stand.echo.calls) == 1
+        assert len(stand.echo.requests) == 1
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
 
@@ -147,7 +148,7 @@ def test_bytes_that_are_no_request_end_the_connection(raw: bytes) -> None:
         status, headers, _ = await client.read_answer()
         assert (status, headers["connection"]) == (400, "close")
         assert await client.is_closed()
-        assert stand.echo.calls == []
+        assert stand.echo.requests == []
 
     play(scenario)
 
@@ -157,8 +158,8 @@ def test_nonsense_behind_a_request_does_not_cost_that_request_its_answer() -> No
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"good") + b"POST /merchant/ \x00\x01\r\n\r\n")
-        await until(lambda: len(stand.echo.calls) == 1)
-        stand.echo.answer(stand.echo.calls[0][1])
+        await until(lambda: len(stand.echo.requests) == 1)
+        stand.echo.answer(stand.echo.requests[0][1])
         assert (await client.read_answer())[2] == b"good"
         assert await client.is_closed()
 
@@ -185,10 +186,10 @@ def test_a_client_that_goes_away_leaves_its_request_to_be_carried_out() -> None:
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"alone"))
-        await until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.requests) == 1)
         client.close()
         await asyncio.sleep(0.05)
-        stand.echo.answer(stand.echo.calls[0][1])
+        stand.echo.answer(stand.echo.requests[0][1])
         other = await stand.connect()
         stand.echo.holds = False
         await other.send(post(b"other"))
@@ -256,10 +257,10 @@ def test_a_page_asked_for_behind_an_operation_under_way_closes_the_connection_af
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"first"))
-        await until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.requests) == 1)
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         await asyncio.sleep(0.05)
-        stand.echo.answer(stand.echo.calls[0][1])
+        stand.echo.answer(stand.echo.requests[0][1])
         assert (await client.read_answer())[2] == b"first"
         assert await client.is_closed()
 
@@ -277,7 +278,7 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
         stand.echo.holds = True
         busy = await stand.connect()
         await busy.send(post(b"busy"))
-        await until(lambda: len(stand.echo.calls) == 2)
+        await until(lambda: len(stand.echo.requests) == 2)
         real = time.monotonic
         monkeypatch.setattr(time, "monotonic", lambda: real() + BODY_TIMEOUT_S + 1)
         status, headers, body = await waiting.read_answer()
@@ -286,7 +287,7 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
         assert await silent.is_closed()
         monkeypatch.setattr(time, "monotonic", lambda: real() + 1000)
         assert await idle.is_closed()
-        stand.echo.answer(stand.echo.calls[1][1])
+        stand.echo.answer(stand.echo.requests[1][1])
         assert (await busy.read_answer())[2] == b"busy"
 
     play(scenario)
@@ -296,7 +297,7 @@ def test_while_it_refuses_new_work_its_answers_say_that_the_connection_ends() ->
     """A client that kept the connection would find it cut with its next request on the way."""
 
     async def scenario(stand: Stand) -> None:
-        stand.joints.counter.draining = True
+        stand.dependencies.in_flight.draining = True
         client = await stand.connect()
         await client.send(post(b"1") + post(b"2"))
         assert "connection" not in (await client.read_answer())[1]
@@ -313,11 +314,11 @@ def test_told_to_stop_it_closes_what_is_idle_and_answers_what_is_under_way() -> 
         await idle.read_answer()
         stand.echo.holds = True
         await busy.send(post(b"last"))
-        await until(lambda: len(stand.echo.calls) == 2)
+        await until(lambda: len(stand.echo.requests) == 2)
         stopping = asyncio.create_task(stand.listener.stop())
         assert await idle.is_closed()
         assert not stopping.done()
-        stand.echo.answer(stand.echo.calls[1][1])
+        stand.echo.answer(stand.echo.requests[1][1])
         _, headers, body = await busy.read_answer()
         assert (headers["connection"], body) == ("close", b"last")
         await stopping
@@ -325,5 +326,5 @@ def test_told_to_stop_it_closes_what_is_idle_and_answers_what_is_under_way() -> 
     play(scenario)
 
 
-def _has(calls: list[tuple[str, Call]], count: int) -> bool:
-    return len(calls) == count
+def _has(requests: list[tuple[str, OperationRequest]], count: int) -> bool:
+    return len(requests) == count

@@ -19,7 +19,7 @@ from tests.stand import (
 )
 
 from merchant_wallet.api import admission
-from merchant_wallet.api.admission import Held
+from merchant_wallet.api.admission import AdmittedConnection
 from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.listener import SOURCE_CONNECTIONS
 
@@ -32,9 +32,9 @@ GET_PAGE = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
 GET_STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-def is_slow(held: Held) -> bool:
+def is_slow(held: AdmittedConnection) -> bool:
     """Whether a request is half there on a connection."""
-    waiting = held.waiting()
+    waiting = held.client_wait()
     return waiting is not None and waiting.is_slow
 
 
@@ -85,7 +85,7 @@ def test_nine_thousand_connections_from_one_address_are_no_merchants_trouble() -
 def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(admission, "SPARED_S", 0.0)
+    monkeypatch.setattr(admission, "MIN_IDLE_S", 0.0)
 
     async def scenario(stand: Stand) -> None:
         idle = await stand.connect(ATTACKER)
@@ -93,7 +93,7 @@ def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
         slow = [await stand.connect(ATTACKER) for _ in range(3)]
         for client, start in zip(slow, (b"PO", post(b"half", length=10), GET_PAGE[:20]), strict=True):
             await client.send(start)
-        await until(lambda: sum(is_slow(one) for one in stand.listener.admission.held()) == 3)
+        await until(lambda: sum(is_slow(one) for one in stand.listener.admission.connections()) == 3)
         for number in range(3):
             assert await is_served(await stand.connect(ATTACKER), b"%d" % number)
         for client in slow:
@@ -106,7 +106,7 @@ def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
 def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(admission, "SPARED_S", 0.0)
+    monkeypatch.setattr(admission, "MIN_IDLE_S", 0.0)
     let_go = asyncio.Event()
 
     async def follow(request: Request) -> Response:
@@ -125,7 +125,7 @@ def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
         stand.echo.holds = True
         busy = await stand.connect(OTHER)
         await busy.send(post(b"busy"))
-        await until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.requests) == 1)
         stand.echo.holds = False
         idle = [await stand.connect(ATTACKER) for _ in range(3)]
         for client in idle:
@@ -135,7 +135,7 @@ def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
             assert await is_served(await stand.connect(MERCHANT), b"%d" % number)
         for client in idle:
             assert await client.is_closed()
-        stand.echo.answer(stand.echo.calls[0][1])
+        stand.echo.answer(stand.echo.requests[0][1])
         assert (await busy.read_answer())[2] == b"busy"
         let_go.set()
         await stream.reader.readuntil(b"last")

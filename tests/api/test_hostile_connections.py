@@ -47,7 +47,7 @@ def test_an_offer_of_another_protocol_is_declined_and_the_request_carried_out() 
             await client.send(bytes([byte]))
             await asyncio.sleep(0)
         assert (await client.read_answer())[2] == b"slowly"
-        assert {call.content_type for _, call in stand.echo.calls} == {"application/json"}
+        assert {call.content_type for _, call in stand.echo.requests} == {"application/json"}
 
     play(scenario)
 
@@ -69,9 +69,9 @@ def test_a_client_that_sends_no_more_still_reads_its_answer() -> None:
         await client.send(post(b"1") + post(b"2"))
         client.end()
         for number in (1, 2):
-            await until(lambda: len(stand.echo.calls) == number)  # noqa: B023 - awaited in the same turn
+            await until(lambda: len(stand.echo.requests) == number)  # noqa: B023 - awaited in the same turn
             await asyncio.sleep(0.02)
-            stand.echo.answer(stand.echo.calls[-1][1])
+            stand.echo.answer(stand.echo.requests[-1][1])
             assert (await client.read_answer())[2] == str(number).encode()
         assert await client.is_closed()
 
@@ -84,7 +84,7 @@ def test_a_client_that_ends_in_the_middle_of_a_request_is_let_go() -> None:
         await client.send(post(b"half", length=10))
         client.end()
         assert await client.is_closed()
-        assert stand.echo.calls == []
+        assert stand.echo.requests == []
 
     play(scenario)
 
@@ -99,7 +99,7 @@ def test_what_comes_behind_the_body_is_no_header() -> None:
         client = await stand.connect()
         await client.send((head + trailer).encode())
         await client.read_answer()
-        call = stand.echo.calls[0][1]
+        call = stand.echo.requests[0][1]
         assert (call.source, call.content_type) == ("192.0.2.7", "application/json")
 
     play(scenario, trusted_proxies=(IPv4Network("127.0.0.0/8"),))
@@ -151,7 +151,7 @@ def test_what_is_no_operation_in_the_same_bytes_is_not_answered_as_one(behind: b
         _, headers, body = await client.read_answer()
         assert (headers["connection"], body) == ("close", b"second")
         assert await client.is_closed()
-        assert len(stand.echo.calls) == 2
+        assert len(stand.echo.requests) == 2
 
     play(scenario)
 
@@ -206,11 +206,11 @@ def test_half_a_request_behind_one_under_way_is_never_answered_before_it(
         stand.echo.holds = True
         client = await stand.connect()
         await client.send(post(b"long") + post(b"half", length=10))
-        await until(lambda: len(stand.echo.calls) == 1)
+        await until(lambda: len(stand.echo.requests) == 1)
         real = time.monotonic
         monkeypatch.setattr(time, "monotonic", lambda: real() + BODY_TIMEOUT_S + 1)
         await asyncio.sleep(1.2)
-        stand.echo.answer(stand.echo.calls[0][1])
+        stand.echo.answer(stand.echo.requests[0][1])
         assert (await client.read_answer())[2] == b"long"
 
     play(scenario)
@@ -249,7 +249,7 @@ def test_any_number_of_offers_at_once_is_declined_one_after_the_other(count: int
         for number in range(count):
             assert (await client.read_answer())[2] == b"%d" % number
         await sending
-        assert len(stand.echo.calls) == count
+        assert len(stand.echo.requests) == count
 
     play(scenario)
 
@@ -263,7 +263,7 @@ def test_an_offer_does_not_change_what_is_asked_for() -> None:
         await client.send(post(b"first") + sneaking)
         assert (await client.read_answer())[2] == b"first"
         assert await client.is_closed()
-        assert len(stand.echo.calls) == 1
+        assert len(stand.echo.requests) == 1
 
     play(scenario)
 

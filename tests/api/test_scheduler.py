@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from merchant_wallet.api.scheduler import MIN_READS, PIECES, Pace
+from merchant_wallet.api.scheduler import CALLBACKS_PER_TURN, MIN_READS, Scheduler
 
 MONEY, READ = False, True
 
 
-def _watch_turns(put: Callable[[Pace, list[str]], None], turns: int) -> list[list[str]]:
+def _watch_turns(put: Callable[[Scheduler, list[str]], None], turns: int) -> list[list[str]]:
     """What was done in each of the first turns after `put` put its work."""
 
     async def scenario() -> list[list[str]]:
         done: list[str] = []
-        put(Pace(), done)
+        put(Scheduler(), done)
         seen = []
         for _ in range(turns):
             before = len(done)
@@ -24,56 +24,56 @@ def _watch_turns(put: Callable[[Pace, list[str]], None], turns: int) -> list[lis
     return asyncio.run(scenario())
 
 
-def _put(pace: Pace, done: list[str], only_reads: bool, names: Sequence[str]) -> None:
+def _put(scheduler: Scheduler, done: list[str], only_reads: bool, names: Sequence[str]) -> None:
     for name in names:
-        pace.put(only_reads, done.append, name)
+        scheduler.schedule(only_reads, done.append, name)
 
 
 def test_work_of_one_kind_is_done_in_the_order_in_which_it_came_a_few_pieces_a_turn() -> None:
-    names = [f"transfer {number}" for number in range(PIECES + 3)]
+    names = [f"transfer {number}" for number in range(CALLBACKS_PER_TURN + 3)]
 
-    turns = _watch_turns(lambda pace, done: _put(pace, done, MONEY, names), 3)
+    turns = _watch_turns(lambda scheduler, done: _put(scheduler, done, MONEY, names), 3)
 
-    assert turns == [names[:PIECES], names[PIECES:], []]
+    assert turns == [names[:CALLBACKS_PER_TURN], names[CALLBACKS_PER_TURN:], []]
 
 
 def test_a_flood_of_reads_leaves_transfers_most_of_each_turn() -> None:
     reads = [f"read {number}" for number in range(100)]
-    transfers = [f"transfer {number}" for number in range(2 * PIECES)]
+    transfers = [f"transfer {number}" for number in range(2 * CALLBACKS_PER_TURN)]
 
-    def put(pace: Pace, done: list[str]) -> None:
-        _put(pace, done, READ, reads)
-        _put(pace, done, MONEY, transfers)
+    def put(scheduler: Scheduler, done: list[str]) -> None:
+        _put(scheduler, done, READ, reads)
+        _put(scheduler, done, MONEY, transfers)
 
     first, second, *_ = _watch_turns(put, 2)
 
-    share = PIECES - MIN_READS
+    share = CALLBACKS_PER_TURN - MIN_READS
     assert first == [*transfers[:share], *reads[:MIN_READS]]
     assert second == [*transfers[share : 2 * share], *reads[MIN_READS : 2 * MIN_READS]]
 
 
 def test_a_flood_of_transfers_leaves_reads_their_share() -> None:
-    def put(pace: Pace, done: list[str]) -> None:
-        _put(pace, done, MONEY, ["transfer"] * 100)
-        _put(pace, done, READ, ["read"])
+    def put(scheduler: Scheduler, done: list[str]) -> None:
+        _put(scheduler, done, MONEY, ["transfer"] * 100)
+        _put(scheduler, done, READ, ["read"])
 
     (first,) = _watch_turns(put, 1)
 
-    assert first == ["transfer"] * (PIECES - 1) + ["read"]
+    assert first == ["transfer"] * (CALLBACKS_PER_TURN - 1) + ["read"]
 
 
 def test_nonces_that_transfers_do_not_need_go_to_reads() -> None:
-    def put(pace: Pace, done: list[str]) -> None:
-        _put(pace, done, READ, ["read"] * 100)
-        _put(pace, done, MONEY, ["transfer"])
+    def put(scheduler: Scheduler, done: list[str]) -> None:
+        _put(scheduler, done, READ, ["read"] * 100)
+        _put(scheduler, done, MONEY, ["transfer"])
 
     (first,) = _watch_turns(put, 1)
 
-    assert first == ["transfer"] + ["read"] * (PIECES - 1)
+    assert first == ["transfer"] + ["read"] * (CALLBACKS_PER_TURN - 1)
 
 
 def test_work_that_is_put_by_work_has_its_turn_as_well() -> None:
-    def put(pace: Pace, done: list[str]) -> None:
-        pace.put(MONEY, lambda: pace.put(READ, done.append, "answered"))
+    def put(scheduler: Scheduler, done: list[str]) -> None:
+        scheduler.schedule(MONEY, lambda: scheduler.schedule(READ, done.append, "answered"))
 
     assert _watch_turns(put, 3) == [[], ["answered"], []]

@@ -87,7 +87,7 @@ def test_an_unclear_request_is_refused_and_what_follows_is_not_read(path: str, w
         client = await stand.connect()
         await client.send(request(path, UNCLEAR[what]) + NEXT)
         assert await is_refused(client)
-        assert [call.body for _, call in stand.echo.calls] == []
+        assert [call.body for _, call in stand.echo.requests] == []
 
     play(scenario)
 
@@ -112,7 +112,7 @@ def test_other_versions_are_refused(path: str, version: str) -> None:
         client = await stand.connect()
         await client.send(request(path, CLEAR["a length"], version))
         assert await is_refused(client)
-        assert stand.echo.calls == []
+        assert stand.echo.requests == []
 
     play(scenario)
 

@@ -59,7 +59,7 @@ async def ask(stand: Stand, path: str, headers: str = "") -> tuple[Client, PageC
     stand.clients.append(client)
     await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
     await client.reader.readuntil(b"\r\n\r\n")
-    (connection,) = stand.listener._others.connections
+    (connection,) = stand.listener._page_state.connections
     assert isinstance(connection, PageConnection)
     await settle(connection)
     return client, connection
@@ -79,12 +79,12 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_what_is_made_for_it_ends() -
     async def scenario(stand: Stand) -> None:
         client, connection = await ask(stand, "/endless")
         now_s = time.monotonic()
-        connection.look_at_clock(now_s)
-        connection.look_at_clock(now_s + WRITE_TIMEOUT_S - 0.1)
+        connection.check_timeouts(now_s)
+        connection.check_timeouts(now_s + WRITE_TIMEOUT_S - 0.1)
         assert not connection.transport.is_closing()
-        connection.look_at_clock(now_s + WRITE_TIMEOUT_S)
+        connection.check_timeouts(now_s + WRITE_TIMEOUT_S)
         await pages.left.wait()
-        await until(lambda: not stand.listener._others.connections)
+        await until(lambda: not stand.listener._page_state.connections)
         client.close()
 
     play(scenario, further=pages.routes)
@@ -97,11 +97,11 @@ def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
         client, connection = await ask(stand, "/endless")
         now_s = time.monotonic()
         for turn in range(4):
-            connection.look_at_clock(now_s + turn * (WRITE_TIMEOUT_S - 1))
+            connection.check_timeouts(now_s + turn * (WRITE_TIMEOUT_S - 1))
             # More is made at once, so that as much waits as before.
             await client.reader.readexactly(20 * len(PIECE))
             await settle(connection)
-        connection.look_at_clock(now_s + 4 * (WRITE_TIMEOUT_S - 1))
+        connection.check_timeouts(now_s + 4 * (WRITE_TIMEOUT_S - 1))
         assert not connection.transport.is_closing()
         assert not pages.left.is_set()
         client.close()
@@ -117,10 +117,10 @@ def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> No
         client, connection = await ask(stand, "/long", "Connection: close\r\n")
         await until(connection.transport.is_closing)
         now_s = time.monotonic()
-        connection.look_at_clock(now_s)
-        assert stand.listener._others.connections
-        connection.look_at_clock(now_s + WRITE_TIMEOUT_S)
-        await until(lambda: not stand.listener._others.connections)
+        connection.check_timeouts(now_s)
+        assert stand.listener._page_state.connections
+        connection.check_timeouts(now_s + WRITE_TIMEOUT_S)
+        await until(lambda: not stand.listener._page_state.connections)
         client.close()
 
     play(scenario, further=pages.routes)
@@ -138,12 +138,12 @@ def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_wai
         now_s = time.monotonic()
         for turn in range(4):
             waits_bytes = connection.transport.get_write_buffer_size()
-            connection.look_at_clock(now_s + turn * (WRITE_TIMEOUT_S - 1))
+            connection.check_timeouts(now_s + turn * (WRITE_TIMEOUT_S - 1))
             await client.reader.readexactly(LONG_BYTES // 10)
             await until(lambda: connection.transport.get_write_buffer_size() < waits_bytes)  # noqa: B023
         assert not connection.transport.is_closing()
-        connection.look_at_clock(now_s + 4 * (WRITE_TIMEOUT_S - 1))
-        connection.look_at_clock(now_s + 5 * WRITE_TIMEOUT_S)
+        connection.check_timeouts(now_s + 4 * (WRITE_TIMEOUT_S - 1))
+        connection.check_timeouts(now_s + 5 * WRITE_TIMEOUT_S)
         assert connection.transport.is_closing()
         client.close()
 
@@ -155,11 +155,11 @@ def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
         client = await stand.connect()
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await client.read_answer())[2] == b"page "
-        (connection,) = stand.listener._others.connections
+        (connection,) = stand.listener._page_state.connections
         assert isinstance(connection, PageConnection)
         now_s = time.monotonic()
         for turn in range(3):
-            connection.look_at_clock(now_s + turn * WRITE_TIMEOUT_S)
+            connection.check_timeouts(now_s + turn * WRITE_TIMEOUT_S)
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await client.read_answer())[2] == b"page "
 

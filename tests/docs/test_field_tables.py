@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from scripts.documents.story import Story
 
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.base.codes import FIELD_INVALID, Refused
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.processes.routes import OPERATIONS
@@ -89,7 +89,7 @@ def merchant() -> Merchant:
     )
 
 
-TERMS = Terms(True, 1, None, frozenset(), lambda merchant_id, user_id: "")
+TERMS = OperationContext(True, 1, None, frozenset(), lambda merchant_id, user_id: "")
 
 
 def sent(story: Story, operation: Operation) -> dict[str, str]:

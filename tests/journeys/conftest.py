@@ -105,14 +105,14 @@ class Platform:
     @property
     def under_way(self) -> int:
         """How many requests wait for their answer."""
-        return self.web.joints.counter.under_way
+        return self.web.dependencies.in_flight.count
 
     @property
     def waiting(self) -> int:
         """How many commands wait in the lanes. Counted in the service's own loop, where lanes come and go."""
 
         async def count() -> int:
-            return self.web.joints.writer.waiting_count
+            return self.web.dependencies.writer.waiting_count
 
         return self.run(count)
 

@@ -88,7 +88,7 @@ def test_a_stopping_service_finishes_what_is_under_way_and_refuses_what_is_new(
                 asked = pool.submit(shop.client.do, CREATE, **withdrawal("1"))
                 wait_until(lambda: platform.is_at_lock, "a batch at the book's lock")
                 platform.ask_to_stop()
-                wait_until(lambda: platform.web.joints.counter.draining, "the service stops")
+                wait_until(lambda: platform.web.dependencies.in_flight.draining, "the service stops")
                 answer = other.client.expect(50300, "getMerchantBalance")
                 assert int(answer.headers["retry-after"]) >= 1
                 assert not asked.done()

@@ -1,14 +1,14 @@
 """Counting requests: one number each, from which codes and times are made."""
 
-from merchant_wallet.observability.counters import LAST_BUCKET, Tally
+from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 
 
 def test_requests_are_counted_by_path_and_code() -> None:
-    tally = Tally()
+    request_counters = RequestCounters()
     for code in (200, 200, 42200):
-        tally.count("/merchant/exchange", code, 0.001)
-    tally.count("/merchant/queryOrder", 200, 0.5)
-    assert tally.by_code() == {
+        request_counters.count("/merchant/exchange", code, 0.001)
+    request_counters.count("/merchant/queryOrder", 200, 0.5)
+    assert request_counters.by_code() == {
         ("/merchant/exchange", 200): 2,
         ("/merchant/exchange", 42200): 1,
         ("/merchant/queryOrder", 200): 1,
@@ -16,9 +16,9 @@ def test_requests_are_counted_by_path_and_code() -> None:
 
 
 def test_times_fall_into_doubling_milliseconds() -> None:
-    tally = Tally()
+    request_counters = RequestCounters()
     for took_s in (0.0, 0.00099, 0.001, 0.00199, 0.002, 0.0039, 0.004, 16.383, 16.384, 3600.0):
-        tally.count("/merchant/exchange", 200, took_s)
-    counts = tally.by_time()["/merchant/exchange"]
+        request_counters.count("/merchant/exchange", 200, took_s)
+    counts = request_counters.by_time()["/merchant/exchange"]
     assert counts[:4] == [2, 2, 2, 1]
     assert (counts[14], counts[LAST_BUCKET], sum(counts)) == (1, 2, 10)

@@ -16,7 +16,7 @@ from tests.roles import as_web
 
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.source_addresses import Network
-from merchant_wallet.observability.counters import Tally
+from merchant_wallet.observability.counters import RequestCounters
 from merchant_wallet.observability.metric_table import COUNTERS, GAUGES, HISTOGRAM, METRICS
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
@@ -51,22 +51,24 @@ def read_page(page: bytes) -> Shown:
     return shown
 
 
-def make_metrics(url: str, *, sandbox: bool = False, tally: Tally | None = None) -> Metrics:
+def make_metrics(
+    url: str, *, sandbox: bool = False, request_counters: RequestCounters | None = None
+) -> Metrics:
     return Metrics(
         partial(connect, as_web(url)),
         clock=lambda: NOW_MS,
         sandbox=sandbox,
         writer=Queue(),
-        tally=tally,
+        request_counters=request_counters,
         under_way=lambda: 2,
         signer_refusals=lambda: 1,
         rollback_signs=lambda: 0,
     )
 
 
-def show(url: str, *, sandbox: bool = False, tally: Tally | None = None) -> Shown:
+def show(url: str, *, sandbox: bool = False, request_counters: RequestCounters | None = None) -> Shown:
     async def run() -> bytes:
-        metrics = make_metrics(url, sandbox=sandbox, tally=tally)
+        metrics = make_metrics(url, sandbox=sandbox, request_counters=request_counters)
         try:
             return await metrics.render()
         finally:
@@ -112,9 +114,9 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
         create table nonce_20000 partition of nonce for values in (20000)
         """
     )
-    tally = Tally()
-    tally.count("/merchant/exchange", 200, 0.003)
-    shown = show(database_url, tally=tally)
+    request_counters = RequestCounters()
+    request_counters.count("/merchant/exchange", 200, 0.003)
+    shown = show(database_url, request_counters=request_counters)
     names = {name.removesuffix("_total").removesuffix("_bucket").removesuffix("_count") for name, _ in shown}
     assert names == {line.name for line in METRICS}
     assert shown["wallet_frozen_orders", ()] == 1
@@ -169,10 +171,10 @@ def test_signs_of_a_rollback_are_counted_with_their_age(
 
 
 def test_the_process_shows_what_it_counts(database_url: str) -> None:
-    tally = Tally()
+    request_counters = RequestCounters()
     for code, took_s in ((200, 0.003), (200, 0.0001), (42200, 0.003)):
-        tally.count("/merchant/exchange", code, took_s)
-    shown = show(database_url, tally=tally)
+        request_counters.count("/merchant/exchange", code, took_s)
+    shown = show(database_url, request_counters=request_counters)
     assert shown["wallet_requests_total", ("exchange", "200")] == 2
     assert shown["wallet_requests_total", ("exchange", "42200")] == 1
     assert shown["wallet_request_seconds_bucket", ("exchange", "0.001")] == 1
@@ -220,9 +222,9 @@ def test_a_comparison_that_failed_keeps_the_numbers_of_the_one_before(
 
 
 def test_a_database_that_is_away_leaves_what_the_process_knows(tmp_path: Path) -> None:
-    tally = Tally()
-    tally.count("/merchant/exchange", 200, 0.003)
-    shown = show(f"postgresql:///wallet?host={tmp_path}", tally=tally)
+    request_counters = RequestCounters()
+    request_counters.count("/merchant/exchange", 200, 0.003)
+    shown = show(f"postgresql:///wallet?host={tmp_path}", request_counters=request_counters)
     assert shown["wallet_database_up", ()] == 0
     assert shown["wallet_requests_total", ("exchange", "200")] == 1
     assert ("wallet_orders", ("queued",)) not in shown

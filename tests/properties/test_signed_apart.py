@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.callbacks.test_content import MERCHANT
 
 from merchant_wallet.api.gate import Gate, refuse_callback, require_app_key
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import Fields, present_texts
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.signing import (
@@ -43,7 +43,7 @@ from merchant_wallet.processes.routes import OPERATIONS
 
 NOW_MS = 1_763_712_000_000
 NONCE = "n1"
-TERMS = Terms(
+TERMS = OperationContext(
     sandbox=True,
     approval_deadline_ms=1,
     position_limit_units=None,

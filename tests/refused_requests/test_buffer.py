@@ -11,9 +11,9 @@ import pytest
 from psycopg import AsyncConnection
 from tests.crash.shop import eventually, open_merchant, run
 
-from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES, Notebook
+from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES, RefusedRequestBuffer
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
-from merchant_wallet.api.refused_requests.redaction import Note, read_fields
+from merchant_wallet.api.refused_requests.redaction import CapturedRequest, read_fields
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.records import Merchant
@@ -38,12 +38,12 @@ class Sent:
 @asynccontextmanager
 async def open_notebook(
     url: str, *, max_waiting: int = 1000
-) -> AsyncIterator[tuple[Notebook, AsyncConnection]]:
-    """A notebook whose clock stands still and that writes when told to; and a connection to look with."""
-    notebook = Notebook(partial(connect, url), clock=lambda: 1763712000000, max_waiting=max_waiting)
+) -> AsyncIterator[tuple[RefusedRequestBuffer, AsyncConnection]]:
+    """A buffer whose clock stands still and that writes when told to; and a connection to look with."""
+    buffer = RefusedRequestBuffer(partial(connect, url), clock=lambda: 1763712000000, max_waiting=max_waiting)
     async with await connect(url) as conn:
-        yield notebook, conn
-    await notebook.stop()
+        yield buffer, conn
+    await buffer.stop()
 
 
 async def open_merchants(url: str, *names: str) -> list[Merchant]:
@@ -66,10 +66,10 @@ def test_a_refused_request_is_kept_with_reason_source_and_fields_in_their_order(
             + b"a" * 32
             + b'"}'
         )
-        async with open_notebook(database_url) as (notebook, conn):
-            notebook.note(PATH, WRONG, Sent(shop.app_key, body=body))
+        async with open_notebook(database_url) as (buffer, conn):
+            buffer.add(PATH, WRONG, Sent(shop.app_key, body=body))
             assert await listed(conn, shop) == []
-            await notebook.flush()
+            await buffer.flush()
             (kept,) = await listed(conn, shop)
             assert (kept.path, kept.code, kept.msg) == (PATH, 40101, WRONG.msg)
             assert (kept.at_ms, kept.request_id, kept.source) == (1763712000000, "req_1", "192.0.2.7")
@@ -106,7 +106,7 @@ def test_a_refused_request_is_kept_with_reason_source_and_fields_in_their_order(
 def test_what_is_kept_of_a_body(
     content_type: str, body: bytes, fields: str, left_out: tuple[str, ...]
 ) -> None:
-    note = Note("k", 1, "r", PATH, 40101, "m", "s", content_type, body)
+    note = CapturedRequest("k", 1, "r", PATH, 40101, "m", "s", content_type, body)
     assert read_fields(note) == (fields, left_out)
     assert "s3" not in repr(note)
 
@@ -114,10 +114,10 @@ def test_what_is_kept_of_a_body(
 def test_a_request_of_which_a_field_was_left_out_has_no_text_to_sign(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (notebook, conn):
+        async with open_notebook(database_url) as (buffer, conn):
             for body in (b'{"a":"1","secret":"s"}', b'{"a":[1]}', b'{"a":"\\u0000"}'):
-                notebook.note(PATH, WRONG, Sent(shop.app_key, body=body))
-            await notebook.flush()
+                buffer.add(PATH, WRONG, Sent(shop.app_key, body=body))
+            await buffer.flush()
             texts = [each.signed_text("HMAC") for each in await listed(conn, shop)]
             assert texts == [f"{PATH}\na=\0", None, None]
 
@@ -127,17 +127,17 @@ def test_a_request_of_which_a_field_was_left_out_has_no_text_to_sign(database_ur
 def test_each_merchant_keeps_its_own_last_hundred(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        async with open_notebook(database_url) as (notebook, conn):
-            notebook.note(PATH, WRONG, Sent(other.app_key, "other"))
+        async with open_notebook(database_url) as (buffer, conn):
+            buffer.add(PATH, WRONG, Sent(other.app_key, "other"))
             for batch in range(3):
                 for number in range(60):
-                    notebook.note(PATH, WRONG, Sent(shop.app_key, f"r{batch * 60 + number}"))
-                await notebook.flush()
+                    buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{batch * 60 + number}"))
+                await buffer.flush()
             assert ids(await listed(conn, shop)) == [f"r{number}" for number in range(179, 79, -1)]
             assert ids(await listed(conn, other)) == ["other"]
             rows = await (await conn.execute("select count(*) from refused_request")).fetchone()
             assert rows == (KEPT + 1,)
-            assert notebook.dropped == 0
+            assert buffer.dropped == 0
 
     run(scenario())
 
@@ -145,10 +145,10 @@ def test_each_merchant_keeps_its_own_last_hundred(database_url: str) -> None:
 def test_an_unknown_key_is_nobodys(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (notebook, conn):
-            notebook.note(PATH, WRONG, Sent("nobody"))
-            notebook.note(PATH, WRONG, Sent(shop.app_key))
-            await notebook.flush()
+        async with open_notebook(database_url) as (buffer, conn):
+            buffer.add(PATH, WRONG, Sent("nobody"))
+            buffer.add(PATH, WRONG, Sent(shop.app_key))
+            await buffer.flush()
             rows = await (await conn.execute("select merchant_id from refused_request")).fetchall()
             assert rows == [(shop.merchant_id,)]
 
@@ -158,12 +158,12 @@ def test_an_unknown_key_is_nobodys(database_url: str) -> None:
 def test_a_flood_of_one_merchant_costs_that_merchants_oldest(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        async with open_notebook(database_url) as (notebook, conn):
-            notebook.note(PATH, WRONG, Sent(other.app_key, "other"))
+        async with open_notebook(database_url) as (buffer, conn):
+            buffer.add(PATH, WRONG, Sent(other.app_key, "other"))
             for number in range(KEPT + 30):
-                notebook.note(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
-            assert notebook.dropped == 30
-            await notebook.flush()
+                buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
+            assert buffer.dropped == 30
+            await buffer.flush()
             assert ids(await listed(conn, shop)) == [f"r{number}" for number in range(KEPT + 29, 29, -1)]
             assert ids(await listed(conn, other)) == ["other"]
 
@@ -173,14 +173,14 @@ def test_a_flood_of_one_merchant_costs_that_merchants_oldest(database_url: str) 
 def test_what_waits_is_bounded_over_all_merchants(database_url: str) -> None:
     async def scenario() -> None:
         shop, other, third = await open_merchants(database_url, "Shop", "Other", "Third")
-        async with open_notebook(database_url, max_waiting=4) as (notebook, conn):
+        async with open_notebook(database_url, max_waiting=4) as (buffer, conn):
             for merchant, name in ((shop, "s1"), (shop, "s2"), (other, "o1"), (other, "o2")):
-                notebook.note(PATH, WRONG, Sent(merchant.app_key, name))
-            notebook.note(PATH, WRONG, Sent(other.app_key, "o3"))
-            notebook.note(PATH, WRONG, Sent(third.app_key, "t1"))
-            notebook.note(PATH, WRONG, Sent(third.app_key, "t2"))
-            assert notebook.dropped == 3
-            await notebook.flush()
+                buffer.add(PATH, WRONG, Sent(merchant.app_key, name))
+            buffer.add(PATH, WRONG, Sent(other.app_key, "o3"))
+            buffer.add(PATH, WRONG, Sent(third.app_key, "t1"))
+            buffer.add(PATH, WRONG, Sent(third.app_key, "t2"))
+            assert buffer.dropped == 3
+            await buffer.flush()
             found = [ids(await listed(conn, merchant)) for merchant in (shop, other, third)]
             assert found == [["s2"], ["o3", "o2"], ["t2"]]
 
@@ -197,13 +197,13 @@ def test_while_the_database_is_away_notes_are_dropped_and_later_ones_kept(databa
                 raise psycopg.OperationalError("away")
             return await connect(database_url)
 
-        notebook = Notebook(connect_or_not)
-        notebook.note(PATH, WRONG, Sent(shop.app_key, "lost"))
-        await notebook.flush()
-        assert notebook.dropped == 1
+        buffer = RefusedRequestBuffer(connect_or_not)
+        buffer.add(PATH, WRONG, Sent(shop.app_key, "lost"))
+        await buffer.flush()
+        assert buffer.dropped == 1
         away = False
-        notebook.note(PATH, WRONG, Sent(shop.app_key, "kept"))
-        await notebook.stop()
+        buffer.add(PATH, WRONG, Sent(shop.app_key, "kept"))
+        await buffer.stop()
         async with await connect(database_url) as conn:
             assert ids(await listed(conn, shop)) == ["kept"]
 
@@ -215,14 +215,14 @@ def test_while_somebody_holds_the_turn_for_long_notes_are_dropped_and_later_ones
 ) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (notebook, conn):
+        async with open_notebook(database_url) as (buffer, conn):
             async with await connect(database_url) as other, other.transaction():
                 await other.execute(QUERIES["take_turns"].text)
-                notebook.note(PATH, WRONG, Sent(shop.app_key, "lost"))
-                await notebook.flush()
-                assert notebook.dropped == 1
-            notebook.note(PATH, WRONG, Sent(shop.app_key, "kept"))
-            await notebook.flush()
+                buffer.add(PATH, WRONG, Sent(shop.app_key, "lost"))
+                await buffer.flush()
+                assert buffer.dropped == 1
+            buffer.add(PATH, WRONG, Sent(shop.app_key, "kept"))
+            await buffer.flush()
             assert ids(await listed(conn, shop)) == ["kept"]
 
     run(scenario())
@@ -238,18 +238,18 @@ def test_a_write_that_is_under_way_is_finished_before_the_end(database_url: str)
             await may_connect.wait()
             return await connect(database_url)
 
-        notebook = Notebook(connect_late, interval_s=0.001)
-        notebook.start()
-        notebook.note(PATH, WRONG, Sent(shop.app_key, "first"))
+        buffer = RefusedRequestBuffer(connect_late, interval_s=0.001)
+        buffer.start()
+        buffer.add(PATH, WRONG, Sent(shop.app_key, "first"))
         await begun.wait()
-        notebook.note(PATH, WRONG, Sent(shop.app_key, "second"))
-        stopping = asyncio.create_task(notebook.stop())
+        buffer.add(PATH, WRONG, Sent(shop.app_key, "second"))
+        stopping = asyncio.create_task(buffer.stop())
         await asyncio.sleep(0)
         may_connect.set()
         await stopping
         async with await connect(database_url) as conn:
             assert ids(await listed(conn, shop)) == ["second", "first"]
-        assert notebook.dropped == 0
+        assert buffer.dropped == 0
 
     run(scenario())
 
@@ -257,15 +257,15 @@ def test_a_write_that_is_under_way_is_finished_before_the_end(database_url: str)
 def test_odd_headers_cost_nobody_a_note(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (notebook, conn):
+        async with open_notebook(database_url) as (buffer, conn):
             odd = Sent(shop.app_key, "odd", "\0\ud800", f"{JSON}; x={'y' * 200}\0")
-            notebook.note(PATH, Refusal(40005, "address: \0"), odd)
-            notebook.note(PATH, WRONG, Sent(shop.app_key, "plain"))
-            await notebook.flush()
+            buffer.add(PATH, Refusal(40005, "address: \0"), odd)
+            buffer.add(PATH, WRONG, Sent(shop.app_key, "plain"))
+            await buffer.flush()
             plain, kept = await listed(conn, shop)
             assert (plain.request_id, kept.request_id) == ("plain", "odd")
             assert (kept.source, kept.msg, len(kept.content_type)) == ("?", "address: ", 100)
-            assert notebook.dropped == 0
+            assert buffer.dropped == 0
 
     run(scenario())
 
@@ -273,21 +273,21 @@ def test_odd_headers_cost_nobody_a_note(database_url: str) -> None:
 def test_many_processes_write_at_once_and_keep_a_hundred_together(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        notebooks = [Notebook(partial(connect, database_url)) for _ in range(4)]
+        notebooks = [RefusedRequestBuffer(partial(connect, database_url)) for _ in range(4)]
         for number in range(KEPT):
-            for place, notebook in enumerate(notebooks):
+            for place, buffer in enumerate(notebooks):
                 for merchant in (shop, other) if place % 2 else (other, shop):
-                    notebook.note(PATH, WRONG, Sent(merchant.app_key, f"{place}.{number}"))
-        await asyncio.gather(*(notebook.flush() for notebook in notebooks))
+                    buffer.add(PATH, WRONG, Sent(merchant.app_key, f"{place}.{number}"))
+        await asyncio.gather(*(buffer.flush() for buffer in notebooks))
         async with await connect(database_url) as conn:
             for merchant in (shop, other):
                 assert len(await listed(conn, merchant)) == KEPT
             assert await (await conn.execute("select count(*) from refused_request")).fetchone() == (
                 2 * KEPT,
             )
-        assert [notebook.dropped for notebook in notebooks] == [0] * 4
-        for notebook in notebooks:
-            await notebook.stop()
+        assert [buffer.dropped for buffer in notebooks] == [0] * 4
+        for buffer in notebooks:
+            await buffer.stop()
 
     run(scenario())
 
@@ -295,12 +295,12 @@ def test_many_processes_write_at_once_and_keep_a_hundred_together(database_url: 
 def test_what_is_noted_is_written_without_being_asked(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        notebook = Notebook(partial(connect, database_url), interval_s=0.01)
-        notebook.start()
-        notebook.note(PATH, WRONG, Sent(shop.app_key))
+        buffer = RefusedRequestBuffer(partial(connect, database_url), interval_s=0.01)
+        buffer.start()
+        buffer.add(PATH, WRONG, Sent(shop.app_key))
         async with await connect(database_url) as conn:
             assert len(await eventually(lambda: listed(conn, shop))) == 1
-        await notebook.stop()
+        await buffer.stop()
 
     run(scenario())
 
@@ -308,10 +308,10 @@ def test_what_is_noted_is_written_without_being_asked(database_url: str) -> None
 def test_a_list_has_at_most_a_hundred(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (notebook, conn):
+        async with open_notebook(database_url) as (buffer, conn):
             for number in range(5):
-                notebook.note(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
-            await notebook.flush()
+                buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
+            await buffer.flush()
             first = await list_refused(conn, shop.merchant_id, limit=2)
             rest = await list_refused(conn, shop.merchant_id, before_no=first[-1].refused_no)
             assert ids(first + rest) == ["r4", "r3", "r2", "r1", "r0"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.docs.test_field_tables import merchant
 
-from merchant_wallet.api.operation import Terms
+from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import CREATE
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
@@ -74,8 +74,8 @@ FIELDS = {
 def test_an_order_to_a_forbidden_address_or_on_a_chain_without_a_node_is_refused(
     forbidden: frozenset[bytes], chains: tuple[str, ...], code: int
 ) -> None:
-    terms = Terms(False, 1, None, forbidden, lambda merchant_id, user_id: "", chains)
+    context = OperationContext(False, 1, None, forbidden, lambda merchant_id, user_id: "", chains)
     with pytest.raises(Refused) as refused:
-        CREATE.prepare(merchant(), dict(FIELDS), terms)
+        CREATE.prepare(merchant(), dict(FIELDS), context)
     assert refused.value.refusal.code == code
-    CREATE.prepare(merchant(), dict(FIELDS), terms._replace(forbidden_addresses=(), chains=("ERC20",)))
+    CREATE.prepare(merchant(), dict(FIELDS), context._replace(forbidden_addresses=(), chains=("ERC20",)))

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Protocol
 from merchant_wallet.base.rate_limits import subscriber_of
 from merchant_wallet.base.source_addresses import Network, is_trusted
 
-SPARED_S: Final = 1.0
+MIN_IDLE_S: Final = 1.0
 """A connection that has waited for less is not closed for another."""
 BATCH: Final = 64
 """One look at all connections finds so many to close, so that a flood is not a look for each."""
@@ -28,26 +28,26 @@ PAUSE_S: Final = 0.1
 _PROXIES: Final = ""
 
 
-class Waiting(NamedTuple):
+class ClientWait(NamedTuple):
     """Since when a connection has waited for its client, and whether a request is half there."""
 
     is_slow: bool
     since_s: float
 
 
-class Held(Protocol):
+class AdmittedConnection(Protocol):
     """A connection, of either protocol."""
 
-    def waiting(self) -> Waiting | None:
+    def client_wait(self) -> ClientWait | None:
         """None while a request is answered."""
         ...
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close at once: another connection takes the place."""
         ...
 
 
-class Other(Held, Protocol):
+class PageProtocol(AdmittedConnection, Protocol):
     """The protocol that goes on with a connection which asks for something else than an operation."""
 
     def connection_made(self, transport: asyncio.Transport) -> None: ...
@@ -56,11 +56,11 @@ class Other(Held, Protocol):
 
 
 class _Group:
-    """The connections of one source, or all; `leaving` are those found to close next, in order."""
+    """The connections of one source, or all; `evictable` are those found to close next, in order."""
 
     def __init__(self) -> None:
-        self.members: set[Held] = set()
-        self.leaving: deque[tuple[Held, Waiting]] = deque()
+        self.members: set[AdmittedConnection] = set()
+        self.evictable: deque[tuple[AdmittedConnection, ClientWait]] = deque()
         self.look_again_s = 0.0
 
 
@@ -80,17 +80,17 @@ class Admission:
         self._monotonic = monotonic
         self._all = _Group()
         self._sources: dict[str, _Group] = {}
-        self._keys: dict[Held, str] = {}
+        self._keys: dict[AdmittedConnection, str] = {}
         self.closed = self.refused = 0
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def held(self) -> list[Held]:
+    def connections(self) -> list[AdmittedConnection]:
         """All connections."""
         return list(self._keys)
 
-    def admit(self, new: Held, peer: str) -> bool:
+    def admit(self, new: AdmittedConnection, peer: str) -> bool:
         """Whether a new connection from an address may stay; another may have gone for it."""
         key = _PROXIES if is_trusted(peer, self._trusted_proxies) else subscriber_of(peer)
         group = self._sources.get(key) or _Group()
@@ -103,25 +103,25 @@ class Admission:
         self._add(new, key)
         return True
 
-    def hand_over(self, old: Held, new: Held) -> None:
+    def hand_over(self, old: AdmittedConnection, new: AdmittedConnection) -> None:
         """Another protocol goes on with a connection. One that had to go meanwhile stays gone."""
         key = self._keys.get(old)
         if key is not None:
             self.release(old)
             self._add(new, key)
 
-    def release(self, held: Held) -> None:
+    def release(self, connection: AdmittedConnection) -> None:
         """A connection is over; it may be told more than once."""
-        key = self._keys.pop(held, None)
+        key = self._keys.pop(connection, None)
         if key is None:
             return
-        self._all.members.discard(held)
+        self._all.members.discard(connection)
         group = self._sources[key]
-        group.members.discard(held)
+        group.members.discard(connection)
         if not group.members:
             del self._sources[key]
 
-    def _add(self, new: Held, key: str) -> None:
+    def _add(self, new: AdmittedConnection, key: str) -> None:
         self._keys[new] = key
         self._all.members.add(new)
         self._sources.setdefault(key, _Group()).members.add(new)
@@ -129,31 +129,31 @@ class Admission:
     def _make_room(self, group: _Group) -> bool:
         """Close one of a group that waits; whether there was one."""
         now_s = self._monotonic()
-        if not group.leaving and now_s >= group.look_again_s:
-            group.leaving.extend(self._find(group, now_s))
-            if not group.leaving:
+        if not group.evictable and now_s >= group.look_again_s:
+            group.evictable.extend(self._find(group, now_s))
+            if not group.evictable:
                 group.look_again_s = now_s + PAUSE_S
-        while group.leaving:
-            held, waiting = group.leaving.popleft()
+        while group.evictable:
+            connection, waiting = group.evictable.popleft()
             # Its client may have sent something since it was found.
-            if held in self._keys and held.waiting() == waiting:
-                self.release(held)
-                held.give_way()
+            if connection in self._keys and connection.client_wait() == waiting:
+                self.release(connection)
+                connection.evict()
                 self.closed += 1
                 return True
         return False
 
-    def _find(self, group: _Group, now_s: float) -> list[tuple[Held, Waiting]]:
-        found = ((held, held.waiting()) for held in group.members)
+    def _find(self, group: _Group, now_s: float) -> list[tuple[AdmittedConnection, ClientWait]]:
+        found = ((connection, connection.client_wait()) for connection in group.members)
         ready = [
-            (held, waiting)
-            for held, waiting in found
-            if waiting is not None and now_s - waiting.since_s >= SPARED_S
+            (connection, waiting)
+            for connection, waiting in found
+            if waiting is not None and now_s - waiting.since_s >= MIN_IDLE_S
         ]
         return nsmallest(BATCH, ready, key=self._rank)
 
-    def _rank(self, one: tuple[Held, Waiting]) -> tuple[bool, int, float]:
-        held, waiting = one
-        key = self._keys[held]
+    def _rank(self, one: tuple[AdmittedConnection, ClientWait]) -> tuple[bool, int, float]:
+        connection, waiting = one
+        key = self._keys[connection]
         crowd = 0 if key == _PROXIES else len(self._sources[key].members)
         return (not waiting.is_slow, -crowd, waiting.since_s)

@@ -3,7 +3,7 @@
 Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order and limits. One request of a
 connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
 next request is for something other than an operation is handed, with its bytes, to the protocol that serves
-everything else, and stays there. Nobody keeps a connection for ever by being slow: see `look_at_clock`.
+everything else, and stays there. Nobody keeps a connection for ever by being slow: see `check_timeouts`.
 `Upgrade` requests are ignored: the answer does not mention them (RFC 9110 section 7.8).
 
 Of an operation's request only what the endpoint judges by is kept: path, two headers and the body. What is no
@@ -18,16 +18,9 @@ from typing import Final, cast
 
 import httptools
 
-from merchant_wallet.api.admission import Admission, Other, Waiting
-from merchant_wallet.api.endpoint import (
-    BODY_TIMEOUT_S,
-    TOO_LATE,
-    Call,
-    Endpoint,
-    Header,
-    Joints,
-    write_refusal,
-)
+from merchant_wallet.api.admission import Admission, ClientWait, PageProtocol
+from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequest
+from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, write_refusal
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
@@ -41,7 +34,7 @@ MAX_UNFINISHED_BYTES: Final = 512 * 1024
 """So much may be read before a head is whole: more than one read of the socket, whose end it may be."""
 MAX_DISCARDED_BYTES: Final = 1024 * 1024
 """So much of too long a body is still read, so that its sender reads the refusal instead of an error."""
-MAX_AHEAD: Final = 16
+MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
 _REASONS: Final = {
@@ -67,19 +60,19 @@ HEAD_TOO_LONG: Final = Refusal(
 )
 
 
-class Place:
+class ListenerState:
     """Where connections come from: what they share, and all that are open."""
 
     def __init__(
         self,
         endpoints: Mapping[bytes, Endpoint],
-        joints: Joints,
-        make_other: Callable[[], Other],
+        dependencies: Dependencies,
+        make_page_connection: Callable[[], PageProtocol],
         admission: Admission,
     ) -> None:
         self.endpoints = endpoints
-        self.joints = joints
-        self.make_other = make_other
+        self.dependencies = dependencies
+        self.make_page_connection = make_page_connection
         self.admission = admission
         self.open: set[Connection] = set()
         self.date = b""
@@ -94,7 +87,6 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     """See the module. `deadline_s` is on the monotonic clock; None while the client waits for us."""
 
     __slots__ = (
-        "_ahead",
         "_answering",
         "_body",
         "_body_bytes",
@@ -108,19 +100,20 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         "_is_new",
         "_kept",
         "_peer",
-        "_place",
+        "_pipelined",
         "_reading",
         "_start",
+        "_state",
         "_transport",
         "_unfinished_bytes",
         "_url",
         "deadline_s",
     )
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, state: ListenerState) -> None:
+        self._state = state
         self.parser = httptools.HttpRequestParser(self)
-        self._ahead: deque[tuple[Call, bytes]] = deque()
+        self._pipelined: deque[tuple[OperationRequest, bytes]] = deque()
         self._answering = False
         self._reading = self._in_head = False
         self._closes = False
@@ -134,17 +127,17 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
-        if self._place.closing or not self._place.admission.admit(self, self._peer):
+        if self._state.closing or not self._state.admission.admit(self, self._peer):
             self._transport.close()
             return
-        self._place.open.add(self)
+        self._state.open.add(self)
         self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone; what is under way for it goes on, and is answered to nobody."""
-        self._place.open.discard(self)
-        self._place.admission.release(self)
-        self._ahead.clear()
+        self._state.open.discard(self)
+        self._state.admission.release(self)
+        self._pipelined.clear()
 
     def eof_received(self) -> bool:
         """The client sends nothing more; what it has asked for it may still read."""
@@ -157,7 +150,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        if len(self._ahead) < MAX_AHEAD and not self._transport.is_closing():
+        if len(self._pipelined) < MAX_PIPELINED and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -165,7 +158,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         if not self._reading:
             data = self._start + data
             if not data.startswith(OPERATION_START):
-                self._divert(data)
+                self._hand_over(data)
                 return
             self._start = b""
         self._feed(data)
@@ -183,20 +176,20 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _latest_head(self) -> tuple[bytes, Sequence[Header]]:
         return self._url, self._kept
 
-    def _divert(self, data: bytes) -> None:
+    def _hand_over(self, data: bytes) -> None:
         """Keep the start of what may become an operation's request; hand any other to the other protocol."""
         if OPERATION_START.startswith(data):
             self._start = data
-        elif self._answering or self._ahead:
+        elif self._answering or self._pipelined:
             # Its answer would have to wait for ours, which the other protocol can't.
             self._closes = True
         else:
-            self._place.open.discard(self)
-            other = self._place.make_other()
-            self._place.admission.hand_over(self, other)
-            self._transport.set_protocol(cast(asyncio.Protocol, other))
-            other.connection_made(self._transport)
-            other.data_received(data)
+            self._state.open.discard(self)
+            page_connection = self._state.make_page_connection()
+            self._state.admission.hand_over(self, page_connection)
+            self._transport.set_protocol(cast(asyncio.Protocol, page_connection))
+            page_connection.connection_made(self._transport)
+            page_connection.data_received(data)
 
     # What the parser calls, in this order.
 
@@ -264,7 +257,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._abort(HEAD_TOO_LONG)
         elif self.parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
-            # Behind an operation's request in the same bytes; see `_divert`.
+            # Behind an operation's request in the same bytes; see `_hand_over`.
             self._closes = True
         else:
             self._closes = not self.parser.should_keep_alive()
@@ -273,82 +266,86 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _enqueue(self) -> None:
         path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        call = self._make_call(body)
+        request = self._make_request(body)
         if self._answering:
-            self._ahead.append((call, path))
-            if len(self._ahead) >= MAX_AHEAD:
+            self._pipelined.append((request, path))
+            if len(self._pipelined) >= MAX_PIPELINED:
                 self._transport.pause_reading()
         else:
             self.deadline_s = None
-            self._let_wait(call, path)
+            self._schedule(request, path)
 
-    def _make_call(self, body: bytes) -> Call:
-        joints = self._place.joints
-        trusted, source = joints.trusted_proxies, self._peer
+    def _make_request(self, body: bytes) -> OperationRequest:
+        dependencies = self._state.dependencies
+        trusted, source = dependencies.trusted_proxies, self._peer
         if trusted:
             source = find_source(source, self._forwarded, trusted)
-        return Call(self._content_type, body, source, joints.request_ids.next(), self._reply)
+        return OperationRequest(
+            self._content_type, body, source, dependencies.request_ids.next(), self._reply
+        )
 
-    def _let_wait(self, call: Call, path: bytes) -> None:
+    def _schedule(self, request: OperationRequest, path: bytes) -> None:
         """Put a request among those that wait to be begun."""
         self._answering = True
-        endpoint = self._place.endpoints.get(path)
+        endpoint = self._state.endpoints.get(path)
         only_reads = endpoint is None or endpoint.only_reads
-        self._place.joints.pace.put(only_reads, self._hand_in, call, path, endpoint)
+        self._state.dependencies.scheduler.schedule(only_reads, self._dispatch, request, path, endpoint)
 
-    def _hand_in(self, call: Call, path: bytes, endpoint: Endpoint | None) -> None:
+    def _dispatch(self, request: OperationRequest, path: bytes, endpoint: Endpoint | None) -> None:
         if endpoint is not None:
-            endpoint.take("POST", call)
+            endpoint.handle("POST", request)
             return
         status, body, headers = write_refusal(_UNKNOWN)
         foreign = path.decode("latin-1")
-        self._place.joints.access_log.write_foreign(call.request_id, foreign, PATH_UNKNOWN, call.source)
-        self._reply(status, body, call.request_id, headers)
+        self._state.dependencies.access_log.write_foreign(
+            request.request_id, foreign, PATH_UNKNOWN, request.source
+        )
+        self._reply(status, body, request.request_id, headers)
 
     def _reply(self, status: int, body: bytes, request_id: str, headers: Sequence[Header]) -> None:
         """Write an answer, then take the next request that has arrived meanwhile."""
         if self._transport.is_closing():
             return
-        place = self._place
-        ends = self._closes or place.joints.counter.draining
-        closes = place.closing or (ends and not self._ahead)
-        self._transport.write(frame(status, body, request_id, place.date, headers, closes=closes))
+        state = self._state
+        ends = self._closes or state.dependencies.in_flight.draining
+        closes = state.closing or (ends and not self._pipelined)
+        self._transport.write(encode_response(status, body, request_id, state.date, headers, closes=closes))
         self._answering = self._is_new = False
         if closes:
             self._transport.close()
-        elif self._ahead:
-            self._take_next()
+        elif self._pipelined:
+            self._schedule_next()
         else:
             self.deadline_s = time.monotonic() + (BODY_TIMEOUT_S if self._reading else KEEP_ALIVE_S)
 
-    def _take_next(self) -> None:
-        call, path = self._ahead.popleft()
-        if len(self._ahead) == MAX_AHEAD - 1 and not self._closes:
+    def _schedule_next(self) -> None:
+        request, path = self._pipelined.popleft()
+        if len(self._pipelined) == MAX_PIPELINED - 1 and not self._closes:
             self._transport.resume_reading()
-        self._let_wait(call, path)
+        self._schedule(request, path)
 
-    def look_at_clock(self, now_s: float) -> None:
+    def check_timeouts(self, now_s: float) -> None:
         """Close the connection when its deadline has passed, with an answer if a request is half there."""
         if self.deadline_s is None or now_s < self.deadline_s:
             return
         path = self._url.partition(b"?")[0] if self._reading else b""
-        endpoint = self._place.endpoints.get(path)
+        endpoint = self._state.endpoints.get(path)
         if endpoint is None:
             self._transport.close()
             return
         self._closes = self._answering = True
         self.deadline_s = None
-        endpoint.give_up(self._make_call(b""), TOO_LATE)
+        endpoint.refuse_incomplete(self._make_request(b""), TOO_LATE)
 
-    def waiting(self) -> Waiting | None:
+    def client_wait(self) -> ClientWait | None:
         """Since when the client is waited for, and whether its request is half there; None while it waits."""
         if self._answering or self.deadline_s is None:
             return None
         is_slow = self._reading or bool(self._start)
         patience_s = BODY_TIMEOUT_S if self._reading or self._is_new else KEEP_ALIVE_S
-        return Waiting(is_slow, self.deadline_s - patience_s)
+        return ClientWait(is_slow, self.deadline_s - patience_s)
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close at once: another connection takes the place."""
         self._transport.close()
 
@@ -361,17 +358,17 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         """Tell the client that its bytes are no request, after what it is still to be told."""
         self._closes = True
         self._in_head = False
-        self._ahead.clear()
+        self._pipelined.clear()
         if self._answering:
             self._transport.pause_reading()
             return
-        request_id = self._place.joints.request_ids.next()
-        self._place.joints.access_log.write_foreign(request_id, "", refusal.code, self._peer)
+        request_id = self._state.dependencies.request_ids.next()
+        self._state.dependencies.access_log.write_foreign(request_id, "", refusal.code, self._peer)
         _, body, headers = write_refusal(refusal)
         self._reply(BAD_REQUEST_STATUS, body, request_id, headers)
 
 
-def frame(
+def encode_response(
     status: int, body: bytes, request_id: str, date: bytes, headers: Sequence[Header], *, closes: bool
 ) -> bytes:
     """An answer as it is sent (RFC 9112)."""

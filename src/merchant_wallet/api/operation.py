@@ -3,7 +3,7 @@ answered.
 
 Rules: `prepare` is pure and refuses fields in the interface's order, each field whole before the next;
 `answer` is pure and lists the fields of `data` in the interface's order. The few things an operation needs
-from outside come in `Terms`.
+from outside come in `OperationContext`.
 """
 
 from collections.abc import Awaitable, Callable, Container
@@ -16,7 +16,7 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.merchants.records import Merchant
 
 
-class Terms(NamedTuple):
+class OperationContext(NamedTuple):
     """What the platform's settings say to operations. Times in milliseconds, the limit in units."""
 
     sandbox: bool
@@ -27,7 +27,7 @@ class Terms(NamedTuple):
     chains: tuple[str, ...] = (ERC20, TRC20)
 
 
-class Desk(Protocol):
+class FollowUpDependencies(Protocol):
     """What a follow-up may ask for: a new address index, and the book."""
 
     async def take_address_index(self, merchant_id: int) -> int: ...
@@ -36,16 +36,16 @@ class Desk(Protocol):
 
 
 class Operation(NamedTuple):
-    """One operation. `follow`, where there is one, may turn a refusal into a further step.
+    """One operation. `follow_up`, where there is one, may turn a refusal into a further step.
 
-    `only_reads` says that money is not what it is asked for: see `pace`.
+    `only_reads` says that money is not what it is asked for: see `scheduler`.
     """
 
     name: str
-    prepare: Callable[[Merchant, Fields, Terms], Command]
-    answer: Callable[[Merchant, Any, Terms], list[DataItem]]
+    prepare: Callable[[Merchant, Fields, OperationContext], Command]
+    answer: Callable[[Merchant, Any, OperationContext], list[DataItem]]
     sign_length: int = 32
-    follow: Callable[[Merchant, Command, Outcome, Desk], Awaitable[Outcome]] | None = None
+    follow_up: Callable[[Merchant, Command, Outcome, FollowUpDependencies], Awaitable[Outcome]] | None = None
     only_reads: bool = False
 
     @property

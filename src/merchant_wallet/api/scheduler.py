@@ -11,46 +11,46 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-PIECES: Final = 8
+CALLBACKS_PER_TURN: Final = 8
 """So many requests are begun or answered between two looks at the sockets: half a millisecond's work."""
 MIN_READS: Final = 2
 """So many of them only read, where so many wait."""
 
-Piece = tuple[Callable[..., None], tuple[Any, ...]]
+Callback = tuple[Callable[..., None], tuple[Any, ...]]
 
 
-class Pace:
+class Scheduler:
     """The pieces of work that wait. A piece must not raise."""
 
     def __init__(self) -> None:
-        self._money: deque[Piece] = deque()
-        self._reads: deque[Piece] = deque()
+        self._writes: deque[Callback] = deque()
+        self._reads: deque[Callback] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
 
-    def put(self, only_reads: bool, work: Callable[..., None], *arguments: Any) -> None:
+    def schedule(self, only_reads: bool, callback: Callable[..., None], *arguments: Any) -> None:
         """Let a piece of work wait for its turn."""
-        (self._reads if only_reads else self._money).append((work, arguments))
+        (self._reads if only_reads else self._writes).append((callback, arguments))
         if not self._is_due:
             self._loop = self._loop or asyncio.get_running_loop()
-            self._take_turn_soon()
+            self._schedule_turn()
 
-    def _take_turn_soon(self) -> None:
+    def _schedule_turn(self) -> None:
         assert self._loop is not None, "set with the first piece"
         self._is_due = True
-        self._loop.call_soon(self._take_turn)
+        self._loop.call_soon(self._run_turn)
 
-    def _take_turn(self) -> None:
-        money, reads = self._money, self._reads
+    def _run_turn(self) -> None:
+        writes, reads = self._writes, self._reads
         # Both numbers are taken before any work is done: what the work puts here waits for the next turn.
-        few_reads = min(len(reads), MIN_READS)
-        for_money = min(len(money), PIECES - few_reads)
-        for_reads = min(len(reads), PIECES - for_money)
-        for queue, pieces in ((money, for_money), (reads, for_reads)):
-            for _ in range(pieces):
-                work, arguments = queue.popleft()
-                work(*arguments)
-        if money or reads:
-            self._take_turn_soon()
+        reserved_reads = min(len(reads), MIN_READS)
+        write_count = min(len(writes), CALLBACKS_PER_TURN - reserved_reads)
+        read_count = min(len(reads), CALLBACKS_PER_TURN - write_count)
+        for queue, count in ((writes, write_count), (reads, read_count)):
+            for _ in range(count):
+                callback, arguments = queue.popleft()
+                callback(*arguments)
+        if writes or reads:
+            self._schedule_turn()
         else:
             self._is_due = False

@@ -11,7 +11,7 @@ LAST_BUCKET: Final = 15
 """Bucket n holds what took less than 2**n milliseconds and is in no lower one; the last holds the rest."""
 
 
-class Tally:
+class RequestCounters:
     """Numbers by (path, code, bucket), of this process since it started."""
 
     __slots__ = ("counts",)

@@ -28,7 +28,7 @@ from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.callback_states import UNDELIVERED
 from merchant_wallet.observability import metric_table
-from merchant_wallet.observability.counters import LAST_BUCKET, Tally
+from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -60,7 +60,7 @@ class WriterShown(Protocol):
 
 
 class Metrics:
-    """One process's metrics. Without a `tally` it answers no requests, without a `writer` it has no queue."""
+    """One process's metrics. `request_counters` and `writer` are None in a process that has none."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Metrics:
         clock: Callable[[], int],
         sandbox: bool,
         writer: WriterShown | None = None,
-        tally: Tally | None = None,
+        request_counters: RequestCounters | None = None,
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
         rollback_signs: Callable[[], int] | None = None,
@@ -78,7 +78,7 @@ class Metrics:
         self._clock = clock
         self._sandbox = sandbox
         self._writer = writer
-        self._tally = tally
+        self._request_counters = request_counters
         self._under_way = under_way
         self._signer_refusals = signer_refusals
         self._rollback_signs = rollback_signs
@@ -94,13 +94,13 @@ class Metrics:
         async with self._turn:
             if time.monotonic() - self._kept[0] > KEPT_S:
                 samples = [*self._count(), *await self._ask_database()]
-                self._kept = (time.monotonic(), _write(samples, self._tally))
+                self._kept = (time.monotonic(), _write(samples, self._request_counters))
             return self._kept[1]
 
     def _count(self) -> Iterator[Sample]:
         yield "wallet_sandbox", (), int(self._sandbox)
-        if self._tally is not None:
-            for (path, code), count in sorted(self._tally.by_code().items()):
+        if self._request_counters is not None:
+            for (path, code), count in sorted(self._request_counters.by_code().items()):
                 yield "wallet_requests", (_operation(path), str(code)), count
         if self._under_way is not None:
             yield "wallet_requests_under_way", (), self._under_way()
@@ -291,7 +291,7 @@ class _Gathered(Collector):
         return self._families
 
 
-def _write(samples: list[Sample], tally: Tally | None) -> bytes:
+def _write(samples: list[Sample], request_counters: RequestCounters | None) -> bytes:
     """The samples, each in its family. Raises KeyError for a metric without a line in the table."""
     counters = {
         line.name: CounterMetricFamily(line.name, line.text, labels=line.labels)
@@ -303,17 +303,17 @@ def _write(samples: list[Sample], tally: Tally | None) -> bytes:
     for name, values, number in samples:
         (counters.get(name) or gauges[name]).add_metric(values, number)
     families: list[Metric] = [family for family in (*counters.values(), *gauges.values()) if family.samples]
-    if tally is not None:
-        families.append(_histogram(tally))
+    if request_counters is not None:
+        families.append(_histogram(request_counters))
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Gathered(families))
     return generate_latest(registry)
 
 
-def _histogram(tally: Tally) -> HistogramMetricFamily:
+def _histogram(request_counters: RequestCounters) -> HistogramMetricFamily:
     line = metric_table.HISTOGRAM
     family = HistogramMetricFamily(line.name, line.text, labels=line.labels)
-    for path, counts in sorted(tally.by_time().items()):
+    for path, counts in sorted(request_counters.by_time().items()):
         total, buckets = 0, []
         for bucket, count in enumerate(counts):
             total += count

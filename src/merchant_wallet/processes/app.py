@@ -15,10 +15,11 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from merchant_wallet import console, wallet_site
-from merchant_wallet.api.endpoint import Endpoint, Joints
+from merchant_wallet.api.dependencies import Dependencies
+from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.api.gate import Gate
-from merchant_wallet.api.operation import Terms
-from merchant_wallet.api.refused_requests.buffer import Notebook
+from merchant_wallet.api.operation import OperationContext
+from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.audit.rollback.watch import RollbackWatch
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
@@ -125,9 +126,9 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
     )
 
 
-def make_terms(
+def make_operation_context(
     base: Base, public_url: str, forbidden: Container[bytes], clock: Callable[[], int] = now_ms
-) -> Terms:
+) -> OperationContext:
     """What operations need to know of the platform's settings."""
     settings = base.settings
     link_key = base.keyring.derive(LINK_KEY)
@@ -135,7 +136,7 @@ def make_terms(
     def make_link(merchant_id: int, user_id: int) -> str:
         return f"{public_url}/w/{make_link_token(link_key, merchant_id, user_id, clock())}"
 
-    return Terms(
+    return OperationContext(
         sandbox=settings.sandbox,
         approval_deadline_ms=settings.approval_deadline_s * 1000,
         position_limit_units=settings.exchange_position_limit,
@@ -151,7 +152,7 @@ class Web:
 
     endpoints: dict[str, Endpoint]
     application: ASGIApp
-    joints: Joints
+    dependencies: Dependencies
 
 
 async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
@@ -205,17 +206,19 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             monotonic=time.monotonic,
             clock=clock,
         )
-        notebook = Notebook(partial(db.connect, base.url), clock=clock)
-        notebook.start()
-        stack.push_async_callback(notebook.stop)
-        joints = Joints(
+        refused_requests = RefusedRequestBuffer(partial(db.connect, base.url), clock=clock)
+        refused_requests.start()
+        stack.push_async_callback(refused_requests.stop)
+        dependencies = Dependencies(
             gate=gate,
             directory=directory,
             writer=writer,
-            terms=make_terms(base, public_url, await _follow_hot_wallets(base, stack), clock),
+            operation_context=make_operation_context(
+                base, public_url, await _follow_hot_wallets(base, stack), clock
+            ),
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
-            notebook=notebook,
+            refused_requests=refused_requests,
         )
         watch = _watch_checkpoints(base, stack, clock)
         metrics = Metrics(
@@ -224,13 +227,13 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             clock=clock,
             sandbox=settings.sandbox,
             writer=writer,
-            tally=joints.tally,
-            under_way=lambda: joints.counter.under_way,
+            request_counters=dependencies.request_counters,
+            under_way=lambda: dependencies.in_flight.count,
         )
         stack.push_async_callback(metrics.close)
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
-        endpoints = build_endpoints(joints)
-        context = _make_page_context(base, public_url, joints, clock, stack)
+        endpoints = build_endpoints(dependencies)
+        context = _make_page_context(base, public_url, dependencies, clock, stack)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
         consoles = replace(context, connections=_lend_connections(base, stack))
@@ -241,7 +244,9 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             lambda request: context.rate_limiter.admit_file(context.client(request).source)
         )
         further = [page, files]
-        yield Web(endpoints, build_routes(endpoints, joints, settings.mode, further, sites), joints)
+        yield Web(
+            endpoints, build_routes(endpoints, dependencies, settings.mode, further, sites), dependencies
+        )
 
 
 def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
@@ -251,7 +256,7 @@ def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
 
 
 def _make_page_context(
-    base: Base, public_url: str, joints: Joints, clock: Callable[[], int], stack: AsyncExitStack
+    base: Base, public_url: str, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
 ) -> PageContext:
     """What the pages stand on."""
     return PageContext(
@@ -263,12 +268,12 @@ def _make_page_context(
         responses=Responses(
             Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")
         ),
-        writer=joints.writer,
+        writer=dependencies.writer,
         clock=clock,
-        is_ending=lambda: joints.counter.draining,
-        request_ids=joints.request_ids,
-        access_log=joints.access_log,
-        trusted_proxies=joints.trusted_proxies,
+        is_ending=lambda: dependencies.in_flight.draining,
+        request_ids=dependencies.request_ids,
+        access_log=dependencies.access_log,
+        trusted_proxies=dependencies.trusted_proxies,
         rate_limiter=PageRateLimiter(
             base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
         ),

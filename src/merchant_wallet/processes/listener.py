@@ -18,8 +18,9 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from merchant_wallet.api.admission import Admission
-from merchant_wallet.api.connection import Place
-from merchant_wallet.api.endpoint import Endpoint, Joints
+from merchant_wallet.api.connection import ListenerState
+from merchant_wallet.api.dependencies import Dependencies
+from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.web.connection import PageConnection
 
 log = structlog.get_logger("listener")
@@ -40,7 +41,7 @@ class Listener:
     def __init__(
         self,
         endpoints: Mapping[str, Endpoint],
-        joints: Joints,
+        dependencies: Dependencies,
         application: ASGIApp,
         max_connections: int = MAX_CONNECTIONS,
         source_connections: int = SOURCE_CONNECTIONS,
@@ -58,16 +59,16 @@ class Listener:
             timeout_keep_alive=KEEP_ALIVE_S,
         )
         self._config.load()
-        self._others = ServerState()
-        self.admission = Admission(max_connections, source_connections, joints.trusted_proxies)
-        self._told = (0, 0)
-        self._place = Place(
+        self._page_state = ServerState()
+        self.admission = Admission(max_connections, source_connections, dependencies.trusted_proxies)
+        self._logged = (0, 0)
+        self._state = ListenerState(
             {path.encode(): endpoint for path, endpoint in endpoints.items()},
-            joints,
-            self._make_other,
+            dependencies,
+            self._make_page_connection,
             self.admission,
         )
-        self._joints = joints
+        self._dependencies = dependencies
         # What clients send that is no request is in our own log, with its id.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server: asyncio.Server | None = None
@@ -77,7 +78,7 @@ class Listener:
         """Listen. Raises OSError."""
         self._tick()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._place.make_connection, host, port, backlog=BACKLOG)
+        self._server = await loop.create_server(self._state.make_connection, host, port, backlog=BACKLOG)
         self._ticking = asyncio.create_task(self._keep_ticking())
 
     @property
@@ -91,20 +92,22 @@ class Listener:
         if self._server is None or self._ticking is None:
             return
         self._server.close()
-        self._place.closing = True
-        for connection in list(self._place.open):
+        self._state.closing = True
+        for connection in list(self._state.open):
             connection.close_if_idle()
-        for other in list(self._others.connections):
+        for other in list(self._page_state.connections):
             other.shutdown()
         ends = time.monotonic() + STOP_TIMEOUT_S
         # Both kinds of connection end by themselves, and neither tells anyone.
-        while (self._place.open or self._others.connections) and time.monotonic() < ends:  # noqa: ASYNC110
+        while (self._state.open or self._page_state.connections) and time.monotonic() < ends:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._ticking.cancel()
         await asyncio.gather(self._ticking, return_exceptions=True)
 
-    def _make_other(self) -> PageConnection:
-        return PageConnection(self._config, self._others, self._joints, self._place.endpoints, self.admission)
+    def _make_page_connection(self) -> PageConnection:
+        return PageConnection(
+            self._config, self._page_state, self._dependencies, self._state.endpoints, self.admission
+        )
 
     async def _keep_ticking(self) -> None:
         while True:
@@ -113,23 +116,23 @@ class Listener:
 
     def _tick(self) -> None:
         """Once a second: the Date header's text (RFC 9110 section 6.6.1), and a look for slow clients."""
-        self._place.date = formatdate(usegmt=True).encode()
-        self._others.default_headers = [(b"date", self._place.date)]
-        self._tell_crowd()
+        self._state.date = formatdate(usegmt=True).encode()
+        self._page_state.default_headers = [(b"date", self._state.date)]
+        self._log_evictions()
         now_s = time.monotonic()
-        for connection in list(self._place.open):
-            connection.look_at_clock(now_s)
-        for other in list(self._others.connections):
+        for connection in list(self._state.open):
+            connection.check_timeouts(now_s)
+        for other in list(self._page_state.connections):
             if isinstance(other, PageConnection):
-                other.look_at_clock(now_s)
+                other.check_timeouts(now_s)
 
-    def _tell_crowd(self) -> None:
+    def _log_evictions(self) -> None:
         """Log what happened for want of places since the last look."""
         admission = self.admission
         counts = (admission.closed, admission.refused)
-        if counts != self._told:
-            closed, refused = counts[0] - self._told[0], counts[1] - self._told[1]
+        if counts != self._logged:
+            closed, refused = counts[0] - self._logged[0], counts[1] - self._logged[1]
             log.warning(
                 "connections closed for new ones", closed=closed, refused=refused, open=len(admission)
             )
-            self._told = counts
+            self._logged = counts

@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from merchant_wallet.api.endpoint import Endpoint, Joints, send_answer, write_refusal
+from merchant_wallet.api.dependencies import Dependencies
+from merchant_wallet.api.endpoint import Endpoint, send_answer, write_refusal
 from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.operations.balances import GET_BALANCE
 from merchant_wallet.api.operations.exchange import EXCHANGE
@@ -31,20 +32,20 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def build_endpoints(joints: Joints) -> dict[str, Endpoint]:
+def build_endpoints(dependencies: Dependencies) -> dict[str, Endpoint]:
     """The eight operations by their paths."""
-    return {operation.path: Endpoint(operation, joints) for operation in OPERATIONS}
+    return {operation.path: Endpoint(operation, dependencies) for operation in OPERATIONS}
 
 
 def build_routes(
     endpoints: Mapping[str, Endpoint],
-    joints: Joints,
+    dependencies: Dependencies,
     mode: str,
     further: Sequence[Route] = (),
     sites: Sequence[Site] = (),
 ) -> ASGIApp:
     """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
-    return Dispatch(endpoints, sites, _build_rest(joints, mode, further))
+    return Dispatch(endpoints, sites, _build_rest(dependencies, mode, further))
 
 
 class Dispatch:
@@ -66,18 +67,18 @@ class Dispatch:
         return (self._endpoints.get(path) or site or self._rest)(scope, receive, send)
 
 
-def _build_rest(joints: Joints, mode: str, further: Sequence[Route]) -> ASGIApp:
+def _build_rest(dependencies: Dependencies, mode: str, further: Sequence[Route]) -> ASGIApp:
     async def health(request: Request) -> Response:
-        status, word = (503, "stopping") if joints.counter.draining else (200, "ok")
-        headers = {"x-request-id": joints.request_ids.next()}
+        status, word = (503, "stopping") if dependencies.in_flight.draining else (200, "ok")
+        headers = {"x-request-id": dependencies.request_ids.next()}
         return JSONResponse({"status": word, "mode": mode}, status, headers)
 
     async def unknown(request: Request, error: Exception) -> Response:
-        return _Envelope(joints, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
+        return _Envelope(dependencies, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
 
     async def not_allowed(request: Request, error: Exception) -> Response:
         allow = [(b"allow", b"GET, HEAD")]
-        return _Envelope(joints, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
+        return _Envelope(dependencies, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
 
     rest = Starlette(
         routes=[Route("/healthz", health, methods=["GET"]), *further],
@@ -91,16 +92,18 @@ def _build_rest(joints: Joints, mode: str, further: Sequence[Route]) -> ASGIApp:
 class _Envelope(Response):
     """A refusal that no operation gives, in the envelope all the same."""
 
-    def __init__(self, joints: Joints, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    def __init__(
+        self, dependencies: Dependencies, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
         super().__init__()
-        self._joints = joints
+        self._dependencies = dependencies
         self._refusal = refusal
         self._extra = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        joints, refusal = self._joints, self._refusal
-        request_id = joints.request_ids.next()
+        dependencies, refusal = self._dependencies, self._refusal
+        request_id = dependencies.request_ids.next()
         status, body, headers = write_refusal(refusal, self._extra)
         await send_answer(send, status, body, request_id, headers)
         peer = (scope.get("client") or ("",))[0]
-        joints.access_log.write_foreign(request_id, scope["path"], refusal.code, peer)
+        dependencies.access_log.write_foreign(request_id, scope["path"], refusal.code, peer)

@@ -98,7 +98,7 @@ async def serve_web(
     most = max(1, files - RESERVED_FILES)
     if most < MAX_CONNECTIONS:
         log.warning("few files may be open at once, so few connections are taken", connections=most)
-    listener = Listener(web.endpoints, web.joints, web.application, most, source_connections)
+    listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections)
     await listener.start(host, port)
     try:
         _settle_memory()
@@ -149,12 +149,10 @@ async def choose_port(host: str, port: int) -> int:
 
 
 async def _drain(web: Web, timeout_s: float) -> None:
-    counter = web.joints.counter
-    log.info("stopping", under_way=counter.under_way)
-    if not await counter.drain(timeout_s):
-        log.warning(
-            "requests were still under way when the time to stop ran out", under_way=counter.under_way
-        )
+    in_flight = web.dependencies.in_flight
+    log.info("stopping", under_way=in_flight.count)
+    if not await in_flight.drain(timeout_s):
+        log.warning("requests were still under way when the time to stop ran out", under_way=in_flight.count)
     await asyncio.sleep(LINGER_S)
 
 

@@ -18,16 +18,17 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from merchant_wallet.api.admission import Admission, Waiting
+from merchant_wallet.api.admission import Admission, ClientWait
 from merchant_wallet.api.connection import (
     BAD_REQUEST,
     BAD_REQUEST_STATUS,
     HEAD_TOO_LONG,
     MAX_HEAD_BYTES,
     MAX_UNFINISHED_BYTES,
-    frame,
+    encode_response,
 )
-from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, ONLY_POST, POST_ALONE, Joints, write_refusal
+from merchant_wallet.api.dependencies import Dependencies
+from merchant_wallet.api.endpoint import ALLOW_POST, BODY_TIMEOUT_S, ONLY_POST, write_refusal
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.web.live import OPEN_ENDED
@@ -58,14 +59,14 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         self,
         config: Config,
         others: ServerState,
-        joints: Joints,
+        dependencies: Dependencies,
         paths: Collection[bytes],
         admission: Admission,
     ) -> None:
         super().__init__(config, others, {})
         self._admission = admission
         self._idle_since_s = 0.0
-        self._joints = joints
+        self._dependencies = dependencies
         self._paths = paths
         self._in_head = False
         self._head_bytes = self._unfinished_bytes = 0
@@ -88,23 +89,23 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         self._idle_since_s = time.monotonic()
         super().on_response_complete()
 
-    def waiting(self) -> Waiting | None:
+    def client_wait(self) -> ClientWait | None:
         """Since when the client is waited for, and whether its request is half there; None while it waits."""
-        under_way = self._under_way()
-        if self.deadline_s is not None and (under_way is None or self._is_unread(under_way)):
-            return Waiting(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
-        return Waiting(is_slow=False, since_s=self._idle_since_s) if under_way is None else None
+        cycle = self._current_cycle()
+        if self.deadline_s is not None and (cycle is None or self._is_unread(cycle)):
+            return ClientWait(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
+        return ClientWait(is_slow=False, since_s=self._idle_since_s) if cycle is None else None
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close at once: another connection takes the place."""
         self.transport.abort()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
         """The client sends nothing more; what it asked for it may still read, but no stream without end."""
-        under_way = self._under_way()
-        if under_way is None or self.deadline_s is not None or under_way.scope.get(OPEN_ENDED):
+        cycle = self._current_cycle()
+        if cycle is None or self.deadline_s is not None or cycle.scope.get(OPEN_ENDED):
             return False
-        under_way.keep_alive = False
+        cycle.keep_alive = False
         return True
 
     def data_received(self, data: bytes) -> None:
@@ -165,24 +166,24 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Tell the client that its bytes are no request, or that its method is none of the path's."""
         self._in_head = False
-        under_way = self._under_way()
-        if under_way is not None and self._is_unread(under_way):
+        cycle = self._current_cycle()
+        if cycle is not None and self._is_unread(cycle):
             # It is the body of this very request that can't be read: nobody is to wait for the rest of it.
-            under_way.disconnected = True
-            under_way.message_event.set()
+            cycle.disconnected = True
+            cycle.message_event.set()
             self._refuse()
-        elif under_way is not None:
+        elif cycle is not None:
             # Nobody may take this for the answer to the request before.
-            under_way.keep_alive = False
+            cycle.keep_alive = False
             self.flow.pause_reading()
         elif not self.transport.is_closing():
             self._refuse()
 
-    def _is_unread(self, under_way: RequestResponseCycle) -> bool:
+    def _is_unread(self, cycle: RequestResponseCycle) -> bool:
         """Whether the latest request is still on its way in, and none before it is being answered."""
-        return under_way.more_body and not under_way.response_started and not self.pipeline
+        return cycle.more_body and not cycle.response_started and not self.pipeline
 
-    def _under_way(self) -> RequestResponseCycle | None:
+    def _current_cycle(self) -> RequestResponseCycle | None:
         """The latest request, unless it is answered."""
         latest = cast(RequestResponseCycle | None, self.cycle)
         return None if latest is None or latest.response_complete else latest
@@ -190,17 +191,17 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
     def _refuse(self) -> None:
         start = _match_start(self._latest)
         foreign = start is not None and start[1] in self._paths
-        refusal, headers = (ONLY_POST, POST_ALONE) if foreign else (BAD_REQUEST, ())
+        refusal, headers = (ONLY_POST, ALLOW_POST) if foreign else (BAD_REQUEST, ())
         status, body, headers = write_refusal(refusal, headers)
-        request_id, peer = self._joints.request_ids.next(), self.client
+        request_id, peer = self._dependencies.request_ids.next(), self.client
         path = start[1].decode("latin-1") if start is not None else ""
-        self._joints.access_log.write_foreign(request_id, path, refusal.code, peer[0] if peer else "")
+        self._dependencies.access_log.write_foreign(request_id, path, refusal.code, peer[0] if peer else "")
         date = dict(self.server_state.default_headers)[b"date"]
         status = status if foreign else BAD_REQUEST_STATUS
-        self.transport.write(frame(status, body, request_id, date, headers, closes=True))
+        self.transport.write(encode_response(status, body, request_id, date, headers, closes=True))
         self.transport.close()
 
-    def look_at_clock(self, now_s: float) -> None:
+    def check_timeouts(self, now_s: float) -> None:
         """Close the connection when its request takes too long to arrive, or its answer to be taken."""
         if self.deadline_s is not None and now_s >= self.deadline_s:
             self.transport.close()

@@ -1,6 +1,6 @@
 """`getMerchantBalance` on the wire (interface 4.6)."""
 
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import NUMBER, DataItem, Fields
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import ReadBalances
@@ -8,11 +8,11 @@ from merchant_wallet.book.outcomes import Balances
 from merchant_wallet.merchants.records import Merchant
 
 
-def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> ReadBalances:
+def _prepare(merchant: Merchant, fields: Fields, context: OperationContext) -> ReadBalances:
     return ReadBalances()
 
 
-def _answer(merchant: Merchant, balances: Balances, terms: Terms) -> list[DataItem]:
+def _answer(merchant: Merchant, balances: Balances, context: OperationContext) -> list[DataItem]:
     return [
         ("merchantId", str(merchant.merchant_id), NUMBER),
         ("usdtBalance", format_units(balances.usdt_units), NUMBER),

@@ -1,7 +1,7 @@
 """`exchange` on the wire (interface 4.7)."""
 
 from merchant_wallet.api.amounts import optional_arrival, require_cent_amount
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import (
     NUMBER,
     TEXT,
@@ -26,7 +26,7 @@ def _require_currency(merchant: Merchant, fields: Fields, name: str) -> str:
     return currency
 
 
-def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> Exchange:
+def _prepare(merchant: Merchant, fields: Fields, context: OperationContext) -> Exchange:
     amount_units = require_cent_amount(fields)
     send = _require_currency(merchant, fields, "sendCurrency")
     receive = _require_currency(merchant, fields, "receiveCurrency")
@@ -34,10 +34,10 @@ def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> Exchange:
         refuse(CURRENCY_UNSUPPORTED, "receiveCurrency must differ from sendCurrency")
     mc_order_id = optional_order_id(fields, "mcOrderId", 64)
     minimum = optional_arrival(fields, "minAmountArrival")
-    return Exchange(mc_order_id, send, receive, amount_units, minimum, terms.position_limit_units)
+    return Exchange(mc_order_id, send, receive, amount_units, minimum, context.position_limit_units)
 
 
-def _answer(merchant: Merchant, done: Exchanged, terms: Terms) -> list[DataItem]:
+def _answer(merchant: Merchant, done: Exchanged, context: OperationContext) -> list[DataItem]:
     return [
         ("sendCurrency", done.send_currency, TEXT),
         ("receiveCurrency", done.receive_currency, TEXT),

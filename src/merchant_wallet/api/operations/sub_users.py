@@ -1,6 +1,6 @@
 """`getMerchantCustomer` on the wire (interface 4.5)."""
 
-from merchant_wallet.api.operation import Desk, Operation, Terms
+from merchant_wallet.api.operation import FollowUpDependencies, Operation, OperationContext
 from merchant_wallet.api.wire import (
     NUMBER,
     TEXT,
@@ -17,33 +17,35 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.sub_users.wallets import derive_wallets
 
 
-def _prepare(merchant: Merchant, fields: Fields, terms: Terms) -> ReadSubUser:
+def _prepare(merchant: Merchant, fields: Fields, context: OperationContext) -> ReadSubUser:
     return ReadSubUser(require(fields, "extUserId", 20))
 
 
-def _answer(merchant: Merchant, found: SubUserFound, terms: Terms) -> list[DataItem]:
+def _answer(merchant: Merchant, found: SubUserFound, context: OperationContext) -> list[DataItem]:
     return [
         ("userId", str(found.user_id), NUMBER),
         ("extUserId", found.ext_user_id, TEXT),
         ("username", found.username, TEXT),
         ("currency", found.currency, TEXT),
         ("balance", format_units(found.balance_units), NUMBER),
-        ("url", terms.make_link(merchant.merchant_id, found.user_id), TEXT),
+        ("url", context.make_link(merchant.merchant_id, found.user_id), TEXT),
         ("address", to_eip55(found.evm_address), TEXT),
         ("tronAddress", to_tron(found.tron_address), TEXT),
     ]
 
 
-async def _follow(merchant: Merchant, command: Command, outcome: Outcome, desk: Desk) -> Outcome:
+async def _follow_up(
+    merchant: Merchant, command: Command, outcome: Outcome, dependencies: FollowUpDependencies
+) -> Outcome:
     """Register a sub-user that is not known yet, where the merchant's settings say so."""
     if outcome is not SUB_USER_UNKNOWN or not merchant.auto_register or not isinstance(command, ReadSubUser):
         return outcome
     # One that is known already is found all the same: its money must not be out of reach.
     refuse_direction_control("extUserId", command.ext_user_id)
-    index = await desk.take_address_index(merchant.merchant_id)
+    index = await dependencies.take_address_index(merchant.merchant_id)
     evm_address, tron_address = derive_wallets(merchant.account_xpubs, index)
     register = Register(command.ext_user_id, merchant.wallet_currency, index, evm_address, tron_address)
-    return await desk.ask(merchant, register)
+    return await dependencies.ask(merchant, register)
 
 
-GET_CUSTOMER = Operation("getMerchantCustomer", _prepare, _answer, follow=_follow, only_reads=True)
+GET_CUSTOMER = Operation("getMerchantCustomer", _prepare, _answer, follow_up=_follow_up, only_reads=True)

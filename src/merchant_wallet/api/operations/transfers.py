@@ -1,7 +1,7 @@
 """`transferFromUserToMerchant` and `transferFromMerchantToUser` on the wire (interface 4.1, 4.2)."""
 
 from merchant_wallet.api.amounts import require_transfer_amount
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import (
     NUMBER,
     TEXT,
@@ -30,7 +30,7 @@ def _require_wallet_currency(merchant: Merchant, fields: Fields) -> str:
     return currency
 
 
-def _prepare_debit(merchant: Merchant, fields: Fields, terms: Terms) -> UserToMerchant:
+def _prepare_debit(merchant: Merchant, fields: Fields, context: OperationContext) -> UserToMerchant:
     ext_user_id = require(fields, "extUserId", 20)
     currency = _require_wallet_currency(merchant, fields)
     amount_units = require_transfer_amount(fields)
@@ -40,7 +40,7 @@ def _prepare_debit(merchant: Merchant, fields: Fields, terms: Terms) -> UserToMe
     )
 
 
-def _answer_debit(merchant: Merchant, done: Transferred, terms: Terms) -> list[DataItem]:
+def _answer_debit(merchant: Merchant, done: Transferred, context: OperationContext) -> list[DataItem]:
     return [
         ("transactionId", str(done.entry_id), NUMBER),
         ("amount", format_units(done.amount_units), NUMBER),
@@ -52,7 +52,7 @@ def _answer_debit(merchant: Merchant, done: Transferred, terms: Terms) -> list[D
     ]
 
 
-def _prepare_credit(merchant: Merchant, fields: Fields, terms: Terms) -> MerchantToUser:
+def _prepare_credit(merchant: Merchant, fields: Fields, context: OperationContext) -> MerchantToUser:
     currency = _require_wallet_currency(merchant, fields)
     amount_units = require_transfer_amount(fields)
     mc_order_id = require_order_id(fields, "mcOrderId", ORDER_ID_LENGTH)
@@ -65,7 +65,7 @@ def _prepare_credit(merchant: Merchant, fields: Fields, terms: Terms) -> Merchan
     return MerchantToUser(mc_order_id, address, currency, amount_units)
 
 
-def _answer_credit(merchant: Merchant, done: Transferred, terms: Terms) -> list[DataItem]:
+def _answer_credit(merchant: Merchant, done: Transferred, context: OperationContext) -> list[DataItem]:
     return [
         ("transactionId", str(done.entry_id), NUMBER),
         ("amount", format_units(done.amount_units), NUMBER),

@@ -3,7 +3,7 @@
 import re
 
 from merchant_wallet.api.amounts import require_cent_amount
-from merchant_wallet.api.operation import Operation, Terms
+from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import (
     NUMBER,
     TEXT,
@@ -32,27 +32,27 @@ def _require_usdt(fields: Fields, max_length: int) -> str:
     return currency
 
 
-def _require_address(fields: Fields, chain: str, terms: Terms) -> str:
+def _require_address(fields: Fields, chain: str, context: OperationContext) -> str:
     address = require(fields, "address", 64)
     try:
         raw = parse_address(chain, address)
     except ValueError as error:
         refuse(ADDRESS_UNUSABLE, f"address is not valid on {chain}: {error}")
-    if raw in terms.forbidden_addresses:
+    if raw in context.forbidden_addresses:
         refuse(ADDRESS_UNUSABLE, "address: funds sent there would be lost")
     return address
 
 
-def _prepare_creation(merchant: Merchant, fields: Fields, terms: Terms) -> CreateWithdrawal:
+def _prepare_creation(merchant: Merchant, fields: Fields, context: OperationContext) -> CreateWithdrawal:
     amount_units = require_cent_amount(fields)
     chain = require(fields, "chainType", 20)
-    if chain not in terms.chains:
-        refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(terms.chains)}")
+    if chain not in context.chains:
+        refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(context.chains)}")
     _require_usdt(fields, 20)
     mc_order_id = require_order_id(fields, "mcOrderId", 20)
-    address = _require_address(fields, chain, terms)
+    address = _require_address(fields, chain, context)
     notify_url = require(fields, "notifyUrl", 100)
-    check_notify_url(notify_url, sandbox=terms.sandbox)
+    check_notify_url(notify_url, sandbox=context.sandbox)
     return CreateWithdrawal(
         mc_order_id=mc_order_id,
         amount_units=amount_units,
@@ -64,12 +64,12 @@ def _prepare_creation(merchant: Merchant, fields: Fields, terms: Terms) -> Creat
         approval_limit_units=merchant.approval_limit_units,
         daily_limit_units=merchant.daily_limit_units,
         allowed=merchant.allows_address(address),
-        deadline_after_ms=terms.approval_deadline_ms,
+        deadline_after_ms=context.approval_deadline_ms,
         second_limit_units=merchant.second_approval_limit_units,
     )
 
 
-def _answer_creation(merchant: Merchant, order: Withdrawal, terms: Terms) -> list[DataItem]:
+def _answer_creation(merchant: Merchant, order: Withdrawal, context: OperationContext) -> list[DataItem]:
     return [
         ("orderId", str(order.order_id), NUMBER),
         ("mcOrderId", order.mc_order_id, TEXT),
@@ -82,14 +82,14 @@ def _answer_creation(merchant: Merchant, order: Withdrawal, terms: Terms) -> lis
     ]
 
 
-def _prepare_query(merchant: Merchant, fields: Fields, terms: Terms) -> ReadWithdrawal:
+def _prepare_query(merchant: Merchant, fields: Fields, context: OperationContext) -> ReadWithdrawal:
     order_id = require_long(fields, "orderId")
     mc_order_id = require(fields, "mcOrderId", 20)
     # Beyond every id there is, but PostgreSQL would not read it as a bigint: 0 is no id either.
     return ReadWithdrawal(order_id if order_id <= MAX_ID else 0, mc_order_id)
 
 
-def _answer_query(merchant: Merchant, order: Withdrawal, terms: Terms) -> list[DataItem]:
+def _answer_query(merchant: Merchant, order: Withdrawal, context: OperationContext) -> list[DataItem]:
     notified = None if order.notified_ms is None else str(order.notified_ms)
     return [
         ("orderId", str(order.order_id), NUMBER),
@@ -113,13 +113,13 @@ def _is_long(mc_order_id: str) -> bool:
     return _match_whole(mc_order_id) is not None and int(mc_order_id) <= MAX_ID
 
 
-def _prepare_quote(merchant: Merchant, fields: Fields, terms: Terms) -> QuoteWithdrawal:
+def _prepare_quote(merchant: Merchant, fields: Fields, context: OperationContext) -> QuoteWithdrawal:
     amount_units = require_cent_amount(fields, max_length=15)
     _require_usdt(fields, 15)
     return QuoteWithdrawal(amount_units, merchant.withdraw_fee_rate_e8, merchant.withdraw_fee_min_units)
 
 
-def _answer_quote(merchant: Merchant, quoted: Quoted, terms: Terms) -> list[DataItem]:
+def _answer_quote(merchant: Merchant, quoted: Quoted, context: OperationContext) -> list[DataItem]:
     return [
         ("amount", format_units(quoted.amount_units), NUMBER),
         ("amountArrival", format_units(quoted.amount_units - quoted.fee_units), NUMBER),

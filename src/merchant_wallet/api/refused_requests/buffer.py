@@ -1,4 +1,4 @@
-"""The notebook: where the endpoints note refused requests, and which writes them down a moment later.
+"""Buffer of refused requests: endpoints add to it, and a task writes it to the database every second.
 
 Rules: noting costs an append to a list in memory and never waits; a request that succeeds costs nothing. The
 notes that wait are bounded, per merchant and in all, and under a flood the oldest go first: one merchant's
@@ -16,7 +16,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.api.refused_requests.redaction import MAX_CONTENT_TYPE, Note, read_fields
+from merchant_wallet.api.refused_requests.redaction import MAX_CONTENT_TYPE, CapturedRequest, read_fields
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import Queries
@@ -31,8 +31,8 @@ MAX_WAITING: Final = 1000
 INTERVAL_S: Final = 1.0
 
 
-class Request(Protocol):
-    """What the notebook asks of a request."""
+class IncomingRequest(Protocol):
+    """What is read of a request."""
 
     app_key: str
     request_id: str
@@ -41,7 +41,7 @@ class Request(Protocol):
     body: bytes
 
 
-class Notebook:
+class RefusedRequestBuffer:
     """Notes refused requests; `dropped` counts those that were noted and never written."""
 
     def __init__(
@@ -56,17 +56,17 @@ class Notebook:
         self._clock = clock
         self._max_waiting = max_waiting
         self._interval_s = interval_s
-        self._rings: dict[str, deque[Note]] = {}
+        self._queues: dict[str, deque[CapturedRequest]] = {}
         self._waiting = 0
         self._conn: AsyncConnection | None = None
         self._task: asyncio.Task[None] | None = None
-        # Whoever stops the notebook waits for a write that is under way.
+        # Whoever stops the buffer waits for a write that is under way.
         self._writing = asyncio.Lock()
         self.dropped = 0
 
-    def note(self, path: str, refusal: Refusal, request: Request) -> None:
+    def add(self, path: str, refusal: Refusal, request: IncomingRequest) -> None:
         """Note a refused request; the oldest of the same key's make room, or else those of the first key."""
-        made = Note(
+        captured = CapturedRequest(
             request.app_key,
             self._clock(),
             request.request_id,
@@ -77,23 +77,23 @@ class Notebook:
             request.content_type or "",
             request.body,
         )
-        ring = self._rings.get(made.app_key)
-        if ring is not None and (len(ring) >= KEPT or self._waiting >= self._max_waiting):
-            ring.popleft()
+        queue = self._queues.get(captured.app_key)
+        if queue is not None and (len(queue) >= KEPT or self._waiting >= self._max_waiting):
+            queue.popleft()
             self.dropped += 1
             self._waiting -= 1
         elif self._waiting >= self._max_waiting:
-            self._drop_of_first()
-        self._rings.setdefault(made.app_key, deque()).append(made)
+            self._drop_oldest()
+        self._queues.setdefault(captured.app_key, deque()).append(captured)
         self._waiting += 1
 
-    def _drop_of_first(self) -> None:
-        key, ring = next(iter(self._rings.items()))
-        ring.popleft()
+    def _drop_oldest(self) -> None:
+        key, queue = next(iter(self._queues.items()))
+        queue.popleft()
         self.dropped += 1
         self._waiting -= 1
-        if not ring:
-            del self._rings[key]
+        if not queue:
+            del self._queues[key]
 
     def start(self) -> None:
         """Begin to write down what is noted."""
@@ -117,24 +117,26 @@ class Notebook:
     async def flush(self) -> None:
         """Write what waits. What can't be written is dropped and said: requests go on without it."""
         async with self._writing:
-            rings, self._rings, self._waiting = self._rings, {}, 0
-            notes = [note for ring in rings.values() for note in ring]
-            if notes:
-                await self._try(notes, list(rings))
+            queues, self._queues, self._waiting = self._queues, {}, 0
+            captured = [one for queue in queues.values() for one in queue]
+            if captured:
+                await self._write_or_drop(captured, list(queues))
 
-    async def _try(self, notes: list[Note], app_keys: list[str]) -> None:
+    async def _write_or_drop(self, captured: list[CapturedRequest], app_keys: list[str]) -> None:
         try:
             # Reading the bodies takes a while when there are many; requests must not wait for it.
-            columns = await asyncio.to_thread(_columns, notes)
+            columns = await asyncio.to_thread(_columns, captured)
             await self._write(columns, app_keys)
         except (psycopg.Error, OSError) as error:
-            self.dropped += len(notes)
-            log.warning("refused requests not kept", count=len(notes), dropped=self.dropped, error=str(error))
+            self.dropped += len(captured)
+            log.warning(
+                "refused requests not kept", count=len(captured), dropped=self.dropped, error=str(error)
+            )
             await self._disconnect()
         except Exception as error:
             # A fault of ours with one note must not end the keeping of all that follow.
-            self.dropped += len(notes)
-            log.error("refused requests not kept", count=len(notes), dropped=self.dropped, exc_info=error)
+            self.dropped += len(captured)
+            log.error("refused requests not kept", count=len(captured), dropped=self.dropped, exc_info=error)
             await self._disconnect()
 
     async def _write(self, columns: dict[str, list[Any]], app_keys: list[str]) -> None:
@@ -158,17 +160,17 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
-def _columns(notes: list[Note]) -> dict[str, list[Any]]:
-    fields = [read_fields(note) for note in notes]
+def _columns(captured: list[CapturedRequest]) -> dict[str, list[Any]]:
+    fields = [read_fields(one) for one in captured]
     return {
-        "app_keys": [note.app_key for note in notes],
-        "at_ms": [note.at_ms for note in notes],
-        "request_ids": [note.request_id for note in notes],
-        "paths": [note.path for note in notes],
-        "codes": [note.code for note in notes],
-        "msgs": [_storable(note.msg) for note in notes],
-        "sources": [_storable(note.source) for note in notes],
-        "content_types": [_storable(note.content_type)[:MAX_CONTENT_TYPE] for note in notes],
+        "app_keys": [one.app_key for one in captured],
+        "at_ms": [one.at_ms for one in captured],
+        "request_ids": [one.request_id for one in captured],
+        "paths": [one.path for one in captured],
+        "codes": [one.code for one in captured],
+        "msgs": [_storable(one.msg) for one in captured],
+        "sources": [_storable(one.source) for one in captured],
+        "content_types": [_storable(one.content_type)[:MAX_CONTENT_TYPE] for one in captured],
         "fields": [kept.json for kept in fields],
         "left_out": [" ".join(kept.left_out) for kept in fields],
     }

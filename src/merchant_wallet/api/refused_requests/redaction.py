@@ -18,7 +18,7 @@ MAX_CONTENT_TYPE: Final = 100
 _search_secret = re.compile(r"secret|passw|mnemonic|private|token|^(pin|key|seed)$|^pin_?code$", re.I).search
 
 
-class Note(NamedTuple):
+class CapturedRequest(NamedTuple):
     """A refused request as it was noted; `body` is what was sent."""
 
     app_key: str
@@ -32,7 +32,7 @@ class Note(NamedTuple):
     body: bytes
 
     def __repr__(self) -> str:
-        return f"Note({self.request_id}, {self.path}, {self.code})"
+        return f"CapturedRequest({self.request_id}, {self.path}, {self.code})"
 
 
 class KeptFields(NamedTuple):
@@ -45,10 +45,10 @@ class KeptFields(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def read_fields(note: Note) -> KeptFields:
+def read_fields(captured: CapturedRequest) -> KeptFields:
     """What is kept of a request's fields."""
     try:
-        fields = parse_body(note.content_type, note.body)
+        fields = parse_body(captured.content_type, captured.body)
     except Refused:
         return KeptFields("{}", ())
     kept: dict[str, str | None] = {}

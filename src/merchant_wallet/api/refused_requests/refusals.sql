@@ -1,4 +1,4 @@
--- Refused requests. `notebook.py` writes them, `listing.py` reads them.
+-- Refused requests. `buffer.py` writes them, `listing.py` reads them.
 
 -- name: hurry
 -- A crash may lose the last second of refusals; no commit of money waits for their way to the disk.

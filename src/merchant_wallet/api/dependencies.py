@@ -1,0 +1,99 @@
+"""What the endpoints of all operations share, and one request on its way through them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from merchant_wallet.api.gate import Gate
+from merchant_wallet.api.operation import OperationContext
+from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
+from merchant_wallet.api.scheduler import Scheduler
+from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.observability.counters import RequestCounters
+from merchant_wallet.observability.logs import AccessLog, RequestIds
+
+Header = tuple[bytes, bytes]
+Reply = Callable[[int, bytes, str, Sequence[Header]], None]
+"""Takes HTTP status, body, request id and further headers; is called once for each request."""
+
+
+class RequestsInFlight:
+    """Requests under way, and whether new ones are refused because the service is stopping."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.draining = False
+        self._idle = asyncio.Event()
+
+    def end(self) -> None:
+        """A request is answered."""
+        self.count -= 1
+        if self.draining and self.count == 0:
+            self._idle.set()
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Refuse new requests and wait for those under way; False when the time ran out."""
+        self.draining = True
+        if self.count:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), timeout_s)
+        return self.count == 0
+
+
+class Dependencies:
+    """Everything the endpoints share."""
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        directory: Directory,
+        writer: Writer,
+        operation_context: OperationContext,
+        access_log: AccessLog,
+        trusted_proxies: tuple[Network, ...] = (),
+        refused_requests: RefusedRequestBuffer | None = None,
+    ) -> None:
+        self.gate = gate
+        self.directory = directory
+        self.writer = writer
+        self.operation_context = operation_context
+        self.access_log = access_log
+        self.trusted_proxies = trusted_proxies
+        self.refused_requests = refused_requests
+        self.request_ids = RequestIds()
+        self.in_flight = RequestsInFlight()
+        self.request_counters = RequestCounters()
+        self.scheduler = Scheduler()
+
+    async def take_address_index(self, merchant_id: int) -> int:
+        """The next address index of a merchant."""
+        return await self.directory.take_address_index(merchant_id)
+
+    async def ask(self, merchant: Merchant, command: Command) -> Outcome:
+        """Have a follow-up command carried out."""
+        return await self.writer.submit(merchant.merchant_id, Submission(command))
+
+
+class OperationRequest:
+    """One request on its way through an endpoint; `began_s` is on the monotonic clock."""
+
+    __slots__ = ("app_key", "began_s", "body", "content_type", "counted", "reply", "request_id", "source")
+
+    def __init__(
+        self, content_type: str | None, body: bytes, source: str, request_id: str, reply: Reply
+    ) -> None:
+        self.content_type = content_type
+        self.body = body
+        self.source = source
+        self.request_id = request_id
+        self.reply = reply
+        self.began_s = time.monotonic()
+        self.app_key = ""
+        self.counted = False
