@@ -41,7 +41,7 @@ from merchant_wallet.book.rules import apply_one
 from merchant_wallet.book.state import Changes, Draft, Rate
 from merchant_wallet.book.sub_user import SubUser
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.observability import logs
@@ -56,13 +56,13 @@ VERSION: Final = 1
 DAY_MS: Final = 86_400_000
 
 
-class MemoryDirectory:
+class InMemoryMerchants:
     """Stands in for the directory: every merchant is known from the start and never changes."""
 
     def __init__(self, merchants: list[Merchant]) -> None:
         self._merchants = {merchant.app_key: merchant for merchant in merchants}
 
-    def kept(self, app_key: str) -> Merchant | None:
+    def get(self, app_key: str) -> Merchant | None:
         """The merchant of a key."""
         return self._merchants.get(app_key)
 
@@ -187,7 +187,7 @@ def make_dependencies(players: list[Player], access_log: AccessLog, url: str) ->
     )
     return Dependencies(
         gate=gate,
-        directory=cast(Directory, MemoryDirectory([make_merchant(player) for player in players])),
+        merchant_cache=cast(MerchantCache, InMemoryMerchants([make_merchant(player) for player in players])),
         writer=cast(Writer, MemoryWriter(players)),
         operation_context=make_operation_context(base, url, frozenset()),
         access_log=access_log,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from merchant_wallet.postgres.folder import Folder
+from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
 
 PATIENCE_S = 60.0
@@ -24,7 +24,7 @@ class Cluster:
     """One server in a folder of its own, reached by its socket as the superuser."""
 
     def __init__(self, root: Path, name: str) -> None:
-        self.folder = Folder(root / name)
+        self.folder = DataFolder(root / name)
         self.folder.root.mkdir()
         # Whether the server's user can read this file tells the programs how to start it.
         self.folder.lock.touch(mode=0o644)
@@ -72,7 +72,7 @@ class Cluster:
         """Wait until a question is answered with true."""
         ends = time.monotonic() + PATIENCE_S
         while not self._says(question):
-            assert time.monotonic() < ends, f"never so: {question}\n{self.folder.said_since(0)}"
+            assert time.monotonic() < ends, f"never so: {question}\n{self.folder.log_since(0)}"
             time.sleep(0.05)
 
     def _says(self, question: str) -> bool:

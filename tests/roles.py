@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.folder import Folder
+from merchant_wallet.postgres.data_folder import DataFolder
 
 
 def learn(data: Path) -> None:
@@ -18,7 +18,7 @@ def learn(data: Path) -> None:
     They go into the environment, since some tests run a side in a program of their own.
     """
     for role in (WEB_ROLE, WORKER_ROLE):
-        os.environ[_variable(role)] = Folder(data).password(role).read_text().strip()
+        os.environ[_variable(role)] = DataFolder(data).password(role).read_text().strip()
 
 
 def _variable(role: str) -> str:

@@ -18,7 +18,7 @@ from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
 
@@ -130,7 +130,7 @@ def play(
         echo = Echo()
         dependencies = Dependencies(
             gate=cast(Gate, None),
-            directory=cast(Directory, None),
+            merchant_cache=cast(MerchantCache, None),
             writer=cast(Writer, None),
             operation_context=cast(OperationContext, None),
             access_log=AccessLog(sys.stderr, enabled=False),

@@ -30,7 +30,7 @@ from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.secret_storage import seal, unseal
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 from merchant_wallet.chains.signer import SigningRefused, Source
-from merchant_wallet.merchants import pool, store
+from merchant_wallet.merchants import store, xpub_pool
 from merchant_wallet.merchants.keys import Keyring
 
 PASSPHRASE = "correct horse battery"
@@ -66,7 +66,7 @@ def level(wallet: Wallet) -> tuple[int, int]:
 
     async def ask() -> tuple[int, int]:
         async with await connect(wallet.url) as conn:
-            return await pool.level(conn)
+            return await xpub_pool.read_size(conn)
 
     return asyncio.run(ask())
 
@@ -90,7 +90,7 @@ def test_a_merchants_addresses_are_those_whose_keys_the_signer_has(safe: Wallet)
     async def open_one() -> tuple[dict[str, str], int | None]:
         async with await connect(safe.url) as conn:
             made = await store.create(conn, Keyring(bytes(32)), "Shop", seed=None, at_ms=1)
-            return made.merchant.account_xpubs, await pool.account_of(conn, made.merchant.merchant_id)
+            return made.merchant.account_xpubs, await xpub_pool.account_of(conn, made.merchant.merchant_id)
 
     xpubs, account = asyncio.run(open_one())
     assert account == 0

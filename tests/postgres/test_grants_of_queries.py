@@ -43,7 +43,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
     "merchants/merchants.sql": BOTH,
-    "merchants/pool.sql": BOTH,
+    "merchants/xpub_pool.sql": BOTH,
     "observability/metrics.sql": BOTH,
     "operators/operators.sql": BOTH,
     "reporting/callbacks.sql": WEB,
@@ -85,7 +85,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
             list_open_movements insert_movements explain_movements insert_result record_treasury
             list_treasury page_unsurveyed move_survey read_survey read_survey_place list_expected""",
-        "merchants/pool.sql": "insert_accounts",
+        "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/signs.sql": "record_sign",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "withdrawals/hot_wallets.sql": "open_wallet record_funds lose_nonces read_known_nonce",
@@ -102,7 +102,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs insert_book insert_accounts write_settings
             write_status insert_secret retire_secret take_address_index""",
-        "merchants/pool.sql": "take_account insert_accounts",
+        "merchants/xpub_pool.sql": "take_account insert_accounts",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first
             lock_owners read_password lock_password write_password replace_password write_role

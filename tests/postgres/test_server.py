@@ -16,7 +16,7 @@ import pytest
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import AlreadyRunning, PostgresError, RunningPostgres
-from merchant_wallet.postgres.folder import SIDE_ROLES, Folder, is_postmaster
+from merchant_wallet.postgres.data_folder import SIDE_ROLES, DataFolder, is_postmaster
 from merchant_wallet.postgres.privileges import Account, become
 from merchant_wallet.postgres.programs import choose_programs
 
@@ -319,7 +319,7 @@ def test_a_stopped_server_is_not_found(open_folder: Path) -> None:
 
 
 def test_a_dead_process_and_a_foreign_one_are_no_server(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = DataFolder(tmp_path)
 
     assert folder.live_pid() is None
     assert not is_postmaster(os.getpid(), folder.cluster)
@@ -349,7 +349,7 @@ def _log(folder: Path) -> str:
 
 def _make_older(folder: Path) -> None:
     """Take the sides' roles away, as if an older version had made the folder."""
-    kept = Folder(folder)
+    kept = DataFolder(folder)
     drop = "".join(f"DROP ROLE {role};\n" for role in SIDE_ROLES)
     single = ["--single", "-D", str(kept.cluster), "-c", "exit_on_error=on", "postgres"]
     choose_programs(kept).run("postgres", single, kept, drop)
@@ -389,7 +389,7 @@ def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(open_f
     process, pid, _ = _start_up(open_folder)
     _kill(process)
     for role in SIDE_ROLES:
-        Folder(open_folder).password(role).unlink()
+        DataFolder(open_folder).password(role).unlink()
     said: list[str] = []
 
     running = postgres.start(open_folder, said.append)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.postgres.folder import (
+from merchant_wallet.postgres.data_folder import (
     PORT,
     PostgresError,
     clear_socket_dir,

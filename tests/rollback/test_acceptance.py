@@ -19,13 +19,12 @@ from tests.book.scribe import (
     on,
     write_history,
 )
-from tests.rollback.test_comparison import checkpoint
-from tests.rollback.test_keeper import (
+from tests.rollback.test_checkpoint_task import (
     LATER_MS,
     OLD_KEY,
     OTHER,
+    REQUEST,
     SIGNER,
-    WORD,
     accept_all,
     folder,
     keep,
@@ -33,13 +32,20 @@ from tests.rollback.test_keeper import (
     record,
     rolled_back,
 )
+from tests.rollback.test_comparison import checkpoint
 
 from merchant_wallet.audit import records
-from merchant_wallet.audit.checkpointing import acceptance, evidence
-from merchant_wallet.audit.checkpointing.acceptance import Accepted, KeyDiffers, Place, RecordMissing, accept
-from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.audit.checkpointing import acceptance, evidence_files
+from merchant_wallet.audit.checkpointing.acceptance import (
+    Accepted,
+    EvidenceSources,
+    KeyDiffers,
+    RecordMissing,
+    accept,
+)
 from merchant_wallet.audit.checkpointing.keys import publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, append_all
+from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
 from merchant_wallet.audit.rollback.signs import list_signs
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
@@ -63,13 +69,13 @@ def wait_for_waiter(path: Path) -> None:
 
 
 def accept_and_die(
-    scribe: Scribe, place: Place, module: object, name: str, new: CheckpointSigner | None = None
+    scribe: Scribe, sources: EvidenceSources, module: object, name: str, new: CheckpointSigner | None = None
 ) -> None:
     """In a process of its own, which is killed where it would call a function."""
 
     def run() -> None:
         setattr(module, name, die)
-        accept_all(scribe, place, new)
+        accept_all(scribe, sources, new)
 
     process = get_context("fork").Process(target=run)
     process.start()
@@ -81,9 +87,9 @@ def accept_and_die(
     ("module", "name"),
     [
         (acceptance, "_read_payments"),
-        (acceptance, "_keep"),
-        (evidence, "_find_free"),
-        (evidence, "_describe"),
+        (acceptance, "_move_evidence"),
+        (evidence_files, "_find_free"),
+        (evidence_files, "_describe"),
         (acceptance, "write_list"),
         (acceptance, "_freeze"),
         (acceptance, "_record"),
@@ -94,12 +100,12 @@ def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_aga
 ) -> None:
     # No worker has run since the rollback: only the files show it.
     assert on(scribe.url, list_signs) == []
-    place, saw = Place(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
-    accept_and_die(scribe, place, module, name)
-    [sign] = keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+    sources, saw = EvidenceSources(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
+    accept_and_die(scribe, sources, module, name)
+    [sign] = keep(scribe, CheckpointTask(SIGNER, rolled_back))
     assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "behind")
     assert on(scribe.url, records.list_entries) == []
-    accepted = accept_all(scribe, place)
+    accepted = accept_all(scribe, sources)
     assert accepted.signs == [sign]
     assert [(file.name, file.sha256) for file in accepted.files] == [("1001.jsonl", sha256(saw).hexdigest())]
     assert accepted.folder is not None
@@ -109,69 +115,69 @@ def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_aga
     told = (accepted.folder / "accepted.json").read_bytes()
     assert entry.after["evidence"] == accepted.folder.name
     assert entry.after["evidenceSha256"] == sha256(told).hexdigest()
-    assert keep(scribe, CheckpointKeeper(SIGNER, rolled_back)) == []
+    assert keep(scribe, CheckpointTask(SIGNER, rolled_back)) == []
 
 
 def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(scribe: Scribe, folder: Path) -> None:
     scribe.fund(COIN)
     checkpoint(scribe, folder)
-    accept_and_die(scribe, Place(folder, OLD_KEY), acceptance, "_record", OTHER)
+    accept_and_die(scribe, EvidenceSources(folder, OLD_KEY), acceptance, "_record", OTHER)
     assert [sign.subject for sign in on(scribe.url, list_signs)] == ["key"]
     with pytest.raises(KeyDiffers):
-        accept_all(scribe, Place(folder, OLD_KEY))
-    accepted = accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+        accept_all(scribe, EvidenceSources(folder, OLD_KEY))
+    accepted = accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
     assert "1001.jsonl" in [file.name for file in accepted.files]
-    assert keep(scribe, CheckpointKeeper(OTHER, folder)) == []
+    assert keep(scribe, CheckpointTask(OTHER, folder)) == []
 
 
 def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_counts(tmp_path: Path) -> None:
     kept = tmp_path / "evidence" / "1"
     kept.mkdir(parents=True)
     for text in (b"first", b"second", b"second"):
-        evidence.write_list(kept, text)
+        evidence_files.write_list(kept, text)
     assert {path.name: path.read_bytes() for path in kept.iterdir()} == {
         "accepted.json": b"second",
         "accepted.json.2": b"first",
     }
-    assert evidence.move(tmp_path, [], kept) == []
+    assert evidence_files.move(tmp_path, [], kept) == []
 
 
 def test_evidence_of_two_acceptances_lies_in_two_folders(scribe: Scribe, rolled_back: Path) -> None:
-    place, folders = Place(rolled_back, OLD_KEY), []
+    sources, folders = EvidenceSources(rolled_back, OLD_KEY), []
     for _ in range(2):
         scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
         append_all(SIGNER, rolled_back, [HEAD])
-        folders.append(accept_all(scribe, place).folder)
+        folders.append(accept_all(scribe, sources).folder)
     assert [kept and kept.name for kept in folders] == ["1", "1-2"]
 
 
 def test_another_key_is_accepted_only_with_a_new_one(scribe: Scribe, folder: Path) -> None:
     publish(OTHER, folder)
-    place = Place(folder, OLD_KEY)
-    [sign] = keep(scribe, CheckpointKeeper(SIGNER, folder))
+    sources = EvidenceSources(folder, OLD_KEY)
+    [sign] = keep(scribe, CheckpointTask(SIGNER, folder))
     assert sign.subject == "key"
     with pytest.raises(KeyDiffers):
-        accept_all(scribe, place)
+        accept_all(scribe, sources)
     assert on(scribe.url, list_signs) == [sign]
     # Once the right file is back, there is nothing left but the sign.
     publish(SIGNER, folder)
-    assert accept_all(scribe, place).signs == [sign]
+    assert accept_all(scribe, sources).signs == [sign]
 
 
 def test_a_worker_with_the_replaced_key_writes_nothing_and_says_what_to_do(
     scribe: Scribe, folder: Path
 ) -> None:
     scribe.fund(COIN)
-    old = CheckpointKeeper(SIGNER, folder)
+    old = CheckpointTask(SIGNER, folder)
     assert keep(scribe, old) == []
-    accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+    accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
     with capture_logs() as logs:
         assert keep(scribe, old, LATER_MS + 60_000) == []
     assert [line["event"] for line in logs] == [
         "no checkpoints are written: the checkpoint key was replaced, restart this worker"
     ]
     assert not file_of(folder, MERCHANT_ID).exists()
-    assert keep(scribe, CheckpointKeeper(OTHER, folder), LATER_MS + 120_000) == []
+    assert keep(scribe, CheckpointTask(OTHER, folder), LATER_MS + 120_000) == []
     assert file_of(folder, MERCHANT_ID).exists()
 
 
@@ -183,12 +189,12 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
     open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
     assert {status for _, status in rows} >= {0, 1}
     scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
-    place = Place(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
+    sources = EvidenceSources(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
     with pytest.raises(RecordMissing):
-        accept_all(scribe, place)
+        accept_all(scribe, sources)
     assert len(on(scribe.url, list_signs)) == 1
     assert file_of(rolled_back, MERCHANT_ID).exists()
-    accepted: Accepted = on(scribe.url, lambda conn: accept(conn, place, WORD, freeze_open=True))
+    accepted: Accepted = on(scribe.url, lambda conn: accept(conn, sources, REQUEST, freeze_open=True))
     assert list(accepted.frozen_orders) == open_ids
     frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
@@ -209,16 +215,19 @@ def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_
 ) -> None:
     path = tmp_path / "signed.jsonl"
     path.write_bytes(line + b"\n")
-    keeper, place = CheckpointKeeper(SIGNER, rolled_back, path), Place(rolled_back, OLD_KEY, path)
-    assert {sign.kind for sign in keep(scribe, keeper)} == {"behind", "unreadable"}
-    assert keeper.compared.is_set()
+    checkpoint_task, sources = (
+        CheckpointTask(SIGNER, rolled_back, path),
+        EvidenceSources(rolled_back, OLD_KEY, path),
+    )
+    assert {sign.kind for sign in keep(scribe, checkpoint_task)} == {"behind", "unreadable"}
+    assert checkpoint_task.compared.is_set()
     for freeze_open in (False, True):
         with pytest.raises(RecordUnreadable):
-            on(scribe.url, partial(accept, place=place, word=WORD, freeze_open=freeze_open))
+            on(scribe.url, partial(accept, sources=sources, request=REQUEST, freeze_open=freeze_open))
     assert file_of(rolled_back, MERCHANT_ID).exists()
     record(tmp_path, pay(1, START_MS - 1))
-    assert len(accept_all(scribe, place).signs) == 2
-    assert keep(scribe, keeper) == []
+    assert len(accept_all(scribe, sources).signs) == 2
+    assert keep(scribe, checkpoint_task) == []
 
 
 def test_a_record_that_breaks_before_its_end_is_refused_before_any_file_is_moved(
@@ -227,7 +236,7 @@ def test_a_record_that_breaks_before_its_end_is_refused_before_any_file_is_moved
     path = record(tmp_path, *[pay(number, START_MS) for number in range(1, 2001)])
     path.write_bytes(b"nonsense\n" + path.read_bytes())
     with pytest.raises(RecordUnreadable):
-        accept_all(scribe, Place(rolled_back, OLD_KEY, path))
+        accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY, path))
     assert file_of(rolled_back, MERCHANT_ID).exists()
 
 
@@ -252,7 +261,7 @@ def test_a_file_is_moved_only_once_its_writer_is_done(folder: Path) -> None:
     path, kept, found = file_of(folder, MERCHANT_ID), folder / "evidence" / "1", []
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        mover = threading.Thread(target=lambda: found.extend(evidence.move(folder, [path.name], kept)))
+        mover = threading.Thread(target=lambda: found.extend(evidence_files.move(folder, [path.name], kept)))
         mover.start()
         wait_for_waiter(path)
         file.write(b"more\n")

@@ -16,8 +16,8 @@ from merchant_wallet.audit.checkpointing.signing import (
     write_checkpoints,
 )
 from merchant_wallet.audit.rollback import comparison
-from merchant_wallet.audit.rollback.comparison import Comparison, judge
-from merchant_wallet.audit.rollback.signs import Sign
+from merchant_wallet.audit.rollback.comparison import Comparison, compare_journal
+from merchant_wallet.audit.rollback.signs import RollbackSign
 from merchant_wallet.book import checkpoint_keys
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
@@ -49,11 +49,11 @@ def checkpoint(scribe: Scribe, folder: Path) -> int:
     return on(scribe.url, lambda conn: write_checkpoints(conn, SIGNER, folder, START_MS, interval_ms=0))
 
 
-def compare(scribe: Scribe, folder: Path) -> list[Sign]:
+def compare(scribe: Scribe, folder: Path) -> list[RollbackSign]:
     return on(scribe.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
 
 
-def found(signs: list[Sign]) -> list[tuple[int, str, str]]:
+def found(signs: list[RollbackSign]) -> list[tuple[int, str, str]]:
     return [(sign.merchant_id, sign.subject, sign.kind) for sign in signs]
 
 
@@ -202,16 +202,16 @@ def test_a_public_key_that_was_swapped_in_the_database_is_believed_by_nobody(
 def test_files_that_stay_as_they_are_are_read_once(scribe: Scribe, folder: Path) -> None:
     scribe.fund(COIN)
     checkpoint(scribe, folder)
-    ends = comparison.FileEnds(folder)
-    [before] = ends.read(SIGNER.keys)
-    assert ends.read(SIGNER.keys)[0] is before
+    last_checkpoints = comparison.LastCheckpoints(folder)
+    [before] = last_checkpoints.read(SIGNER.keys)
+    assert last_checkpoints.read(SIGNER.keys)[0] is before
     scribe.fund(COIN)
     checkpoint(scribe, folder)
-    [after] = ends.read(SIGNER.keys)
+    [after] = last_checkpoints.read(SIGNER.keys)
     assert after.checkpoint is not None
     assert (after is before, after.checkpoint.entry_count) == (False, 2)
     # With another key everything is judged anew.
-    assert [end.problem for end in ends.read(OTHER.keys)] == [
+    assert [end.problem for end in last_checkpoints.read(OTHER.keys)] == [
         "the last line of 1001.jsonl is not signed with this key"
     ]
 
@@ -238,7 +238,7 @@ def test_other_files_of_the_folder_are_left_alone(scribe: Scribe, folder: Path) 
 def test_a_journal_holds_only_with_the_same_entry_and_no_fewer(
     count: int | None, entry_hash: str | None, kind: str | None
 ) -> None:
-    told = judge(Checkpoint(1, 5, 77, "ab", START_MS), count, entry_hash, "journal")
+    told = compare_journal(Checkpoint(1, 5, 77, "ab", START_MS), count, entry_hash, "journal")
     assert (None if told is None else told[0]) == kind
 
 

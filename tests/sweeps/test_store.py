@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of
 
-from merchant_wallet.audit.rollback.signs import Sign, record_signs
+from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
 from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
@@ -227,7 +227,9 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
     async def scenario(yard: Yard) -> None:
         topped_up, direct = await begin(yard, 1), await begin(yard, 1, 2, held=10**18)
         assert (len(topped_up), len(direct)) == (1, 2)
-        behind = Sign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS)
+        behind = RollbackSign(
+            1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS
+        )
         await record_signs(yard.connection, [behind])
         assert await store.list_open(yard.connection, ERC20) == []
         assert await open_one(yard, 3) is None

@@ -9,7 +9,7 @@ from tests.withdrawals.test_nonces import OTHER, finish, leave_gap
 
 from merchant_wallet.audit.rollback.signs import (
     Kind,
-    Sign,
+    RollbackSign,
     Subject,
     is_standing,
     list_signs,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 COIN = 1_000_000
-BEHIND = Sign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
+BEHIND = RollbackSign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
 
 
 async def accept(shop: "Shop") -> None:
@@ -128,8 +128,8 @@ def test_no_order_expires_while_a_sign_stands(in_shop: "InShop") -> None:
 def test_signs_are_listed_oldest_first_and_the_first_cause_of_each_stays(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         assert (await list_signs(shop.connection), await is_standing(shop.connection)) == ([], False)
-        audit = Sign(0, "audit", "diverged", "another hash of entry 7", START_MS - 5)
-        later = Sign(1001, "book", "diverged", "another cause", START_MS + 9)
+        audit = RollbackSign(0, "audit", "diverged", "another hash of entry 7", START_MS - 5)
+        later = RollbackSign(1001, "book", "diverged", "another cause", START_MS + 9)
         assert await record_signs(shop.connection, [BEHIND, audit]) == [BEHIND, audit]
         assert await record_signs(shop.connection, [later]) == []
         assert await list_signs(shop.connection) == [audit, BEHIND]
@@ -154,6 +154,6 @@ def test_the_database_takes_no_sign_of_another_form(
 ) -> None:
     async def scenario(shop: "Shop") -> None:
         with pytest.raises(psycopg.errors.CheckViolation):
-            await record_signs(shop.connection, [Sign(merchant_id, subject, kind, cause, START_MS)])
+            await record_signs(shop.connection, [RollbackSign(merchant_id, subject, kind, cause, START_MS)])
 
     in_shop(scenario)

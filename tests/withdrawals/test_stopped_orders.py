@@ -6,7 +6,7 @@ import pytest
 from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
-from merchant_wallet.audit.rollback.signs import Sign, record_signs
+from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
 from merchant_wallet.book.commands import (
     Cancel,
     Command,
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 COIN = 1_000_000
 DEADLINE_MS = 3_600_000
-BEHIND = Sign(MERCHANT_ID, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
+BEHIND = RollbackSign(
+    MERCHANT_ID, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS
+)
 
 
 async def freeze(shop: "Shop", order: Withdrawal) -> None:

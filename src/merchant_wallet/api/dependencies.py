@@ -13,7 +13,7 @@ from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import RequestCounters
 from merchant_wallet.observability.logs import AccessLog, RequestIds
@@ -53,7 +53,7 @@ class Dependencies:
         self,
         *,
         gate: Gate,
-        directory: Directory,
+        merchant_cache: MerchantCache,
         writer: Writer,
         operation_context: OperationContext,
         access_log: AccessLog,
@@ -61,7 +61,7 @@ class Dependencies:
         refused_requests: RefusedRequestBuffer | None = None,
     ) -> None:
         self.gate = gate
-        self.directory = directory
+        self.merchant_cache = merchant_cache
         self.writer = writer
         self.operation_context = operation_context
         self.access_log = access_log
@@ -74,7 +74,7 @@ class Dependencies:
 
     async def take_address_index(self, merchant_id: int) -> int:
         """The next address index of a merchant."""
-        return await self.directory.take_address_index(merchant_id)
+        return await self.merchant_cache.take_address_index(merchant_id)
 
     async def ask(self, merchant: Merchant, command: Command) -> Outcome:
         """Have a follow-up command carried out."""

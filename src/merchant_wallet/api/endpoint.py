@@ -44,7 +44,7 @@ from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.book.writer import CommandFailed, Unavailable
-from merchant_wallet.merchants.directory import DirectoryAway
+from merchant_wallet.merchants.cache import MerchantsUnavailable
 from merchant_wallet.merchants.records import Merchant
 
 log = structlog.get_logger("endpoint")
@@ -114,7 +114,7 @@ class Endpoint:
         fields = parse_body(request.content_type, request.body)
         request.app_key = require_app_key(fields)
         refuse_callback(fields)
-        merchant = self._dependencies.directory.kept(request.app_key)
+        merchant = self._dependencies.merchant_cache.get(request.app_key)
         if merchant is None:
             self._start_task(request, self._load_and_execute(request, fields))
             return
@@ -180,27 +180,29 @@ class Endpoint:
     async def _load_and_execute(self, request: OperationRequest, fields: Fields) -> bytes:
         """As `_execute`, for a merchant whose settings are not kept or no longer hold."""
         self._dependencies.gate.require_own_mode(request.app_key)
-        return await self._execute(request, await self._dependencies.directory.load(request.app_key), fields)
+        return await self._execute(
+            request, await self._dependencies.merchant_cache.load(request.app_key), fields
+        )
 
     async def _refresh_and_execute(
         self, request: OperationRequest, merchant: Merchant, fields: Fields, refused: Refused
     ) -> bytes:
         """As `_execute`, for a request that the kept settings refuse."""
-        fresh = await self._dependencies.directory.refresh(merchant)
+        fresh = await self._dependencies.merchant_cache.refresh(merchant)
         if fresh is merchant:
             raise refused
         return await self._execute(request, fresh, fields)
 
     async def _execute(self, request: OperationRequest, merchant: Merchant | None, fields: Fields) -> bytes:
         """Judge, submit and answer. Raises Refused, Unavailable, CommandFailed, DirectoryAway."""
-        directory = self._dependencies.directory
+        merchant_cache = self._dependencies.merchant_cache
         for _ in range(MAX_TRIES):
             if merchant is None:
                 raise Refused(unknown_app_key())
             try:
                 caller, command = self._check(request, merchant, fields)
             except Refused:
-                fresh = await directory.refresh(merchant)
+                fresh = await merchant_cache.refresh(merchant)
                 if fresh is merchant:
                     raise
                 merchant = fresh
@@ -210,7 +212,7 @@ class Endpoint:
                 outcome = await self._operation.follow_up(merchant, command, outcome, self._dependencies)
             if not isinstance(outcome, Stale):
                 return self._answer(caller, outcome)
-            merchant = await directory.load(request.app_key)
+            merchant = await merchant_cache.load(request.app_key)
         raise Unavailable("the merchant's settings keep changing")
 
     def _answer(self, caller: Caller, outcome: Outcome) -> bytes:
@@ -236,7 +238,7 @@ class Endpoint:
             refused_requests = self._dependencies.refused_requests
             if refused_requests is not None and request.app_key and error.refusal.code != APP_KEY_UNKNOWN:
                 refused_requests.add(self._operation.path, refusal, request)
-        elif isinstance(error, Unavailable | DirectoryAway):
+        elif isinstance(error, Unavailable | MerchantsUnavailable):
             log.warning("not available", request_id=request.request_id, reason=str(error))
             refusal = BUSY
         else:

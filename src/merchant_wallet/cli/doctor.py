@@ -269,7 +269,7 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
     from merchant_wallet.base.addresses import format_address
     from merchant_wallet.base.config import ConfigError
     from merchant_wallet.chains.signer import SignerAway
-    from merchant_wallet.merchants import pool
+    from merchant_wallet.merchants import xpub_pool
     from merchant_wallet.processes.signers import open_signer
 
     if settings.sandbox:
@@ -278,10 +278,10 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
         wallets = await open_signer(settings).wallets()
     except (ConfigError, SignerAway) as error:
         return Finding("keys", str(error), "start the signer, or correct its settings")
-    if strangers := await pool.find_strangers(conn):
+    if strangers := await xpub_pool.find_strangers(conn):
         text = f"merchants were opened in the sandbox and have addresses of its: {strangers}"
         return Finding("keys", text, "open them anew in a database of their own, where real money is")
-    free = (await pool.level(conn)).free
+    free = (await xpub_pool.read_size(conn)).free
     paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
     text = f"the hot wallets are {paying}; {free} accounts are free for merchants to come"
     return Finding("keys", text, None if free >= LEAST_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
@@ -320,7 +320,7 @@ async def _check_nonces(conn: Any) -> Finding:
 
 
 async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
-    from merchant_wallet.audit.checkpointing.acceptance import Place, find_all_signs
+    from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, find_all_signs
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
@@ -334,7 +334,7 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
     old_key = Keyring(settings.master_key or load_or_create_master_key(settings.data)).derive(OLD_KEY)
     record = keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
-    place = Place(folder, old_key, record if os.access(record, os.R_OK) else None)
+    place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
     signs = await find_all_signs(conn, place, now_ms())
     if signs:
         more = f" ({len(signs)} signs in all)" if len(signs) > 1 else ""

@@ -255,20 +255,20 @@ def _derive(settings: Settings, passphrase: str, count: int) -> int:
 
 
 async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
-    """Add `count` accounts to the pool, a hundred at a time. Raises Failure."""
-    from merchant_wallet.merchants import pool
+    """Add `count` accounts to the xpub_pool, a hundred at a time. Raises Failure."""
+    from merchant_wallet.merchants import xpub_pool
 
-    edges = await pool.edges(session.conn)
-    for edge in edges:
+    given = await xpub_pool.find_first_and_last(session.conn)
+    for edge in given:
         if dict(keystore.derive_accounts(edge.account_no, 1)) != {edge.account_no: edge.xpubs}:
             raise Failure(
                 "The database's accounts come from another seed than this keystore's; nothing was added."
             )
     progress = terminal.Progress()
-    accounts = keystore.derive_accounts(edges[-1].account_no + 1 if edges else 0, count)
+    accounts = keystore.derive_accounts(given[-1].account_no + 1 if given else 0, count)
     for done, batch in enumerate(_in_batches(accounts)):
         async with session.conn.transaction():
-            await pool.add(session.conn, batch)
+            await xpub_pool.add(session.conn, batch)
             added = {"from": batch[0][0], "upTo": batch[-1][0]}
             await session.record("keys.derive", "accounts for merchants", after=added)
         progress.tell(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
@@ -286,7 +286,7 @@ def _in_batches(
 
 
 async def _level(session: Session) -> dict[str, int]:
-    from merchant_wallet.merchants import pool
+    from merchant_wallet.merchants import xpub_pool
 
-    level = await pool.level(session.conn)
+    level = await xpub_pool.read_size(session.conn)
     return {"accounts": level.accounts, "freeAccounts": level.free}

@@ -309,8 +309,8 @@ async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, 
 
     if not session.settings.needs_two_people:
         return []
-    anchors = await guards.read_anchors(session.conn, before.merchant_id, now_ms())
-    wanted = guards.imagine(before, typed)
+    anchors = await guards.read_day_old_fees(session.conn, before.merchant_id, now_ms())
+    wanted = guards.with_settings(before, typed)
     return guards.list_loosened(before, wanted, anchors, session.settings.rate_band)
 
 
@@ -319,7 +319,7 @@ async def _propose(
 ) -> "ProposedChange | None":
     from merchant_wallet.merchants import guards
 
-    facts = guards.describe(before, loosened), guards.describe(guards.imagine(before, typed), loosened)
+    facts = guards.describe(before, loosened), guards.describe(guards.with_settings(before, typed), loosened)
     number = before.merchant_id
     subject = guards.name_subject(number)
     return await propose(session, guards.SET, subject, facts, reason, merchant_id=number)

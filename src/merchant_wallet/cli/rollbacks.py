@@ -12,7 +12,7 @@ from merchant_wallet.cli.session import SOURCE, Session, name_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
-    from merchant_wallet.audit.rollback.signs import Sign
+    from merchant_wallet.audit.rollback.signs import RollbackSign
     from merchant_wallet.base.settings import Settings
 
 app = typer.Typer()
@@ -87,11 +87,11 @@ async def _accept(
     session: Session, reason: str, new_key: bool, given: Path | None, freeze_open: bool
 ) -> "Accepted":
     from merchant_wallet.audit.checkpointing.acceptance import (
+        AcceptanceRequest,
+        EvidenceSources,
         KeyDiffers,
         NothingToAccept,
-        Place,
         RecordMissing,
-        Word,
         accept,
     )
     from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
@@ -101,11 +101,11 @@ async def _accept(
 
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
-    place = Place(base.checkpoint_dir, old_key, _find_record(settings, given, freeze_open))
-    word = Word(name_actor(), reason, SOURCE, now_ms())
+    sources = EvidenceSources(base.checkpoint_dir, old_key, _find_record(settings, given, freeze_open))
+    request = AcceptanceRequest(name_actor(), reason, SOURCE, now_ms())
     signer = open_or_create_signer(settings, old_key) if new_key else None
     try:
-        return await accept(session.conn, place, word, new_signer=signer, freeze_open=freeze_open)
+        return await accept(session.conn, sources, request, new_signer=signer, freeze_open=freeze_open)
     except NothingToAccept:
         raise Failure("Nothing shows a rollback of this database, nothing was changed.") from None
     except KeyDiffers as differs:
@@ -139,7 +139,7 @@ def _describe(accepted: "Accepted") -> dict[str, Any]:
     }
 
 
-def describe_sign(sign: "Sign") -> dict[str, Any]:
+def describe_sign(sign: "RollbackSign") -> dict[str, Any]:
     """A sign of a rollback for output."""
     return {
         "subject": sign.subject,

@@ -20,7 +20,7 @@ from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.merchants import guards, store
-from merchant_wallet.merchants.facts import tell_changes
+from merchant_wallet.merchants.audit_facts import tell_changes
 from merchant_wallet.merchants.records import Merchant, SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_, Language
@@ -138,8 +138,8 @@ async def _propose_loosened(
     settings = request.context.settings
     if not settings.needs_two_people:
         return None
-    wanted = guards.imagine(before, typed)
-    anchors = await guards.read_anchors(conn, before.merchant_id, request.at_ms)
+    wanted = guards.with_settings(before, typed)
+    anchors = await guards.read_day_old_fees(conn, before.merchant_id, request.at_ms)
     loosened = guards.list_loosened(before, wanted, anchors, settings.rate_band)
     if not loosened:
         return None

@@ -24,9 +24,9 @@ from merchant_wallet.console.request import (
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.guards import name_subject
-from merchant_wallet.merchants.pool import PoolEmpty
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
+from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.qr import draw_address

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.facts import name_fact, tell_changes
+from merchant_wallet.merchants.audit_facts import name_fact, tell_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import SETTINGS, Merchant, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
@@ -37,23 +37,23 @@ GUARDS: Final = (
 SAMPLE_UNITS: Final = 100_000_000
 """The least fee may move by the band's share of this amount: a fee on 100 USDT moves no further than that."""
 
-Anchors = Mapping[str, int]
+DayOldFees = Mapping[str, int]
 """By a fee's setting, the column's value of a day ago where it was another one."""
 
 
-def list_loosened(before: Merchant, after: Merchant, anchors: Anchors, band_e8: int) -> list[str]:
+def list_loosened(before: Merchant, after: Merchant, day_old_fees: DayOldFees, band_e8: int) -> list[str]:
     """The settings, by name, whose change needs two people. Pure."""
-    return [name for name in GUARDS if _loosens(name, before, after, anchors, band_e8)]
+    return [name for name in GUARDS if _loosens(name, before, after, day_old_fees, band_e8)]
 
 
-def _loosens(name: str, before: Merchant, after: Merchant, anchors: Anchors, band_e8: int) -> bool:
+def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldFees, band_e8: int) -> bool:
     column = SETTINGS[name].column
     was, becomes = getattr(before, column), getattr(after, column)
     if was == becomes:
         return False
     if name == "allowed-addresses":
         return bool(was) and (not becomes or bool(becomes - was))
-    moved = max(abs(becomes - was), abs(becomes - anchors.get(name, was))) if name in FEES else 0
+    moved = max(abs(becomes - was), abs(becomes - day_old_fees.get(name, was))) if name in FEES else 0
     if name in FEE_RATES:
         return bool(moved > band_e8)
     if name == FEE_MINIMUM:
@@ -61,17 +61,17 @@ def _loosens(name: str, before: Merchant, after: Merchant, anchors: Anchors, ban
     return was is not None and (becomes is None or bool(becomes > was))
 
 
-async def read_anchors(conn: Connection, merchant_id: int, at_ms: int) -> Anchors:
+async def read_day_old_fees(conn: Connection, merchant_id: int, at_ms: int) -> DayOldFees:
     """The fees of 24 hours ago, as far as they were others than now."""
     names = {name_fact(name): name for name in FEES}
     values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
     cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
-    anchors: dict[str, int] = {}
+    day_old_fees: dict[str, int] = {}
     for fact, text in await cursor.fetchall():
         value = parse_setting(names[fact], text)[1]
         assert isinstance(value, int)
-        anchors.setdefault(names[fact], value)
-    return anchors
+        day_old_fees.setdefault(names[fact], value)
+    return day_old_fees
 
 
 def describe(merchant: Merchant, names: list[str]) -> dict[str, str]:
@@ -80,7 +80,7 @@ def describe(merchant: Merchant, names: list[str]) -> dict[str, str]:
     return {name: shown[name] for name in names}
 
 
-def imagine(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
+def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
     """The merchant as it would be with these texts for its guards; other settings stay. Pure.
 
     Raises SettingRefused.

@@ -2,22 +2,22 @@
 
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.merchants import pool
+from merchant_wallet.merchants import xpub_pool
 
 
-async def require_mode(settings: Settings, connection: pool.Connection) -> None:
+async def require_mode(settings: Settings, connection: xpub_pool.Connection) -> None:
     """Check that the merchants were opened in the mode that the settings name. Raises ConfigError.
 
     The sandbox pays orders with nothing, and they look paid all the same. Balances that come from there must
     never be paid with money. The mode also decides whether one person is enough for a change.
     """
-    level = await pool.level(connection)
+    level = await xpub_pool.read_size(connection)
     if settings.sandbox and level.accounts > level.free:
         raise ConfigError(
             "WALLET_SANDBOX is not false, and this database has merchants with real money: their orders "
             "would be paid with nothing. Set WALLET_SANDBOX=false, or name another database."
         )
-    if not settings.sandbox and (strangers := await pool.find_strangers(connection)):
+    if not settings.sandbox and (strangers := await xpub_pool.find_strangers(connection)):
         raise ConfigError(
             "WALLET_SANDBOX is false, and merchants of this database were opened in the sandbox: "
             f"{strangers}. Open them anew in a database of their own, where real money is."

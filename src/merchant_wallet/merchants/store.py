@@ -20,7 +20,7 @@ from merchant_wallet.base.addresses import COIN_TYPES, derive_account_xpub
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
-from merchant_wallet.merchants import pool
+from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
 from merchant_wallet.merchants.records import (
@@ -264,7 +264,7 @@ async def books_short_of_ids(conn: Connection, margin: int) -> list[int]:
 
 async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) -> dict[str, str]:
     if seed is None:
-        return (await pool.take(conn, merchant_id)).xpubs
+        return (await xpub_pool.take(conn, merchant_id)).xpubs
     return {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
 
 

@@ -8,23 +8,27 @@ else it runs as that user. A server that outlived its `up` is taken over, never 
 given on the command line, where no file can change it. Only the wheel's programs are used, not its Python
 code.
 
-folder: names, lock, notes · privileges: becoming another user · programs: running the wheel's · cluster: the
-first start · server: start, take over, stop · keeper: starting it again.
+- data_folder: names of files, the lock, the runtime file
+- privileges: switch to another user
+- programs: run the wheel's programs
+- cluster: create the cluster at the first start
+- server: start, take over and stop the server
+- supervisor: start the server again after it ended
 """
 
-from merchant_wallet.postgres.folder import NAME as OWNER_ROLE
-from merchant_wallet.postgres.folder import WEB_ROLE, WORKER_ROLE, AlreadyRunning, PostgresError
-from merchant_wallet.postgres.keeper import Keeper
+from merchant_wallet.postgres.data_folder import NAME as OWNER_ROLE
+from merchant_wallet.postgres.data_folder import WEB_ROLE, WORKER_ROLE, AlreadyRunning, PostgresError
 from merchant_wallet.postgres.programs import find_programs
 from merchant_wallet.postgres.server import RunningPostgres, has_cluster, locate, start
+from merchant_wallet.postgres.supervisor import PostgresSupervisor
 
 __all__ = [
     "OWNER_ROLE",
     "WEB_ROLE",
     "WORKER_ROLE",
     "AlreadyRunning",
-    "Keeper",
     "PostgresError",
+    "PostgresSupervisor",
     "RunningPostgres",
     "find_programs",
     "has_cluster",

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from merchant_wallet.base.disk import sync_folder
-from merchant_wallet.postgres.folder import NAME, SIDE_ROLES, Folder, write_secret
+from merchant_wallet.postgres.data_folder import NAME, SIDE_ROLES, DataFolder, write_secret
 from merchant_wallet.postgres.programs import Programs
 
 INITDB = (
@@ -27,7 +27,7 @@ INITDB = (
 )
 
 
-def create_cluster(folder: Folder, programs: Programs, private_dir: Path) -> None:
+def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) -> None:
     """Make the cluster, the service's role with its password, and its database.
 
     `private_dir` is a folder that only the server's user may enter. Raises `PostgresError`.
@@ -50,7 +50,7 @@ def create_cluster(folder: Folder, programs: Programs, private_dir: Path) -> Non
     sync_folder(folder.root)
 
 
-def create_side_roles(folder: Folder, programs: Programs) -> None:
+def create_side_roles(folder: DataFolder, programs: Programs) -> None:
     """Make the roles of the two sides and their passwords, with the server stopped. Raises `PostgresError`.
 
     A role that is there already, because a start broke off here, gets a new password.
@@ -74,7 +74,7 @@ def _side_role(role: str, password: str) -> tuple[str, ...]:
     )
 
 
-def _run_single(statements: tuple[str, ...], cluster: Path, folder: Folder, programs: Programs) -> None:
+def _run_single(statements: tuple[str, ...], cluster: Path, folder: DataFolder, programs: Programs) -> None:
     """Run statements in the single-user mode, which needs no login."""
     # Not even a statement that failed may be logged: passwords stand in them.
     quiet = [
@@ -84,7 +84,7 @@ def _run_single(statements: tuple[str, ...], cluster: Path, folder: Folder, prog
     programs.run("postgres", single, folder, "".join(f"{statement};\n" for statement in statements))
 
 
-def _initialize(draft: Path, folder: Folder, programs: Programs, pwfile: Path) -> None:
+def _initialize(draft: Path, folder: DataFolder, programs: Programs, pwfile: Path) -> None:
     # The superuser's password is forgotten at once: nobody logs in as superuser.
     write_secret(pwfile, secrets.token_urlsafe(32))
     try:

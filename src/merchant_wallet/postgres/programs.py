@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from merchant_wallet.postgres.folder import Folder, PostgresError
+from merchant_wallet.postgres.data_folder import DataFolder, PostgresError
 from merchant_wallet.postgres.privileges import Account, become, can_keep_search, can_read, find_nobody
 
 ELSEWHERE = "Use an ordinary user, or name a database in WALLET_DATABASE_URL."
@@ -47,17 +47,17 @@ class Programs:
         except (OSError, subprocess.SubprocessError) as error:
             raise PostgresError(f"{program} could not be started ({error}). {ELSEWHERE}") from error
 
-    def run(self, program: str, arguments: Sequence[str], folder: Folder, text: str = "") -> None:
+    def run(self, program: str, arguments: Sequence[str], folder: DataFolder, text: str = "") -> None:
         """Run to the end with `text` as input. Raises `PostgresError` with the program's own words."""
         before = folder.log_size()
         with open_log(folder) as output:
             process = self.popen(program, arguments, output, subprocess.PIPE)
             process.communicate(text.encode())
         if process.returncode != 0:
-            raise PostgresError(f"{program} failed:\n{folder.said_since(before)}\n{ELSEWHERE}")
+            raise PostgresError(f"{program} failed:\n{folder.log_since(before)}\n{ELSEWHERE}")
 
 
-def open_log(folder: Folder) -> IO[bytes]:
+def open_log(folder: DataFolder) -> IO[bytes]:
     """The server's log, to append to; statements in it may name what only the owner should see."""
     return os.fdopen(os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
@@ -70,7 +70,7 @@ def find_programs() -> Path:
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
-def choose_programs(folder: Folder) -> Programs:
+def choose_programs(folder: DataFolder) -> Programs:
     """The programs, with the account that fits this folder and this user.
 
     Raises `PostgresError` when the files are another user's, or when root's substitute cannot reach them.
@@ -88,7 +88,7 @@ def choose_programs(folder: Folder) -> Programs:
     return Programs(path, account, keep_search=not _reaches(account, path, folder))
 
 
-def _reaches(account: Account, path: Path, folder: Folder) -> bool:
+def _reaches(account: Account, path: Path, folder: DataFolder) -> bool:
     needed = [path / "postgres", path.parent / "share" / "postgres.bki", folder.lock]
     try:
         reachable = can_read(account, needed)

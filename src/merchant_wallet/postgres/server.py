@@ -16,24 +16,24 @@ from typing import IO
 from merchant_wallet.base.capacity import OWN_CONNECTIONS
 from merchant_wallet.base.config import DATA_DIR_MODE
 from merchant_wallet.postgres.cluster import create_cluster, create_side_roles
-from merchant_wallet.postgres.folder import (
+from merchant_wallet.postgres.data_folder import (
     NAME,
     PORT,
     WEB_ROLE,
     WORKER_ROLE,
-    Folder,
+    DataFolder,
     PostgresError,
     clear_socket_dir,
     disown_reused_pid,
     is_postmaster,
     make_socket_dir,
-    note_runtime,
-    noted_runtime,
     open_socket_dir,
-    remove_noted_socket_dir,
+    read_runtime,
+    remove_recorded_socket_dir,
     remove_socket_dir,
     require_private,
     take_lock,
+    write_runtime,
 )
 from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
 
@@ -55,7 +55,7 @@ class RunningPostgres:
 
     def __init__(
         self,
-        folder: Folder,
+        folder: DataFolder,
         pid: int,
         socket_dir: Path,
         lock: IO[str],
@@ -104,9 +104,9 @@ class RunningPostgres:
         """Whether the server takes connections, by its own note."""
         return _says_ready(self._folder, self.pid)
 
-    def last_words(self) -> str:
+    def last_log_lines(self) -> str:
         """What PostgreSQL has said since its last start; of much text, the end."""
-        return self._folder.said_since(self._log_offset)
+        return self._folder.log_since(self._log_offset)
 
     def restart(self) -> None:
         """Start the server again after it ended by itself, on the same socket, without waiting for it.
@@ -121,7 +121,7 @@ class RunningPostgres:
         self._log_offset = self._folder.log_size()
         child = _popen(self._folder, programs, {**server_settings(self._socket_dir), **self._overrides})
         self.pid, self._is_alive = child.pid, _is_running(child)
-        note_runtime(self._folder, child.pid, self._socket_dir)
+        write_runtime(self._folder, child.pid, self._socket_dir)
 
     def _stop_at_exit(self) -> None:
         # A forked child inherits this hook, but not the duty.
@@ -138,7 +138,7 @@ def start(
     Raises `AlreadyRunning` when another process has the folder, `PostgresError` for all else that stands in
     the way.
     """
-    folder = Folder(data_dir.absolute().resolve())
+    folder = DataFolder(data_dir.absolute().resolve())
     folder.root.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
     lock = take_lock(folder)
     try:
@@ -153,7 +153,7 @@ def start(
 
 def has_cluster(data_dir: Path) -> bool:
     """Whether the folder has a database."""
-    return Folder(data_dir.absolute().resolve()).cluster.exists()
+    return DataFolder(data_dir.absolute().resolve()).cluster.exists()
 
 
 def locate(data_dir: Path, role: str = NAME) -> str | None:
@@ -162,9 +162,9 @@ def locate(data_dir: Path, role: str = NAME) -> str | None:
     Raises `PostgresError` when this user may not read the folder's secrets, or the socket's folder is not the
     server's own.
     """
-    folder = Folder(data_dir.absolute().resolve())
+    folder = DataFolder(data_dir.absolute().resolve())
     try:
-        noted = noted_runtime(folder)
+        noted = read_runtime(folder)
         if noted is None or not is_postmaster(noted[0], folder.cluster):
             return None
         if noted[1].exists():
@@ -175,7 +175,7 @@ def locate(data_dir: Path, role: str = NAME) -> str | None:
 
 
 def _take_over(
-    folder: Folder, pid: int, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
+    folder: DataFolder, pid: int, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
 ) -> RunningPostgres | None:
     """Answer for a server that outlived its `up`; None when it had to be stopped, its socket being gone."""
     progress(f"taking over the PostgreSQL that is still running (process {pid})")
@@ -195,14 +195,14 @@ def _take_over(
         progress("it was made by an older version: it is stopped and gets the roles of the two sides")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
-    note_runtime(folder, pid, socket_dir)
+    write_runtime(folder, pid, socket_dir)
     return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress, overrides)
 
 
 def _launch(
-    folder: Folder, programs: Programs, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
+    folder: DataFolder, programs: Programs, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
 ) -> RunningPostgres:
-    remove_noted_socket_dir(folder)
+    remove_recorded_socket_dir(folder)
     socket_dir = make_socket_dir(programs.account)
     try:
         if not folder.cluster.exists():
@@ -217,7 +217,7 @@ def _launch(
     except BaseException:
         remove_socket_dir(socket_dir)
         raise
-    note_runtime(folder, child.pid, socket_dir)
+    write_runtime(folder, child.pid, socket_dir)
     return RunningPostgres(folder, child.pid, socket_dir, lock, _is_running(child), progress, overrides)
 
 
@@ -225,7 +225,7 @@ def _is_running(child: subprocess.Popen[bytes]) -> IsAlive:
     return lambda: child.poll() is None
 
 
-def _spawn(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _spawn(folder: DataFolder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the server and wait until it takes connections.
 
     After a `kill -9` of the last server its sessions may live for a moment longer, and PostgreSQL rightly
@@ -245,7 +245,7 @@ def _spawn(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> s
         time.sleep(10 * POLL_S)
 
 
-def _popen(folder: Folder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _popen(folder: DataFolder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     chosen = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     with open_log(folder) as output:
         return programs.popen("postgres", ["-D", str(folder.cluster), *chosen], output, subprocess.DEVNULL)
@@ -257,19 +257,19 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _wait_ready(folder: Folder, pid: int, is_alive: IsAlive, log_offset: int) -> None:
+def _wait_ready(folder: DataFolder, pid: int, is_alive: IsAlive, log_offset: int) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         if _says_ready(folder, pid):
             return
         if not is_alive():
-            raise PostgresError(f"PostgreSQL did not start:\n{folder.said_since(log_offset)}")
+            raise PostgresError(f"PostgreSQL did not start:\n{folder.log_since(log_offset)}")
         if time.monotonic() > deadline:
             raise PostgresError(f"PostgreSQL was not ready after {START_TIMEOUT_S:.0f} s; see {folder.log}")
         time.sleep(POLL_S)
 
 
-def _says_ready(folder: Folder, pid: int) -> bool:
+def _says_ready(folder: DataFolder, pid: int) -> bool:
     lines = folder.postmaster_lines()
     return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
 

@@ -20,7 +20,7 @@ from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.api.gate import Gate
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
-from merchant_wallet.audit.rollback.watch import RollbackWatch
+from merchant_wallet.audit.rollback.monitor import RollbackMonitor
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
 from merchant_wallet.base.clock import now_ms
@@ -30,7 +30,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.directory import Directory
+from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.mode import require_mode
 from merchant_wallet.observability.logs import AccessLog
@@ -171,10 +171,10 @@ async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAdd
     return forbidden
 
 
-def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackWatch:
+def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackMonitor:
     """What compares checkpoints with the database until the stack ends."""
     connect, stop = partial(db.connect, base.url), asyncio.Event()
-    watch = RollbackWatch(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
+    watch = RollbackMonitor(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
     watching = asyncio.create_task(watch.run(stop))
 
     async def end() -> None:
@@ -193,8 +193,8 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         writer = make_writer(base, clock=clock)
         await writer.open()
         stack.push_async_callback(writer.close)
-        directory = Directory(base.url, base.keyring)
-        stack.push_async_callback(directory.close)
+        merchant_cache = MerchantCache(base.url, base.keyring)
+        stack.push_async_callback(merchant_cache.close)
         access_log = AccessLog(sys.stderr, enabled=settings.log_level in ("debug", "info"))
         access_log.start()
         stack.push_async_callback(access_log.stop)
@@ -211,7 +211,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(refused_requests.stop)
         dependencies = Dependencies(
             gate=gate,
-            directory=directory,
+            merchant_cache=merchant_cache,
             writer=writer,
             operation_context=make_operation_context(
                 base, public_url, await _follow_hot_wallets(base, stack), clock

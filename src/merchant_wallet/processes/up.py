@@ -173,7 +173,7 @@ class Household:
         self._ready: set[str] = set()
         self._address = ""
         self._postgres: postgres.RunningPostgres | None = None
-        self._keeper: postgres.Keeper | None = None
+        self._supervisor: postgres.PostgresSupervisor | None = None
         self._urls: dict[str, str] = {}
         self._users = choose_users(settings)
         self._told_of: dict[str, dict[str, str]] = {}
@@ -228,7 +228,7 @@ class Household:
             self._urls = dict.fromkeys(SIDES, url)
             return url
         self._postgres = postgres.start(self._settings.data, self._progress)
-        self._keeper = postgres.Keeper(self._postgres)
+        self._supervisor = postgres.PostgresSupervisor(self._postgres)
         self._urls = {"serve": self._postgres.web_url, "work": self._postgres.worker_url}
         return self._postgres.url
 
@@ -302,8 +302,8 @@ class Household:
         log.error("a side can't begin and is started again", reason=sentence)
 
     def _look(self) -> None:
-        if self._keeper is not None:
-            self._keeper.look()
+        if self._supervisor is not None:
+            self._supervisor.check()
         for child in self._children:
             child.look(self._environment_of(child), self._read_fd)
 
@@ -363,9 +363,9 @@ def run_database(settings: Settings, say: Say, progress: Say) -> int:
     try:
         for line in tell_database(settings.data.absolute(), server.url):
             say(line)
-        keeper = postgres.Keeper(server)
+        supervisor = postgres.PostgresSupervisor(server)
         while not stopping.wait(POLL_S):
-            keeper.look()
+            supervisor.check()
     finally:
         server.stop()
     return 0

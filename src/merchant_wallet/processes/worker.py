@@ -15,8 +15,8 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
-from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
 from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20
@@ -95,8 +95,8 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
     maintenance = Maintenance(connect, make_maintenance_tasks(base, writer))
-    keeper = await open_keeper(base)
-    checkpoints = Maintenance(connect, {"checkpoints": keeper.keep})
+    checkpoint_task = await open_checkpoint_task(base)
+    checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
     messenger = make_messenger(base, connect)
     creditor = Creditor(connect, writer)
@@ -115,7 +115,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         sandbox=settings.sandbox,
         writer=writer,
         signer_refusals=lambda: paying.signer_refusals,
-        rollback_signs=lambda: keeper.found_count,
+        rollback_signs=lambda: checkpoint_task.found_count,
     )
     page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
     try:
@@ -126,7 +126,10 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         on_ready()
         log.info("working")
         # A database that was rolled back must be known as such before anything is paid from it.
-        pay, expire = start_after(keeper.compared, paying.run), start_after(keeper.compared, expiry.run)
+        pay, expire = (
+            start_after(checkpoint_task.compared, paying.run),
+            start_after(checkpoint_task.compared, expiry.run),
+        )
         others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, maintenance.run, *watching]
         await run_workers([pay, expire, *others], stop)
     finally:
@@ -147,13 +150,13 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await chain_line.close()
 
 
-async def open_keeper(base: Base) -> CheckpointKeeper:
+async def open_checkpoint_task(base: Base) -> CheckpointTask:
     """What compares and signs checkpoints. Raises ConfigError for another key than the service's."""
     settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
     async with await db.connect(base.url) as connection:
         signer = await settle_signer(connection, settings, old_key, now_ms())
     record = None if settings.sandbox else keys_folder(settings) / JOURNAL
-    return CheckpointKeeper(signer, base.checkpoint_dir, record)
+    return CheckpointTask(signer, base.checkpoint_dir, record)
 
 
 async def serve_page(page: PageServer, settings: Settings) -> None:

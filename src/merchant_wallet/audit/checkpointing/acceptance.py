@@ -24,13 +24,13 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.audit import records as audit
-from merchant_wallet.audit.checkpointing.evidence import Evidence, choose_folder, move, write_list
+from merchant_wallet.audit.checkpointing.evidence_files import EvidenceFile, choose_folder, move, write_list
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import signs
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.signer_record import find_signer_sign, read_last_payments
-from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Sign
+from merchant_wallet.audit.rollback.signs import NO_MERCHANT, RollbackSign
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
@@ -39,9 +39,9 @@ from merchant_wallet.chains.keys.signing_journal import Payment
 
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
 ACTION: Final = "rollback.accept"
-MOST_TOLD: Final = 20
+MAX_LOGGED_CAUSES: Final = 20
 """So many causes stand in the audit log; the list has all."""
-MOST_ACCEPTANCES: Final = 500
+MAX_ACCEPTANCES: Final = 500
 """So many of the newest are asked for the names of their folders."""
 SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
 NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
@@ -61,7 +61,7 @@ class RecordMissing(Exception):
     """The signer's record is not there, and nobody asked to freeze every open order. The text is its path."""
 
 
-class Word(msgspec.Struct, frozen=True):
+class AcceptanceRequest(msgspec.Struct, frozen=True):
     """Who accepts, why, from where and when."""
 
     actor: str
@@ -73,13 +73,13 @@ class Word(msgspec.Struct, frozen=True):
 class Accepted(msgspec.Struct, frozen=True):
     """What was accepted; `folder` has the evidence, None when there was no file to keep."""
 
-    signs: list[Sign]
-    files: list[Evidence]
+    signs: list[RollbackSign]
+    files: list[EvidenceFile]
     folder: Path | None
     frozen_orders: tuple[int, ...] = ()
 
 
-class Place(msgspec.Struct, frozen=True):
+class EvidenceSources(msgspec.Struct, frozen=True):
     """Where to look: the checkpoints' folder, the old form's key, and the signer's record.
 
     `signer_record` is None where no signer keeps one, as in the sandbox.
@@ -90,26 +90,26 @@ class Place(msgspec.Struct, frozen=True):
     signer_record: Path | None = None
 
 
-async def find_all_signs(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
+async def find_all_signs(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
     """The signs that stand, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
     standing = await signs.list_signs(conn)
     known = {(sign.merchant_id, sign.subject) for sign in standing}
-    found = await _compare(conn, place, now_ms)
+    found = await _compare(conn, sources, now_ms)
     return standing + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
 
 
-async def _compare(conn: Connection, place: Place, now_ms: int) -> list[Sign]:
-    found = await Comparison(place.folder, place.old_key).find_signs(conn, now_ms)
-    if place.signer_record is not None:
-        signed = await find_signer_sign(conn, place.signer_record, now_ms)
+async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
+    found = await Comparison(sources.folder, sources.old_key).find_signs(conn, now_ms)
+    if sources.signer_record is not None:
+        signed = await find_signer_sign(conn, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
     return found
 
 
 async def accept(
     conn: Connection,
-    place: Place,
-    word: Word,
+    sources: EvidenceSources,
+    request: AcceptanceRequest,
     *,
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
@@ -120,27 +120,29 @@ async def accept(
     NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`; then nothing is
     accepted, and the signs that were found stand.
     """
-    await _check_record(place, freeze_open)
-    await _record_found(conn, place, word.at_ms, new_key=new_signer is not None)
-    payments = await _read_payments(place)
+    await _check_record(sources, freeze_open)
+    await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
+    payments = await _read_payments(sources)
     async with signs.locked(conn):
         standing = await signs.list_signs(conn)
         if not standing:
             raise NothingToAccept
         if new_signer is None:
-            await _require_key(conn, place)
-        accepted = await _keep(conn, place.folder, standing, word, new_key=new_signer is not None)
+            await _require_key(conn, sources)
+        accepted = await _move_evidence(
+            conn, sources.folder, standing, request, new_key=new_signer is not None
+        )
         if new_signer is not None:
-            await _begin_anew(conn, place, new_signer, word.at_ms)
-        frozen = await _freeze(conn, payments, word.at_ms, all_open=freeze_open)
+            await _start_new_key(conn, sources, new_signer, request.at_ms)
+        frozen = await _freeze(conn, payments, request.at_ms, all_open=freeze_open)
         accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
-        await _record(conn, accepted, payments, word, new_key=new_signer is not None)
+        await _record(conn, accepted, payments, request, new_key=new_signer is not None)
     return accepted
 
 
-async def _check_record(place: Place, freeze_open: bool) -> None:
+async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
     """Refuse before anything is done: what is missing or unreadable at the end of the record."""
-    record = place.signer_record
+    record = sources.signer_record
     if record is None:
         return
     if not freeze_open and not await asyncio.to_thread(record.exists):
@@ -148,30 +150,32 @@ async def _check_record(place: Place, freeze_open: bool) -> None:
     await asyncio.to_thread(read_last_payments, record)
 
 
-async def _record_found(conn: Connection, place: Place, now_ms: int, *, new_key: bool) -> None:
+async def _record_found(conn: Connection, sources: EvidenceSources, now_ms: int, *, new_key: bool) -> None:
     """Commit the signs that a comparison finds now, beside those that stand."""
     async with signs.locked(conn):
         if not new_key:
-            await _require_key(conn, place)
-        found = await _compare(conn, place, now_ms)
+            await _require_key(conn, sources)
+        found = await _compare(conn, sources, now_ms)
         if new_key:
             # It stands when the command breaks off, also where nothing else is wrong.
-            found.append(Sign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms))
+            found.append(
+                RollbackSign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms)
+            )
         await signs.record_signs(conn, found)
         if not await signs.is_standing(conn):
             raise NothingToAccept
 
 
-async def _require_key(conn: Connection, place: Place) -> None:
-    keys = await load_keys(conn, place.folder, place.old_key)
+async def _require_key(conn: Connection, sources: EvidenceSources) -> None:
+    keys = await load_keys(conn, sources.folder, sources.old_key)
     if keys.problem is not None:
         raise KeyDiffers(keys.problem)
 
 
-async def _read_payments(place: Place) -> list[Payment]:
-    if place.signer_record is None:
+async def _read_payments(sources: EvidenceSources) -> list[Payment]:
+    if sources.signer_record is None:
         return []
-    return await asyncio.to_thread(read_last_payments, place.signer_record, whole=True)
+    return await asyncio.to_thread(read_last_payments, sources.signer_record, whole=True)
 
 
 async def _freeze(
@@ -194,7 +198,7 @@ async def _freeze(
     return tuple(sorted(frozen))
 
 
-def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]:
+def _name_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> list[str]:
     """The files that no longer fit the database, or all when their key is replaced."""
     if new_key:
         merchants = list_files(folder) if folder.is_dir() else []
@@ -206,40 +210,52 @@ def _name_files(folder: Path, found: Sequence[Sign], new_key: bool) -> list[str]
     return [name for name in names if (folder / name).exists()]
 
 
-async def _keep(
-    conn: Connection, folder: Path, standing: Sequence[Sign], word: Word, *, new_key: bool
+async def _move_evidence(
+    conn: Connection,
+    folder: Path,
+    standing: Sequence[RollbackSign],
+    request: AcceptanceRequest,
+    *,
+    new_key: bool,
 ) -> Accepted:
     """Move the files that the signs are about, and list them with what an acceptance that broke off moved."""
-    told = await audit.list_entries(conn, action=ACTION, limit=MOST_ACCEPTANCES)
+    told = await audit.list_entries(conn, action=ACTION, limit=MAX_ACCEPTANCES)
     named = {str((entry.after or {}).get("evidence")) for entry in told}
-    kept = choose_folder(folder, min(sign.since_ms for sign in standing), named)
+    target = choose_folder(folder, min(sign.since_ms for sign in standing), named)
     names = await asyncio.to_thread(_name_files, folder, standing, new_key)
-    files = await asyncio.to_thread(move, folder, names, kept)
-    accepted = Accepted(list(standing), files, kept if files else None)
+    files = await asyncio.to_thread(move, folder, names, target)
+    accepted = Accepted(list(standing), files, target if files else None)
     if files:
-        await asyncio.to_thread(write_list, kept, _list(accepted, word))
+        await asyncio.to_thread(write_list, target, _list(accepted, request))
     return accepted
 
 
-def _list(accepted: Accepted, word: Word) -> bytes:
-    told = {"word": word, "signs": accepted.signs, "files": accepted.files}
+def _list(accepted: Accepted, request: AcceptanceRequest) -> bytes:
+    told = {"word": request, "signs": accepted.signs, "files": accepted.files}
     return msgspec.json.format(msgspec.json.encode(told)) + b"\n"
 
 
-async def _begin_anew(conn: Connection, place: Place, signer: CheckpointSigner, now_ms: int) -> None:
-    keys = await load_keys(conn, place.folder, place.old_key)
-    await asyncio.to_thread(publish, signer, place.folder)
+async def _start_new_key(
+    conn: Connection, sources: EvidenceSources, signer: CheckpointSigner, now_ms: int
+) -> None:
+    keys = await load_keys(conn, sources.folder, sources.old_key)
+    await asyncio.to_thread(publish, signer, sources.folder)
     if keys.public_key != signer.public_key:
         await pin(conn, signer, now_ms)
 
 
 async def _record(
-    conn: Connection, accepted: Accepted, payments: Sequence[Payment], word: Word, *, new_key: bool
+    conn: Connection,
+    accepted: Accepted,
+    payments: Sequence[Payment],
+    request: AcceptanceRequest,
+    *,
+    new_key: bool,
 ) -> None:
     values = {
-        "accepted_ms": word.at_ms,
-        "actor": word.actor,
-        "reason": word.reason,
+        "accepted_ms": request.at_ms,
+        "actor": request.actor,
+        "reason": request.reason,
         "signed_upto_ms": max((payment.at_ms for payment in payments), default=0),
     }
     await conn.execute(QUERIES["add_acceptance"].text, values)
@@ -247,24 +263,24 @@ async def _record(
     folder = accepted.folder
     await audit.append(
         conn,
-        actor=word.actor,
+        actor=request.actor,
         action=ACTION,
         subject="database",
         after={
-            "reason": word.reason,
+            "reason": request.reason,
             "signs": len(accepted.signs),
-            "causes": [_name_cause(sign) for sign in accepted.signs[:MOST_TOLD]],
+            "causes": [_name_cause(sign) for sign in accepted.signs[:MAX_LOGGED_CAUSES]],
             "evidence": None if folder is None else folder.name,
-            "evidenceSha256": hashlib.sha256(_list(accepted, word)).hexdigest(),
-            "frozenOrders": list(accepted.frozen_orders[:MOST_TOLD]),
+            "evidenceSha256": hashlib.sha256(_list(accepted, request)).hexdigest(),
+            "frozenOrders": list(accepted.frozen_orders[:MAX_LOGGED_CAUSES]),
             "frozen": len(accepted.frozen_orders),
             "newKey": new_key,
         },
-        source=word.source,
-        at_ms=word.at_ms,
+        source=request.source,
+        at_ms=request.at_ms,
     )
 
 
-def _name_cause(sign: Sign) -> str:
+def _name_cause(sign: RollbackSign) -> str:
     whose = f"{sign.subject} {sign.merchant_id}" if sign.subject == "book" else sign.subject
     return f"{whose}: {sign.cause}"

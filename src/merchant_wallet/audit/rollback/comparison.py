@@ -19,7 +19,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
-from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Kind, Sign, Subject, tell_moment
+from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Kind, RollbackSign, Subject, format_moment
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
@@ -31,7 +31,7 @@ SUFFIX: Final = ".jsonl"
 Connection = AsyncConnection[Any]
 
 
-class End(msgspec.Struct, frozen=True):
+class LastCheckpoint(msgspec.Struct, frozen=True):
     """The last whole line of a merchant's file, 0 for the audit log's. `problem`: why it can't be used."""
 
     merchant_id: int
@@ -45,16 +45,24 @@ class Comparison:
     def __init__(self, folder: Path, old_key: bytes) -> None:
         self._folder = folder
         self._old_key = old_key
-        self._ends = FileEnds(folder)
+        self._last_checkpoints = LastCheckpoints(folder)
 
-    async def find_signs(self, conn: Connection, now_ms: int) -> list[Sign]:
+    async def find_signs(self, conn: Connection, now_ms: int) -> list[RollbackSign]:
         """Everything that shows a rollback now. `conn` must see what is committed now."""
         keys = await load_keys(conn, self._folder, self._old_key)
         if keys.problem is not None:
-            return [Sign(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
-        ends = await asyncio.to_thread(self._ends.read, keys)
-        signs = [make_sign(end, "unreadable", end.problem, now_ms) for end in ends if end.problem is not None]
-        sound = [end.checkpoint for end in ends if end.checkpoint is not None and end.problem is None]
+            return [RollbackSign(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
+        last_checkpoints = await asyncio.to_thread(self._last_checkpoints.read, keys)
+        signs = [
+            make_sign(last, "unreadable", last.problem, now_ms)
+            for last in last_checkpoints
+            if last.problem is not None
+        ]
+        sound = [
+            last.checkpoint
+            for last in last_checkpoints
+            if last.checkpoint is not None and last.problem is None
+        ]
         books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
         for start in range(0, len(books), BOOKS_AT_ONCE):
             signs += await _compare_books(conn, books[start : start + BOOKS_AT_ONCE], now_ms)
@@ -62,38 +70,38 @@ class Comparison:
         return signs + await _compare_log(conn, logs, now_ms)
 
 
-class FileEnds:
+class LastCheckpoints:
     """The ends of all files of a folder, remembered for as long as the files stay as they are."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._keys: CheckpointKeys | None = None
-        self._known: dict[str, tuple[tuple[int, int, int], End | None]] = {}
+        self._by_name: dict[str, tuple[tuple[int, int, int], LastCheckpoint | None]] = {}
 
-    def read(self, keys: CheckpointKeys) -> list[End]:
+    def read(self, keys: CheckpointKeys) -> list[LastCheckpoint]:
         """The end of each file that has a whole line. A folder that is not there has no files."""
         if keys != self._keys:
-            self._keys, self._known = keys, {}
+            self._keys, self._by_name = keys, {}
         if not self._folder.is_dir():
             return []
-        known = {}
+        by_name = {}
         with os.scandir(self._folder) as files:
             for file in files:
                 merchant_id = _merchant_of(file.name)
                 if merchant_id is not None:
-                    known[file.name] = self._look(file, merchant_id, keys)
-        self._known = known
-        return [end for _, end in known.values() if end is not None]
+                    by_name[file.name] = self._read_if_changed(file, merchant_id, keys)
+        self._by_name = by_name
+        return [last for _, last in by_name.values() if last is not None]
 
-    def _look(
+    def _read_if_changed(
         self, file: os.DirEntry[str], merchant_id: int, keys: CheckpointKeys
-    ) -> tuple[tuple[int, int, int], End | None]:
+    ) -> tuple[tuple[int, int, int], LastCheckpoint | None]:
         stat = file.stat()
         state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        before = self._known.get(file.name)
+        before = self._by_name.get(file.name)
         if before is not None and before[0] == state:
             return before
-        return state, read_end(Path(file.path), merchant_id, keys)
+        return state, read_last_checkpoint(Path(file.path), merchant_id, keys)
 
 
 def _merchant_of(name: str) -> int | None:
@@ -104,7 +112,7 @@ def _merchant_of(name: str) -> int | None:
     return int(stem) if name.endswith(SUFFIX) and stem.isascii() and stem.isdecimal() else None
 
 
-def read_end(path: Path, merchant_id: int, keys: CheckpointKeys) -> End | None:
+def read_last_checkpoint(path: Path, merchant_id: int, keys: CheckpointKeys) -> LastCheckpoint | None:
     """The last whole line of one file; None for a file without one."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -116,52 +124,58 @@ def read_end(path: Path, merchant_id: int, keys: CheckpointKeys) -> End | None:
     checkpoint, problem = tail.last.checkpoint, tail.last.problem
     if problem is None and checkpoint is not None and checkpoint.merchant_id != merchant_id:
         problem = f"is of merchant {checkpoint.merchant_id}"
-    told = None if problem is None else f"the last line of {path.name} {problem}"
-    return End(merchant_id, checkpoint, told)
+    difference = None if problem is None else f"the last line of {path.name} {problem}"
+    return LastCheckpoint(merchant_id, checkpoint, difference)
 
 
-def make_sign(end: End, kind: Kind, cause: str, now_ms: int) -> Sign:
+def make_sign(last: LastCheckpoint, kind: Kind, cause: str, now_ms: int) -> RollbackSign:
     """The sign of one file."""
-    subject: Subject = "audit" if end.merchant_id == NO_MERCHANT else "book"
-    return Sign(end.merchant_id, subject, kind, cause, now_ms)
+    subject: Subject = "audit" if last.merchant_id == NO_MERCHANT else "book"
+    return RollbackSign(last.merchant_id, subject, kind, cause, now_ms)
 
 
-async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[Sign]:
+async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackSign]:
     values = {
         "merchant_ids": [checkpoint.merchant_id for checkpoint in seen],
         "entry_ids": [checkpoint.last_entry_id for checkpoint in seen],
     }
     cursor = await conn.execute(QUERIES["read_books"].text, values)
     found = {merchant_id: rest for merchant_id, *rest in await cursor.fetchall()}
-    return list(_judge_all(seen, found, now_ms))
+    return list(_compare_journals(seen, found, now_ms))
 
 
-def _judge_all(seen: Sequence[Checkpoint], found: dict[int, list[Any]], now_ms: int) -> Iterator[Sign]:
+def _compare_journals(
+    seen: Sequence[Checkpoint], found: dict[int, list[Any]], now_ms: int
+) -> Iterator[RollbackSign]:
     for checkpoint in seen:
         count, entry_hash = found[checkpoint.merchant_id]
-        told = judge(checkpoint, count, None if entry_hash is None else bytes(entry_hash).hex(), "journal")
-        if told is not None:
-            yield Sign(checkpoint.merchant_id, "book", *told, now_ms)
+        difference = compare_journal(
+            checkpoint, count, None if entry_hash is None else bytes(entry_hash).hex(), "journal"
+        )
+        if difference is not None:
+            yield RollbackSign(checkpoint.merchant_id, "book", *difference, now_ms)
 
 
-async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[Sign]:
+async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackSign]:
     signs = []
     for checkpoint in seen:
         hashes = await audit_checkpoints.read_hashes(conn, [checkpoint.last_entry_id])
         head = await audit_checkpoints.read_head(conn, now_ms)
         count = 0 if head is None else head.entry_count
-        told = judge(checkpoint, count, hashes.get(checkpoint.last_entry_id), "audit log")
-        if told is not None:
-            signs.append(Sign(NO_MERCHANT, "audit", *told, now_ms))
+        difference = compare_journal(checkpoint, count, hashes.get(checkpoint.last_entry_id), "audit log")
+        if difference is not None:
+            signs.append(RollbackSign(NO_MERCHANT, "audit", *difference, now_ms))
     return signs
 
 
-def judge(seen: Checkpoint, count: int | None, entry_hash: str | None, name: str) -> tuple[Kind, str] | None:
+def compare_journal(
+    seen: Checkpoint, count: int | None, entry_hash: str | None, name: str
+) -> tuple[Kind, str] | None:
     """How a journal differs from its last checkpoint, None when it holds. Pure.
 
     The journal has `count` entries, None without a book; `entry_hash` is that of the entry that was last.
     """
-    saw = f"the checkpoint of {tell_moment(seen.at_ms)} saw {seen.entry_count} entries"
+    saw = f"the checkpoint of {format_moment(seen.at_ms)} saw {seen.entry_count} entries"
     if count is None:
         return "behind", f"{saw}, and the database has no such book"
     if count < seen.entry_count:

@@ -29,7 +29,7 @@ Kind = Literal["behind", "diverged", "unreadable"]
 Connection = AsyncConnection[Any]
 
 
-class Sign(msgspec.Struct, frozen=True, gc=False):
+class RollbackSign(msgspec.Struct, frozen=True, gc=False):
     """One thing that shows a rollback.
 
     `subject` is what was compared with the database: a book's checkpoint, the audit log's checkpoint, the
@@ -45,10 +45,10 @@ class Sign(msgspec.Struct, frozen=True, gc=False):
     since_ms: int
 
 
-async def list_signs(conn: Connection) -> list[Sign]:
+async def list_signs(conn: Connection) -> list[RollbackSign]:
     """All signs that stand, the oldest first. Empty while nothing is wrong."""
     cursor = await conn.execute(QUERIES["list_signs"].text)
-    return [Sign(*row) for row in await cursor.fetchall()]
+    return [RollbackSign(*row) for row in await cursor.fetchall()]
 
 
 async def is_standing(conn: Connection) -> bool:
@@ -58,7 +58,7 @@ async def is_standing(conn: Connection) -> bool:
     return row is not None and bool(row[0])
 
 
-async def record_signs(conn: Connection, signs: Iterable[Sign]) -> list[Sign]:
+async def record_signs(conn: Connection, signs: Iterable[RollbackSign]) -> list[RollbackSign]:
     """Write signs down; gives those that are new. The first cause of a subject stays."""
     new = []
     for sign in signs:
@@ -68,7 +68,7 @@ async def record_signs(conn: Connection, signs: Iterable[Sign]) -> list[Sign]:
     return new
 
 
-def tell_moment(at_ms: int) -> str:
+def format_moment(at_ms: int) -> str:
     """A moment as the causes of signs name it. Raises ValueError, OverflowError for one beyond all years."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
 

@@ -11,14 +11,14 @@ _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 """Settings whose facts are not named as the setting is."""
 
 
-def tell_settings(merchant: Merchant) -> dict[str, Any]:
+def settings_facts(merchant: Merchant) -> dict[str, Any]:
     """Every setting by the name of its fact."""
     return {name_fact(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
 
 
 def tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that differ, as they were and as they are."""
-    was, became = tell_settings(before), tell_settings(after)
+    was, became = settings_facts(before), settings_facts(after)
     changed = [name for name in became if became[name] != was[name]]
     return {name: was[name] for name in changed}, {name: became[name] for name in changed}
 

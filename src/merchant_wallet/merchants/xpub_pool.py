@@ -18,7 +18,7 @@ from merchant_wallet.base.db import Queries
 Connection = AsyncConnection[Any]
 Xpubs = Mapping[str, str]
 
-QUERIES = Queries(Path(__file__).with_name("pool.sql"))
+QUERIES = Queries(Path(__file__).with_name("xpub_pool.sql"))
 
 
 class PoolEmpty(Exception):
@@ -32,7 +32,7 @@ class Account(NamedTuple):
     xpubs: dict[str, str]
 
 
-class Level(NamedTuple):
+class PoolSize(NamedTuple):
     """How many accounts were ever put in, and how many of them nobody has."""
 
     accounts: int
@@ -60,18 +60,18 @@ async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
     await conn.execute(QUERIES["insert_accounts"].text, values)
 
 
-async def edges(conn: Connection) -> list[Account]:
+async def find_first_and_last(conn: Connection) -> list[Account]:
     """The first and the last account; none when the pool was never filled."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(QUERIES["read_edges"].text)
         return [Account(**row) for row in await cursor.fetchall()]
 
 
-async def level(conn: Connection) -> Level:
+async def read_size(conn: Connection) -> PoolSize:
     """How full the pool is."""
     row = await _fetch(conn, "count_accounts", {})
     assert row is not None, "a count always has a row"
-    return Level(**row)
+    return PoolSize(**row)
 
 
 async def account_of(conn: Connection, merchant_id: int) -> int | None:

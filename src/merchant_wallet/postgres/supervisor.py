@@ -4,7 +4,7 @@ Rules:
 - The server comes back on the same socket, so that connections are opened again under the same URL.
 - The first restart is at once. Further ones wait, each twice as long as the last, up to half a minute.
 - Restarts never end: a full disk or a missing file may be mended at any time.
-- `look` never waits and never raises, so its caller can watch other processes meanwhile.
+- `check` never waits and never raises, so its caller can watch other processes meanwhile.
 """
 
 import time
@@ -13,14 +13,14 @@ from collections.abc import Callable
 import structlog
 
 from merchant_wallet.base.restarts import Backoff
-from merchant_wallet.postgres.folder import PostgresError
+from merchant_wallet.postgres.data_folder import PostgresError
 from merchant_wallet.postgres.server import RunningPostgres
 
 log = structlog.get_logger(__name__)
 
 
-class Keeper:
-    """Watches one server; `look` is called several times a second."""
+class PostgresSupervisor:
+    """Watches one server; `check` is called several times a second."""
 
     def __init__(self, server: RunningPostgres, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._server = server
@@ -30,13 +30,13 @@ class Keeper:
         self._ended_s: float | None = None
         self._due_s: float | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Notice that the server ended or is ready again, and start it when its pause is over."""
         if self._due_s is not None:
             if self._monotonic() >= self._due_s:
                 self._restart()
         elif not self._server.is_alive():
-            self._note_end(self._server.last_words())
+            self._schedule_restart(self._server.last_log_lines())
         elif self._ended_s is not None and self._server.is_ready():
             away_s = round(self._monotonic() - self._ended_s, 1)
             log.info("PostgreSQL is ready again", pid=self._server.pid, away_s=away_s)
@@ -48,9 +48,9 @@ class Keeper:
         try:
             self._server.restart()
         except (PostgresError, OSError) as error:
-            self._note_end(str(error))
+            self._schedule_restart(str(error))
 
-    def _note_end(self, said: str) -> None:
+    def _schedule_restart(self, said: str) -> None:
         now_s = self._monotonic()
         if self._ended_s is None:
             self._ended_s = now_s

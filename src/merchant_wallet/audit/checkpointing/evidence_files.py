@@ -26,7 +26,7 @@ EVIDENCE: Final = "evidence"
 LIST_FILE: Final = "accepted.json"
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class EvidenceFile(msgspec.Struct, frozen=True):
     """A file that was kept: its name, size and hex SHA-256."""
 
     name: str
@@ -43,32 +43,32 @@ def choose_folder(folder: Path, since_ms: int, named: Collection[str]) -> Path:
     return folder / EVIDENCE / next(name for name in names if name not in named)
 
 
-def move(folder: Path, names: Sequence[str], kept: Path) -> list[Evidence]:
-    """Move files of a folder to `kept`; gives all that is there by now but the list."""
+def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]:
+    """Move files of a folder to `target`; gives all that is there by now but the list."""
     if names:
-        kept.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        target.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     for name in names:
         with _locked(folder / name):
-            (folder / name).rename(_find_free(kept, name))
-    if not kept.is_dir():
+            (folder / name).rename(_find_free(target, name))
+    if not target.is_dir():
         return []
-    found = [_describe(path) for path in sorted(kept.iterdir()) if not path.name.startswith(LIST_FILE)]
-    _sync(kept)
+    found = [_describe(path) for path in sorted(target.iterdir()) if not path.name.startswith(LIST_FILE)]
+    _sync(target)
     return found
 
 
-def write_list(kept: Path, text: bytes) -> None:
+def write_list(target: Path, text: bytes) -> None:
     """Write the list beside the files that it names, whole or not at all. An earlier list stays beside it."""
-    draft = kept.parent / f"{kept.name}.{LIST_FILE}"
+    draft = target.parent / f"{target.name}.{LIST_FILE}"
     with draft.open("wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    place = kept / LIST_FILE
+    place = target / LIST_FILE
     if place.exists() and place.read_bytes() != text:
-        place.rename(_find_free(kept, LIST_FILE))
+        place.rename(_find_free(target, LIST_FILE))
     draft.replace(place)
-    _sync(kept)
+    _sync(target)
 
 
 @contextmanager
@@ -81,17 +81,17 @@ def _locked(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _find_free(kept: Path, name: str) -> Path:
+def _find_free(target: Path, name: str) -> Path:
     names = (name if number == 1 else f"{name}.{number}" for number in count(1))
-    return next(path for path in (kept / one for one in names) if not path.exists())
+    return next(path for path in (target / one for one in names) if not path.exists())
 
 
-def _describe(path: Path) -> Evidence:
+def _describe(path: Path) -> EvidenceFile:
     with _locked(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Evidence(path.name, os.fstat(descriptor).st_size, digest)
+        return EvidenceFile(path.name, os.fstat(descriptor).st_size, digest)
 
 
-def _sync(kept: Path) -> None:
-    for folder in (kept, kept.parent, kept.parent.parent):
+def _sync(target: Path) -> None:
+    for folder in (target, target.parent, target.parent.parent):
         sync_folder(folder)

@@ -21,13 +21,13 @@ from merchant_wallet.audit.checkpointing.signing import (
 from merchant_wallet.audit.rollback import signs
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.signer_record import find_signer_sign
-from merchant_wallet.audit.rollback.signs import Sign
+from merchant_wallet.audit.rollback.signs import RollbackSign
 from merchant_wallet.book.checkpoint_keys import read_pinned
 
 log = structlog.get_logger(__name__)
 
 
-class CheckpointKeeper:
+class CheckpointTask:
     """One worker's. `signer_record` is the file in which the signer notes payments, if there is a signer.
 
     `found_count` is how many signs the last comparison found.
@@ -41,7 +41,7 @@ class CheckpointKeeper:
         self._signer_record = signer_record
         self._comparison = Comparison(folder, signer.keys.old_key)
 
-    async def keep(self, conn: AsyncConnection, at_ms: int) -> None:
+    async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, write down what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
         self.found_count = len(await self._find_signs(conn, at_ms))
         if self.found_count:
@@ -57,11 +57,11 @@ class CheckpointKeeper:
             )
         await self._write(conn, at_ms, {(sign.subject, sign.merchant_id) for sign in standing})
 
-    async def _find_signs(self, conn: AsyncConnection, at_ms: int) -> list[Sign]:
+    async def _find_signs(self, conn: AsyncConnection, at_ms: int) -> list[RollbackSign]:
         found = await self._comparison.find_signs(conn, at_ms)
         return [*found, *await self._find_signer_signs(conn, at_ms)]
 
-    async def _find_signer_signs(self, conn: AsyncConnection, at_ms: int) -> list[Sign]:
+    async def _find_signer_signs(self, conn: AsyncConnection, at_ms: int) -> list[RollbackSign]:
         if self._signer_record is None:
             return []
         try:

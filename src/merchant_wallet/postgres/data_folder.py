@@ -46,7 +46,7 @@ class AlreadyRunning(PostgresError):
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class DataFolder:
     """The names inside a data folder. `root` is absolute."""
 
     root: Path
@@ -102,7 +102,7 @@ class Folder:
         """Where the next line of the log will begin, in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0
 
-    def said_since(self, offset: int) -> str:
+    def log_since(self, offset: int) -> str:
         """The log's text from `offset` on; of much text, the end."""
         if not self.log.exists():
             return ""
@@ -120,7 +120,7 @@ def is_postmaster(pid: int, cluster: Path) -> bool:
         return False
 
 
-def take_lock(folder: Folder) -> IO[str]:
+def take_lock(folder: DataFolder) -> IO[str]:
     """Lock the folder until the file is closed, and note this pid for whoever comes second."""
     file = os.fdopen(os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o644), "r+")
     try:
@@ -138,14 +138,14 @@ def take_lock(folder: Folder) -> IO[str]:
     return file
 
 
-def note_runtime(folder: Folder, pid: int, socket_dir: Path) -> None:
+def write_runtime(folder: DataFolder, pid: int, socket_dir: Path) -> None:
     """Write down where the server is, whole or not at all."""
     draft = folder.runtime.with_suffix(".new")
     draft.write_text(json.dumps({"pid": pid, "socket_dir": str(socket_dir)}))
     draft.replace(folder.runtime)
 
 
-def noted_runtime(folder: Folder) -> tuple[int, Path] | None:
+def read_runtime(folder: DataFolder) -> tuple[int, Path] | None:
     """The pid and socket folder that were noted last, true or not."""
     try:
         noted = json.loads(folder.runtime.read_text())
@@ -154,7 +154,7 @@ def noted_runtime(folder: Folder) -> tuple[int, Path] | None:
     return int(noted["pid"]), Path(noted["socket_dir"])
 
 
-def disown_reused_pid(folder: Folder) -> None:
+def disown_reused_pid(folder: DataFolder) -> None:
     """Make PostgreSQL's note name no process, when the one it names is alive and is not a server of this
     folder.
 
@@ -249,8 +249,8 @@ def remove_socket_dir(path: Path) -> None:
         path.rmdir()
 
 
-def remove_noted_socket_dir(folder: Folder) -> None:
+def remove_recorded_socket_dir(folder: DataFolder) -> None:
     """Clear away what the last server left when it was killed."""
-    if (noted := noted_runtime(folder)) and noted[1].name.startswith(SOCKET_PREFIX):
+    if (noted := read_runtime(folder)) and noted[1].name.startswith(SOCKET_PREFIX):
         remove_socket_dir(noted[1])
     folder.runtime.unlink(missing_ok=True)

@@ -19,30 +19,30 @@ from merchant_wallet.merchants.records import Merchant
 
 Reading = asyncio.Task[Merchant | None]
 
-MAX_KEPT = 100_000
+MAX_MERCHANTS = 100_000
 READ_TIMEOUT_S = 10.0
 
 
-class DirectoryAway(db.TransientError):
+class MerchantsUnavailable(db.TransientError):
     """The database can't be asked right now."""
 
 
-class Directory:
+class MerchantCache:
     """What the web side knows of merchants."""
 
     def __init__(self, url: str, keyring: Keyring, connections: int = 4) -> None:
         self._url = url
         self._keyring = keyring
-        self._kept: OrderedDict[str, Merchant] = OrderedDict()
+        self._merchants: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
         self._following: dict[str, Reading] = {}
         self._idle: IdleConnections[store.Connection] = IdleConnections(store.Connection.close)
         self._turns = asyncio.Semaphore(connections)
-        self._strangers = asyncio.Semaphore(1)
+        self._unknown_keys = asyncio.Semaphore(1)
 
-    def kept(self, app_key: str) -> Merchant | None:
+    def get(self, app_key: str) -> Merchant | None:
         """What was read last, without asking the database."""
-        return self._kept.get(app_key)
+        return self._merchants.get(app_key)
 
     async def load(self, app_key: str) -> Merchant | None:
         """Read a merchant anew. None when there is none. Raises DirectoryAway.
@@ -63,11 +63,11 @@ class Directory:
         mine = self._reading[app_key] = self._following.pop(app_key)
         try:
             # Whoever guesses keys waits for other guessers, never a merchant that is known for one.
-            turns = self._turns if app_key in self._kept else self._strangers
+            turns = self._turns if app_key in self._merchants else self._unknown_keys
             async with asyncio.timeout(READ_TIMEOUT_S), self._connection(turns) as connection:
                 return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
         except TimeoutError as error:
-            raise DirectoryAway("no answer in time") from error
+            raise MerchantsUnavailable("no answer in time") from error
         finally:
             if self._reading.get(app_key) is mine:
                 del self._reading[app_key]
@@ -85,11 +85,11 @@ class Directory:
 
     def _keep(self, app_key: str, merchant: Merchant | None) -> Merchant | None:
         if merchant is None:
-            self._kept.pop(app_key, None)
+            self._merchants.pop(app_key, None)
             return None
-        self._kept[app_key] = merchant
-        if len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        self._merchants[app_key] = merchant
+        if len(self._merchants) > MAX_MERCHANTS:
+            self._merchants.popitem(last=False)
         return merchant
 
     async def take_address_index(self, merchant_id: int) -> int:
@@ -112,7 +112,7 @@ class Directory:
             except psycopg.Error as error:
                 if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
                     raise
-                raise DirectoryAway(str(error)) from error
+                raise MerchantsUnavailable(str(error)) from error
 
     async def _take(self) -> store.Connection:
         while (connection := self._idle.take()) is not None:

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.audit.rollback.comparison import Comparison
-from merchant_wallet.audit.rollback.signs import Sign
+from merchant_wallet.audit.rollback.signs import RollbackSign
 from merchant_wallet.base.workers import Connect, repeat
 
 INTERVAL_S: Final = 60.0
@@ -20,20 +20,20 @@ INTERVAL_S: Final = 60.0
 log = structlog.get_logger(__name__)
 
 
-class RollbackWatch:
+class RollbackMonitor:
     """Compares once a minute; `signs` are what the last comparison found."""
 
     def __init__(self, connect: Connect, folder: Path, old_key: bytes, *, clock: Callable[[], int]) -> None:
-        self.signs: list[Sign] = []
+        self.signs: list[RollbackSign] = []
         self._connect = connect
         self._comparison = Comparison(folder, old_key)
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Compare until told to stop."""
-        await repeat("rollback watch", self.look, stop=stop, interval_s=interval_s)
+        await repeat("rollback monitor", self.compare, stop=stop, interval_s=interval_s)
 
-    async def look(self) -> None:
+    async def compare(self) -> None:
         """Compare once. Raises OSError but for a folder that this user may not read, and `psycopg.Error`."""
         try:
             async with await self._connect() as connection:

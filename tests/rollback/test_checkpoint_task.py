@@ -19,12 +19,18 @@ from tests.book.scribe import (
 from tests.rollback.test_comparison import checkpoint, compare, cut
 
 from merchant_wallet.audit import records
-from merchant_wallet.audit.checkpointing.acceptance import Accepted, NothingToAccept, Place, Word, accept
-from merchant_wallet.audit.checkpointing.keeper import CheckpointKeeper
+from merchant_wallet.audit.checkpointing.acceptance import (
+    AcceptanceRequest,
+    Accepted,
+    EvidenceSources,
+    NothingToAccept,
+    accept,
+)
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
-from merchant_wallet.audit.rollback.signs import Sign, list_signs
-from merchant_wallet.audit.rollback.watch import RollbackWatch
+from merchant_wallet.audit.checkpointing.task import CheckpointTask
+from merchant_wallet.audit.rollback.monitor import RollbackMonitor
+from merchant_wallet.audit.rollback.signs import RollbackSign, list_signs
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base import ids
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
@@ -35,7 +41,7 @@ OLD_KEY = b"o" * 32
 SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
 OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
 LATER_MS = START_MS + 120_000
-WORD = Word("cli:ann", "restored the dump of 02:00", "terminal", LATER_MS)
+REQUEST = AcceptanceRequest("cli:ann", "restored the dump of 02:00", "terminal", LATER_MS)
 
 
 @pytest.fixture
@@ -57,24 +63,24 @@ def rolled_back(scribe: Scribe, folder: Path) -> Path:
     return folder
 
 
-def keep(scribe: Scribe, keeper: CheckpointKeeper, at_ms: int = LATER_MS) -> list[Sign]:
-    async def run(conn: AsyncConnection) -> list[Sign]:
-        await keeper.keep(conn, at_ms)
+def keep(scribe: Scribe, checkpoint_task: CheckpointTask, at_ms: int = LATER_MS) -> list[RollbackSign]:
+    async def run(conn: AsyncConnection) -> list[RollbackSign]:
+        await checkpoint_task.run_once(conn, at_ms)
         return await list_signs(conn)
 
     return on(scribe.url, run)
 
 
-def accept_all(scribe: Scribe, place: Place, new: CheckpointSigner | None = None) -> Accepted:
-    return on(scribe.url, lambda conn: accept(conn, place, WORD, new_signer=new))
+def accept_all(scribe: Scribe, sources: EvidenceSources, new: CheckpointSigner | None = None) -> Accepted:
+    return on(scribe.url, lambda conn: accept(conn, sources, REQUEST, new_signer=new))
 
 
 def test_a_sound_database_gets_its_checkpoints_and_payouts_may_begin(scribe: Scribe, folder: Path) -> None:
     scribe.fund(COIN)
-    keeper = CheckpointKeeper(SIGNER, folder)
-    assert not keeper.compared.is_set()
-    assert keep(scribe, keeper) == []
-    assert (keeper.compared.is_set(), keeper.found_count) == (True, 0)
+    checkpoint_task = CheckpointTask(SIGNER, folder)
+    assert not checkpoint_task.compared.is_set()
+    assert keep(scribe, checkpoint_task) == []
+    assert (checkpoint_task.compared.is_set(), checkpoint_task.found_count) == (True, 0)
     assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
 
 
@@ -82,20 +88,20 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
     scribe: Scribe, rolled_back: Path
 ) -> None:
     before = file_of(rolled_back, MERCHANT_ID).read_bytes()
-    keeper = CheckpointKeeper(SIGNER, rolled_back)
+    checkpoint_task = CheckpointTask(SIGNER, rolled_back)
     with capture_logs() as logs:
-        [sign] = keep(scribe, keeper)
+        [sign] = keep(scribe, checkpoint_task)
     assert (sign.merchant_id, sign.kind, sign.since_ms) == (MERCHANT_ID, "behind", LATER_MS)
     assert [(line["event"], line["log_level"]) for line in logs] == [
         ("sign of a rollback", "error"),
         ("payouts stopped: the database was rolled back, an operator must look", "error"),
     ]
-    assert keeper.found_count == 1
+    assert checkpoint_task.found_count == 1
     # However far the journal grows, what the old checkpoint saw stays to be seen.
     for _ in range(5):
         scribe.fund(COIN)
     with capture_logs() as logs:
-        assert keep(scribe, keeper, LATER_MS + 60_000) == [sign]
+        assert keep(scribe, checkpoint_task, LATER_MS + 60_000) == [sign]
     assert [line["event"] for line in logs] == [
         "payouts stopped: the database was rolled back, an operator must look"
     ]
@@ -103,32 +109,32 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
 
 
 def test_a_sign_stands_although_what_it_saw_has_passed(scribe: Scribe, rolled_back: Path) -> None:
-    keeper = CheckpointKeeper(SIGNER, rolled_back)
-    [sign] = keep(scribe, keeper)
+    checkpoint_task = CheckpointTask(SIGNER, rolled_back)
+    [sign] = keep(scribe, checkpoint_task)
     file_of(rolled_back, MERCHANT_ID).unlink()
     assert compare(scribe, rolled_back) == []
-    assert keep(scribe, keeper, LATER_MS + 60_000) == [sign]
+    assert keep(scribe, checkpoint_task, LATER_MS + 60_000) == [sign]
 
 
 def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_go_on(
     scribe: Scribe, rolled_back: Path
 ) -> None:
-    keeper = CheckpointKeeper(SIGNER, rolled_back)
-    [sign] = keep(scribe, keeper)
+    checkpoint_task = CheckpointTask(SIGNER, rolled_back)
+    [sign] = keep(scribe, checkpoint_task)
     evidence = file_of(rolled_back, MERCHANT_ID).read_bytes()
-    accepted = accept_all(scribe, Place(rolled_back, OLD_KEY))
+    accepted = accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY))
     assert accepted.signs == [sign]
     assert accepted.folder is not None
     assert (accepted.folder / "1001.jsonl").read_bytes() == evidence
     told = json.loads((accepted.folder / "accepted.json").read_text())
-    assert told["word"]["reason"] == WORD.reason
+    assert told["word"]["reason"] == REQUEST.reason
     assert told["signs"][0]["cause"] == sign.cause
     [entry] = on(scribe.url, lambda conn: records.list_entries(conn, action="rollback.accept"))
     assert entry.after is not None
-    assert (entry.actor, entry.after["reason"]) == ("cli:ann", WORD.reason)
+    assert (entry.actor, entry.after["reason"]) == ("cli:ann", REQUEST.reason)
     assert entry.after["causes"] == [f"book 1001: {sign.cause}"]
     assert on(scribe.url, verify).ok
-    assert keep(scribe, keeper) == []
+    assert keep(scribe, checkpoint_task) == []
     # A new file has begun, and a further rollback shows by it.
     assert len(file_of(rolled_back, MERCHANT_ID).read_bytes().splitlines()) == 1
     assert compare(scribe, rolled_back) == []
@@ -138,34 +144,34 @@ def test_nothing_can_be_accepted_that_does_not_show(scribe: Scribe, folder: Path
     scribe.fund(COIN)
     checkpoint(scribe, folder)
     with pytest.raises(NothingToAccept):
-        accept_all(scribe, Place(folder, OLD_KEY))
+        accept_all(scribe, EvidenceSources(folder, OLD_KEY))
     assert file_of(folder, MERCHANT_ID).exists()
     assert on(scribe.url, records.list_entries) == []
 
 
 def test_an_acceptance_that_broke_off_is_given_again(scribe: Scribe, rolled_back: Path) -> None:
-    [sign] = keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+    [sign] = keep(scribe, CheckpointTask(SIGNER, rolled_back))
     # The file was moved, the database never heard of it.
     file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
-    accepted = accept_all(scribe, Place(rolled_back, OLD_KEY))
+    accepted = accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY))
     assert (accepted.signs, accepted.files) == ([sign], [])
 
 
 def test_a_lost_key_is_replaced_and_every_old_file_is_kept(scribe: Scribe, folder: Path) -> None:
     scribe.fund(COIN)
     checkpoint(scribe, folder)
-    accepted = accept_all(scribe, Place(folder, OLD_KEY), OTHER)
+    accepted = accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
     assert sorted(file.name for file in accepted.files) == ["1001.jsonl", PUBLIC_KEY_FILE]
     keys = on(scribe.url, lambda conn: load_keys(conn, folder, OLD_KEY))
     assert keys == OTHER.keys
-    assert keep(scribe, CheckpointKeeper(OTHER, folder)) == []
+    assert keep(scribe, CheckpointTask(OTHER, folder)) == []
     assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
 
 
 def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(scribe: Scribe, folder: Path) -> None:
     publish(OTHER, folder)
     scribe.fund(COIN)
-    [sign] = keep(scribe, CheckpointKeeper(SIGNER, folder))
+    [sign] = keep(scribe, CheckpointTask(SIGNER, folder))
     assert (sign.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
 
 
@@ -191,50 +197,50 @@ def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
     assert untaken
     sound = [pay(order_id, START_MS) for order_id in known]
     path = record(tmp_path, *sound, Release(START_MS, ids.compose(7, 9_001), "cli:ann", "void"))
-    keeper = CheckpointKeeper(SIGNER, folder, path)
-    assert keep(scribe, keeper) == []
+    checkpoint_task = CheckpointTask(SIGNER, folder, path)
+    assert keep(scribe, checkpoint_task) == []
     lost = [
         pay(untaken[0], START_MS + 5000),
         pay(ids.compose(7, 9_005), START_MS),
         pay(ids.compose(99, 5), LATER_MS),
     ]
     record(tmp_path, *sound, *lost)
-    [sign] = keep(scribe, keeper)
+    [sign] = keep(scribe, checkpoint_task)
     assert (sign.subject, sign.kind, sign.merchant_id) == ("signer", "behind", 0)
     assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in sign.cause
     assert sign.cause.endswith("and 2 more later")
-    accept_all(scribe, Place(folder, OLD_KEY, path))
-    assert keep(scribe, keeper) == []
+    accept_all(scribe, EvidenceSources(folder, OLD_KEY, path))
+    assert keep(scribe, checkpoint_task) == []
     # What is lost after that shows again.
     record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
-    assert [sign.subject for sign in keep(scribe, keeper)] == ["signer"]
+    assert [sign.subject for sign in keep(scribe, checkpoint_task)] == ["signer"]
 
 
 def test_a_torn_or_missing_record_shows_nothing_and_one_of_another_form_does(
     scribe: Scribe, folder: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "signed.jsonl"
-    keeper = CheckpointKeeper(SIGNER, folder, path)
-    assert keep(scribe, keeper) == []
+    checkpoint_task = CheckpointTask(SIGNER, folder, path)
+    assert keep(scribe, checkpoint_task) == []
     path.write_bytes(b'{"kind":"payment","atM')
-    assert keep(scribe, keeper) == []
+    assert keep(scribe, checkpoint_task) == []
     path.write_bytes(b"nonsense\n")
-    [sign] = keep(scribe, keeper)
+    [sign] = keep(scribe, checkpoint_task)
     assert (sign.subject, sign.kind) == ("signer", "unreadable")
 
 
 def test_the_web_side_tells_what_it_sees_and_writes_nothing(scribe: Scribe, rolled_back: Path) -> None:
-    async def look(conn: AsyncConnection) -> RollbackWatch:
+    async def compare(conn: AsyncConnection) -> RollbackMonitor:
         async def open_one() -> AsyncConnection:
             return await AsyncConnection.connect(scribe.url, autocommit=True)
 
-        watch = RollbackWatch(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
-        await watch.look()
+        watch = RollbackMonitor(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
+        await watch.compare()
         assert await list_signs(conn) == []
         return watch
 
     with capture_logs() as logs:
-        watch = on(scribe.url, look)
+        watch = on(scribe.url, compare)
     assert [(sign.merchant_id, sign.kind) for sign in watch.signs] == [(MERCHANT_ID, "behind")]
     assert [line["log_level"] for line in logs] == ["error"]
 
@@ -242,14 +248,14 @@ def test_the_web_side_tells_what_it_sees_and_writes_nothing(scribe: Scribe, roll
 def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
     scribe: Scribe, rolled_back: Path
 ) -> None:
-    keep(scribe, CheckpointKeeper(SIGNER, rolled_back))
+    keep(scribe, CheckpointTask(SIGNER, rolled_back))
 
-    async def at_once(conn: AsyncConnection) -> list[Sign]:
+    async def at_once(conn: AsyncConnection) -> list[RollbackSign]:
         others = [await AsyncConnection.connect(scribe.url, autocommit=True) for _ in range(3)]
         try:
-            keepers = [CheckpointKeeper(SIGNER, rolled_back) for _ in others]
-            keeping = [keeper.keep(one, LATER_MS) for keeper, one in zip(keepers, others, strict=True)]
-            await asyncio.gather(*keeping, accept(conn, Place(rolled_back, OLD_KEY), WORD))
+            tasks = [CheckpointTask(SIGNER, rolled_back) for _ in others]
+            keeping = [task.run_once(one, LATER_MS) for task, one in zip(tasks, others, strict=True)]
+            await asyncio.gather(*keeping, accept(conn, EvidenceSources(rolled_back, OLD_KEY), REQUEST))
         finally:
             for one in others:
                 await one.close()
@@ -270,8 +276,8 @@ def test_an_open_order_that_was_signed_in_what_was_lost_is_frozen(
     checkpoint(scribe, folder)
     record(tmp_path, *(pay(order_id, START_MS) for order_id in (*open_ids, *ended_ids)))
     scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
-    place = Place(folder, OLD_KEY, tmp_path / "signed.jsonl")
-    assert list(accept_all(scribe, place).frozen_orders) == open_ids
+    sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    assert list(accept_all(scribe, sources).frozen_orders) == open_ids
     frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
 
@@ -286,10 +292,10 @@ def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
     scribe.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
     record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
     scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
-    place = Place(folder, OLD_KEY, tmp_path / "signed.jsonl")
-    assert accept_all(scribe, place).frozen_orders == ()
+    sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    assert accept_all(scribe, sources).frozen_orders == ()
     another = msgspec.structs.replace(pay(order_id, START_MS + 1), digest=bytes(31) + b"1")
     record(tmp_path, pay(order_id, START_MS), another)
     scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
-    assert accept_all(scribe, place).frozen_orders == (order_id,)
+    assert accept_all(scribe, sources).frozen_orders == (order_id,)
     assert scribe.run("select fence from payout").fetchall() == [(4,)]
