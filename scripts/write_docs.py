@@ -1,6 +1,6 @@
-"""Write the generated parts of the documents anew: `make docs` runs this as `python -m scripts.write_docs`.
+"""Write the generated parts of the documents: `make docs` runs this as `python -m scripts.write_docs`.
 
-The tests in `tests/docs/` compare the pages with the same parts made on their own database.
+The tests in `tests/docs/` compare the pages with the same parts, made on their own database.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from merchant_wallet.postgres.migrate import migrate
 
 
 def main() -> None:
-    """Run the story on a PostgreSQL of its own in a temporary folder, then renew each page."""
+    """Run the story on its own PostgreSQL in a temporary folder, then write each page."""
     logs.set_up("warning", None)
     blocks = make_blocks(_tell())
     for page in PAGES:

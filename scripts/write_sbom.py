@@ -1,8 +1,8 @@
 """Write the software bill of materials: `make sbom` runs this as `python -m scripts.write_sbom`.
 
-It lists what a production installation has: the packages of `requirements/runtime.txt` with their hashes and
-licences, and the vendored scripts of the pages. The format is CycloneDX 1.6 as JSON. The same locks give the
-same bytes: the document has no moment, and its serial number follows from its content.
+It lists the contents of a production installation: the packages of `requirements/runtime.txt` with their
+hashes and licences, and the vendored scripts of the pages. The format is CycloneDX 1.6 as JSON. The same
+locks give the same bytes: the document holds no time, and its serial number is derived from its content.
 """
 
 import importlib.metadata
@@ -30,7 +30,7 @@ _LICENSES = LicenseFactory()
 
 
 def main() -> None:
-    """Write the document and say where it is."""
+    """Write the document and print its path."""
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(make_document(), encoding="utf-8")
     print(f"wrote {TARGET.relative_to(ROOT)}")
@@ -73,7 +73,7 @@ def _describe_program() -> Component:
 
 
 def _describe_package(name: str, version: str, hashes: Sequence[str]) -> Component:
-    """A package. The lock has a sum for each file on offer, of which an installation takes one."""
+    """A package. The lock has a sum for each file on offer; an installation uses one of them."""
     return Component(
         name=name,
         version=version,
@@ -86,7 +86,7 @@ def _describe_package(name: str, version: str, hashes: Sequence[str]) -> Compone
 
 
 def _find_licenses(name: str) -> list[License]:
-    """What the installed package says of its licence; nothing for one that this platform does not install."""
+    """The licence according to the installed package; nothing if this platform does not install it."""
     try:
         told = importlib.metadata.metadata(name)
     except importlib.metadata.PackageNotFoundError:
@@ -98,7 +98,7 @@ def _find_licenses(name: str) -> list[License]:
 
 
 def _short_name(text: str | None) -> str | None:
-    """A short name of a licence; some packages put the whole text there."""
+    """A short name of a licence. Some packages put the whole text there."""
     return text if text and "\n" not in text and len(text) < 100 else None
 
 
@@ -108,7 +108,7 @@ def _read_classifier(classifiers: Sequence[str]) -> str | None:
 
 
 def _find_needed(name: str, packages: dict[str, Component]) -> list[Component]:
-    """What a package needs of those that are locked."""
+    """The locked packages that a package needs."""
     try:
         requirements = importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
@@ -122,7 +122,7 @@ def _normalise(name: str) -> str:
 
 
 def _list_vendored(table: str) -> Iterator[Component]:
-    """The scripts of the pages, as the table beside them names them."""
+    """The scripts of the pages, from the table beside them."""
     sums: dict[tuple[str, str], list[str]] = {}
     licenses: dict[tuple[str, str], str] = {}
     for package, version, kind, digest in re.findall(

@@ -1,4 +1,4 @@
-"""Write schema.sql: what the migrations make of an empty database, for reading and for reviews.
+"""Write schema.sql: the result of all migrations, for reading and for reviews.
 
 The test `tests/postgres/test_migrate.py` compares the file with the migrations.
 """
@@ -13,7 +13,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 
 
 def main() -> None:
-    """Start a PostgreSQL of its own in a temporary folder, migrate, dump."""
+    """Start a PostgreSQL in a temporary folder, migrate, dump."""
     with tempfile.TemporaryDirectory() as name:
         running = postgres.start(Path(name), print)
         try:

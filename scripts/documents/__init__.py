@@ -1,1 +1,1 @@
-"""The generated parts of the documents, made from the code's own tables and from a run of the service."""
+"""The generated parts of the documents, from the code's own tables and from a run of the service."""

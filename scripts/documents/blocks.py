@@ -1,4 +1,4 @@
-"""The generated blocks, by name: examples from the story, and tables made from the code's own tables."""
+"""The generated blocks by name: examples from the story, and tables from the code's own tables."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -139,7 +139,7 @@ def _show_merchant_settings(fresh: dict[str, str]) -> str:
 
 
 def _show_roles() -> str:
-    """Who may what, as far as a page of the console asks for it."""
+    """The rights that pages of the console ask for, by role."""
     asked = {page.right for page in list_pages() if isinstance(page, Page)}
     rows = [(right.value, *(_tell_right(role, right) for role in Role)) for right in Right if right in asked]
     return _table(("To", *(role.value for role in Role)), rows)
@@ -160,9 +160,9 @@ def _show_metrics() -> str:
     return _table(("Metric", "What it says", "Wrong when", "What to do"), rows)
 
 
-# `Any`, since the library's command classes are not public.
+# `Any`: the library's command classes are not public.
 def _list_commands(command: Any, name: str) -> Iterator[str]:
-    """One line per command: as it is typed, and the first sentence of its own help."""
+    """One line per command: its name, and the first sentence of its help."""
     children = getattr(command, "commands", None)
     if children is None or command.invoke_without_command:
         sentence = " ".join((command.help or "").split("\n\n")[0].split())

@@ -1,6 +1,6 @@
-"""Pages with generated blocks: finding the blocks between their markers and writing them anew.
+"""Pages with generated blocks: find the blocks between their markers and write them again.
 
-A block stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, each on a line of its own.
+A block is between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, each on its own line.
 """
 
 import re
@@ -15,7 +15,7 @@ _BLOCK: Final = re.compile(r"<!-- begin: (?P<name>[^>]+) -->\n.*?<!-- end: (?P=n
 
 
 class BlockUnknown(LookupError):
-    """A page names a block that nothing makes; the text has its name."""
+    """A page names an unknown block. The text is its name."""
 
 
 def list_blocks(text: str) -> list[str]:
@@ -24,7 +24,7 @@ def list_blocks(text: str) -> list[str]:
 
 
 def renew(text: str, blocks: Mapping[str, str]) -> str:
-    """The page with each block as it is now. Raises BlockUnknown."""
+    """The page with all its blocks written again. Raises BlockUnknown."""
 
     def write(found: re.Match[str]) -> str:
         name = found["name"]

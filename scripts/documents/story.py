@@ -1,8 +1,8 @@
-"""A day at one merchant: the run of the real service that every printed example comes from.
+"""A day of one merchant: the run of the real service that all printed examples come from.
 
-Rules: the application, the book, the database and the payer are the service's own. Only what would differ
-from run to run is fixed: the clock, the master key, the merchant's appKey and secret, and the nonces. So the
-same code gives the same text, to the byte.
+Rules: the application, the book, the database and the payer are the real ones. Only what would differ between
+runs is fixed: the clock, the master key, the merchant's appKey and secret, and the nonces. So the same code
+gives the same bytes.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 START_MS: Final = 1_763_712_000_000
-"""2025-11-21 08:00:00 UTC: the moment of the withdrawal that the signature's vector is made of."""
+"""2025-11-21 08:00:00 UTC: the time of the withdrawal in the signature's test vector."""
 APP_KEY: Final = "demo"
 SECRET: Final = "0123456789abcdef0123456789abcdef"
 CALLBACK_SECRET: Final = "ABCDEFGHIJKLMNOPabcdefghijklmnop"
@@ -61,7 +61,7 @@ VECTOR: Final[dict[str, Any]] = {
 
 
 class Example(NamedTuple):
-    """One request and its answer, as they went over the wire."""
+    """A request and its answer as they were on the wire."""
 
     operation: str
     body: str
@@ -71,14 +71,14 @@ class Example(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The answer's `data`, read in the usual way."""
+        """The answer's `data`, parsed with the usual JSON types."""
         data: dict[str, Any] = json.loads(self.answer)["data"]
         return data
 
 
 @dataclass
 class Story:
-    """What happened: the eight operations, some refusals, a new merchant's settings, one callback."""
+    """The eight operations, some refusals, a new merchant's settings, and one callback."""
 
     operations: dict[str, Example]
     refusals: list[Example]
@@ -88,17 +88,17 @@ class Story:
 
 @dataclass
 class Clock:
-    """The story's clock; it moves only when the story says so."""
+    """The story's clock. Only the story moves it."""
 
     now_ms: int
 
     def __call__(self) -> int:
-        """This moment in milliseconds."""
+        """The present time in milliseconds."""
         return self.now_ms
 
 
 class Shop:
-    """The merchant's side: signs requests and sends them."""
+    """The merchant's client: signs requests and sends them."""
 
     def __init__(self, web: Web, clock: Clock) -> None:
         self._clock = clock
@@ -107,7 +107,9 @@ class Shop:
     async def call(
         self, operation: str, *, spoil: str = "", skew_ms: int = 0, at_ms: int | None = None, **own: Any
     ) -> Example:
-        """One request; `spoil` replaces the signature's last characters, `skew_ms` moves the timestamp."""
+        """One request. `spoil` replaces the last characters of the signature, `skew_ms` moves the
+        timestamp.
+        """
         self._clock.now_ms = self._clock.now_ms + 1000 if at_ms is None else at_ms
         common = {
             "appKey": APP_KEY,
@@ -126,19 +128,19 @@ class Shop:
 
 
 class Mailbox:
-    """The merchant's endpoint: keeps every callback and takes it."""
+    """The merchant's endpoint: stores every callback and accepts it."""
 
     def __init__(self) -> None:
         self.letters: list[Letter] = []
 
     async def send(self, url: str, letter: Letter) -> Answer:
-        """Take a callback at once."""
+        """Accept a callback at once."""
         self.letters.append(letter)
         return Answer(1, "203.0.113.7", 200, b"success")
 
 
 async def tell_story(url: str, folder: Path) -> Story:
-    """Live through the day on a fresh, migrated database."""
+    """Run the day on a fresh, migrated database."""
     clock = Clock(START_MS - 10_000)
     settings = Settings(master_key=MASTER_KEY, data=folder, connections=2, log_level="warning")
     base = make_base(settings, url)
@@ -193,7 +195,7 @@ async def _go_wrong(shop: Shop) -> list[Example]:
 
 @asynccontextmanager
 async def _open(base: Base, clock: Clock) -> AsyncIterator[Web]:
-    """The web side, with links that the story's clock dates."""
+    """The web side, with links dated by the story's clock."""
     link_key = base.keyring.derive(LINK_KEY)
 
     def make_link(merchant_id: int, user_id: int) -> str:
@@ -205,7 +207,7 @@ async def _open(base: Base, clock: Clock) -> AsyncIterator[Web]:
 
 
 async def _open_shop(base: Base, clock: Clock) -> tuple[Merchant, dict[str, str]]:
-    """A new merchant, given the appKey and the secret of the vector; its settings as they were when new."""
+    """A new merchant with the appKey and the secret of the test vector, and its settings when it was new."""
     async with await db.connect(base.url) as connection:
         await ensure_nonce_partitions(connection, clock() // DAY_MS)
         made = await store.create(
@@ -235,7 +237,7 @@ async def _fund(base: Base, merchant: Merchant, clock: Clock) -> None:
 
 
 async def _pay(base: Base, clock: Clock) -> None:
-    """Have the payer look at its queue twice: once to send, and once after the sandbox has confirmed."""
+    """Run the payer twice: once to send, and once after the sandbox has confirmed."""
     connect = partial(db.connect, base.url)
     line = Line(connect)
     writer = make_writer(base, connections=1, clock=clock)
@@ -255,7 +257,7 @@ async def _pay(base: Base, clock: Clock) -> None:
 
 
 async def _tell(base: Base, clock: Clock, mailbox: Mailbox) -> None:
-    """Have the messenger deliver what is due."""
+    """Deliver the callbacks that are due."""
     connect = partial(db.connect, base.url)
     nonce = partial(_draw_nonce, "callback")
     messenger = Messenger(connect, base.keyring, mailbox, clock=clock, make_nonce=nonce)

@@ -1,5 +1,5 @@
-"""`make demo`: the whole service on a folder of its own, and one shop's day told through it.
+"""`make demo`: the whole service in a temporary folder, and a story about one shop's day.
 
-Rules: the demo is a client. It drives the `merchant-wallet` command and speaks HTTP; it imports nothing of
-the service.
+Rules: the demo is a client. It runs the `merchant-wallet` command and speaks HTTP. It imports nothing of the
+rest of the package.
 """

@@ -16,11 +16,11 @@ from merchant_wallet.cli.demo.stage import Stage
 from merchant_wallet.cli.demo.story import ALICE, SHOP, Day, check_book, open_account
 
 INTERRUPTED = 130
-"""What a shell gives for a program that Ctrl-C ended before it was done."""
+"""The exit status of a program that Ctrl-C ended, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
-    """Run the demo; gives the exit status: 0 done, 1 something went wrong, 130 interrupted in the middle."""
+    """Run the demo. Returns the exit status: 0 done, 1 failed, 130 interrupted."""
     parser = argparse.ArgumentParser(
         prog="make demo", description="The whole service, told as the day of a shop."
     )
@@ -64,7 +64,7 @@ def _perform(stage: Stage, backstage: Backstage, devnet: Devnet | None, *, leave
 
 
 def _tell(stage: Stage, backstage: Backstage, port: int) -> Client:
-    """The day in the sandbox."""
+    """The story in the sandbox."""
     stage.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
     base_url = _start(stage, backstage, port)
     account = open_account(stage, backstage)
@@ -74,7 +74,7 @@ def _tell(stage: Stage, backstage: Backstage, port: int) -> Client:
 
 
 def _tell_real(stage: Stage, backstage: Backstage, devnet: Devnet, port: int) -> Client:
-    """The day on chains with real blocks."""
+    """The story on chains with real blocks."""
     stage.chapter("merchant-wallet · the demo", "real blocks, on chains of this machine's own")
     stage.note("starting both chains; the first time, their programs are installed")
     devnet.start()
@@ -104,7 +104,7 @@ def _invite(stage: Stage, backstage: Backstage, client: Client) -> None:
 
 
 def _show_pages(stage: Stage, backstage: Backstage, client: Client) -> None:
-    """What a browser opens: the console, and Alice's wallet by a fresh link."""
+    """What to open in a browser: the console, and Alice's wallet by a fresh link."""
     with Client(client.base_url, client.app_key, client.secret) as asking:
         answer = asking.send(asking.prepare("getMerchantCustomer", extUserId=ALICE))
     stage.say("In a browser:")

@@ -1,7 +1,7 @@
-"""One call after the other on the stage: prepared, sent, shown, and checked against what was expected.
+"""The calls of a story: each is prepared, sent, shown, and compared with what was expected.
 
-Rules: every call says beforehand which code it expects, and the signature of every answer that has one is
-checked; the first surprise ends the story with a Failure.
+Rules: every call names the code that it expects, and every signature is checked. The first difference ends
+the story with a Failure.
 """
 
 import time
@@ -22,7 +22,7 @@ STATUS_WORDS: Final = {"0": "accepted, the amount is held", "1": "taken up by th
 
 
 class Acts:
-    """What a story shows of one merchant's calls; its acts are numbered from 1."""
+    """A merchant's calls in a story, in chapters numbered from 1."""
 
     def __init__(self, stage: Stage, client: Client) -> None:
         self.stage = stage
@@ -30,7 +30,7 @@ class Acts:
         self._number = 0
 
     def act(self, operation: str, title: str, text: str, **values: object) -> Answer:
-        """One of the operations, in full. Raises Failure."""
+        """Call an operation and show everything. Raises Failure."""
         self.open(operation, title, text)
         request = self.client.prepare(operation, **values)
         self.stage.request(request, self.client.base_url)
@@ -40,13 +40,13 @@ class Acts:
         return answer
 
     def open(self, operation: str, title: str, text: str) -> None:
-        """The next act's heading."""
+        """Print the heading of the next chapter."""
         self._number += 1
         self.stage.chapter(f"{self._number}. {title}", operation)
         self.stage.say(text)
 
     def show(self, text: str, request: Request, expected: str = SUCCESS) -> Answer:
-        """A call whose string to sign is of no interest. Raises Failure."""
+        """A call without its string to sign. Raises Failure."""
         self.stage.gap()
         self.stage.say(text)
         self.stage.request(request, self.client.base_url, signed=False)
@@ -56,7 +56,7 @@ class Acts:
         return answer
 
     def send(self, request: Request, expected: str = SUCCESS) -> Answer:
-        """Send, and insist on the code and, where there is one, on the signature. Raises Failure."""
+        """Send a request and check the code and the signature, if there is one. Raises Failure."""
         try:
             answer = self.client.send(request)
         except (httpx.HTTPError, ValueError) as error:
@@ -70,9 +70,9 @@ class Acts:
     def wait_until(
         self, what: str, holds: Callable[[Answer], bool], operation: str, **values: object
     ) -> tuple[Request, Answer]:
-        """Make a call again and again until its answer is as wanted; that one is shown by whoever asked.
+        """Repeat a call until its answer `holds`. The caller shows that answer.
 
-        Raises Failure with `what` was waited for in vain.
+        Raises Failure, with `what`, if that does not happen in time.
         """
         ends_s = time.monotonic() + PAYOUT_TIMEOUT_S
         while True:
@@ -85,7 +85,7 @@ class Acts:
             time.sleep(POLL_INTERVAL_S)
 
     def follow_order(self, created: Answer, mc_order_id: str) -> Answer:
-        """Query an order until it is paid; each status is told when it is first seen. Raises Failure."""
+        """Query an order until it is paid, and show each new status. Raises Failure."""
         began_s, seen = time.monotonic(), [str(created.data["txnStatus"])]
         self.stage.verdict(f"status {seen[0]}, {STATUS_WORDS.get(seen[0])}: as the creation said")
 
@@ -110,7 +110,7 @@ class Acts:
 
 
 def read_amount(answer: Answer, name: str) -> Decimal | None:
-    """One of an answer's amounts; None when there is none."""
+    """One of an answer's amounts, or None."""
     try:
         return Decimal(str(answer.data.get(name)))
     except InvalidOperation:

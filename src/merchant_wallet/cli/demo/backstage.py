@@ -1,8 +1,7 @@
-"""What runs behind the story: `merchant-wallet up` on a folder made for it, and the command line beside it.
+"""The running service: `merchant-wallet up` in a temporary folder, and the command line beside it.
 
-Rules: settings of the reader's own (WALLET_*) play no part. The service runs in a session of its own, so that
-Ctrl-C reaches the demo alone and the demo stops it in order. When the demo has ended, folder and programs
-are gone.
+Rules: the reader's own settings (WALLET_*) are not used. The service runs in its own session, so that Ctrl-C
+reaches only the demo, which then stops the service in order. At the end the folder and all programs are gone.
 """
 
 import os
@@ -27,19 +26,19 @@ START_TIMEOUT_S: Final = 90.0
 COMMAND_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
 CONFIRM_MS: Final = 2500
-"""Long enough for a reader, and a slow machine, to see a withdrawal on its way."""
+"""Long enough to see a withdrawal while it is being paid, also on a slow machine."""
 READY_PREFIX: Final = "ready: "
 SIGN_IN: Final = ("operator", "password", "console")
-"""What `up` says, once, about how to sign in to the console."""
+"""The lines with which `up` tells, once, how to sign in to the console."""
 LOG_LINES_SHOWN: Final = 12
 
 
 class Failure(Exception):
-    """A step went wrong. The text says which and what is known about it."""
+    """A step failed. The text says which and why."""
 
 
 def installed_program() -> Path:
-    """The `merchant-wallet` command of this very Python. Raises Failure."""
+    """The `merchant-wallet` command of the running Python. Raises Failure."""
     program = Path(sys.executable).with_name("merchant-wallet")
     if not program.exists():
         raise Failure(f"there is no {program}: run 'make setup' first")
@@ -47,7 +46,7 @@ def installed_program() -> Path:
 
 
 def choose_port() -> int:
-    """The usual port when it is free, else 0, which lets the service take any free one."""
+    """The usual port if it is free, else 0: the service then takes any free port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -63,8 +62,8 @@ class Backstage:
     def __init__(self, program: Path) -> None:
         self.program = program
         self.data = Path(tempfile.mkdtemp(prefix="merchant-wallet-demo-"))
-        # As root the database runs as another user, who has to get through this folder; what is secret in it
-        # is closed by modes of its own.
+        # If we are root, the database runs as another user, who must pass through this folder. Secret files
+        # in it have their own modes.
         self.data.chmod(0o711)
         self.log = self.data / "up.log"
         self.settings: dict[str, str] = {}
@@ -74,11 +73,11 @@ class Backstage:
         self._heard: queue.Queue[str | None] = queue.Queue()
 
     def set(self, settings: Mapping[str, str]) -> None:
-        """Settings of the service that the story adds, for all that is started from now on."""
+        """Add settings for everything that is started from now on."""
         self.settings |= settings
 
     def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
-        """Start everything and give the base URL. `progress` hears what happens meanwhile. Raises Failure."""
+        """Start everything and return the base URL. `progress` gets messages meanwhile. Raises Failure."""
         with interruption.held():
             self._up = subprocess.Popen(
                 [self.program, "up", "--port", str(port), *options],
@@ -95,7 +94,7 @@ class Backstage:
         return self._wait_ready(progress)
 
     def run(self, *arguments: str) -> str:
-        """Run one `merchant-wallet` command; what it printed. Raises Failure with its complaint."""
+        """Run a `merchant-wallet` command and return its output. Raises Failure with its error message."""
         try:
             done = subprocess.run(
                 [self.program, *arguments],
@@ -113,19 +112,19 @@ class Backstage:
         return done.stdout.rstrip()
 
     def wait(self) -> NoReturn:
-        """Wait as long as the service runs. It should not end by itself: then raises Failure."""
+        """Wait while the service runs. Raises Failure if it ends by itself."""
         assert self._up is not None, "started before it is waited for"
         status = self._up.wait()
         raise Failure(f"the service ended by itself with status {status}.{self._last_lines()}")
 
     def stop(self) -> None:
-        """Stop the service and remove the folder. Raises Failure when it can't be stopped in order."""
+        """Stop the service and remove the folder. Raises Failure if it can't be stopped in order."""
         if self._up is not None and self._listener is not None:
             self._up.send_signal(signal.SIGTERM)
             try:
                 self._up.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired as error:
-                # What it started ends with it, but for the database, which may need the folder for a moment.
+                # Its children end with it. The database may need the folder for a moment.
                 self._up.kill()
                 raise Failure(
                     f"the service did not stop in {STOP_TIMEOUT_S:g} s and was killed; {self.data} is kept"
@@ -134,7 +133,7 @@ class Backstage:
         shutil.rmtree(self.data)
 
     def _environment(self) -> dict[str, str]:
-        """The reader's environment without settings of the service, and what the demo sets."""
+        """The reader's environment without settings of the service, plus the demo's settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
         ours = {
             "WALLET_DATA": str(self.data),
@@ -149,7 +148,7 @@ class Backstage:
             for line in up.stdout:
                 log.write(line)
                 log.flush()
-                # Lines of the log are JSON objects; what is left is meant for a person.
+                # Lines of the log are JSON objects. All other lines are for a person.
                 if not line.startswith("{"):
                     self._heard.put(line.strip())
         self._heard.put(None)

@@ -1,7 +1,7 @@
-"""A merchant's side of the interface, all of it: sign a request, send it, check the answer's signature.
+"""A merchant's client for the interface: sign a request, send it, check the answer's signature.
 
-Rules: only the standard library and an HTTP client, so that these lines can be copied into a shop's own code.
-An answer's numbers are kept as the text that came over the wire, for that text is what was signed.
+Rules: it uses only the standard library and an HTTP client, so that a shop can copy these lines. An answer's
+numbers are kept as the text on the wire, because that text was signed.
 """
 
 import base64
@@ -21,7 +21,7 @@ TIMEOUT_S = 20.0
 
 
 def string_to_sign(path: str, fields: Mapping[str, object]) -> str:
-    """The path, then a line `name=value` per present field but `sign`, in the order of the names."""
+    """The path, then a line `name=value` for each present field except `sign`, sorted by name."""
     present = sorted(name for name in fields if name != "sign" and fields[name] not in (None, ""))
     return "\n".join([path, *(f"{name}={fields[name]}" for name in present)])
 
@@ -33,7 +33,7 @@ def sign(secret: str, path: str, fields: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """A signed request: what is sent, and what the signature was made of."""
+    """A signed request: what is sent, and what was signed."""
 
     path: str
     fields: Mapping[str, object]
@@ -51,7 +51,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the body as it was sent, and its parts, numbers still as text."""
+    """The body of an answer as it was sent, and its fields. Numbers are texts."""
 
     body: str
     code: str
@@ -60,7 +60,7 @@ class Answer:
 
     @classmethod
     def read(cls, body: str) -> "Answer":
-        """Take an answer apart. Raises ValueError when it is not the interface's envelope."""
+        """Parse an answer. Raises ValueError if it is not the interface's envelope."""
         envelope = json.loads(body, parse_int=str, parse_float=str)
         try:
             return cls(body, envelope["code"], envelope["msg"], envelope["data"] or {})
@@ -68,9 +68,9 @@ class Answer:
             raise ValueError(f"not an answer of the interface: {body[:200]}") from error
 
     def is_genuine(self, secret: str, request: Request) -> bool:
-        """Whether `data.sign` was made with the merchant's secret, for this answer to this very request.
+        """Whether `data.sign` was made with the merchant's secret, for this answer to this request.
 
-        `code` and the request's nonceStr are signed as well. Two answers carry 20 characters of the 32.
+        `code` and the request's nonceStr are signed too. Two operations send only 20 of the 32 characters.
         """
         given = str(self.data.get("sign", ""))
         bound = {**self.data, "code": self.code, "nonceStr": request.fields["nonceStr"]}
@@ -80,24 +80,24 @@ class Answer:
 
 @dataclass(frozen=True)
 class Callback:
-    """What the service told by itself: the body as it came, and the headers, their names in lower case."""
+    """A callback: its body as it came, and its headers with names in lower case."""
 
     body: str
     headers: Mapping[str, str]
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """What it says, numbers as text. Raises ValueError when it is not JSON."""
+        """The fields, numbers as texts. Raises ValueError if it is not JSON."""
         fields: Mapping[str, Any] = json.loads(self.body, parse_int=str, parse_float=str)
         return fields
 
     def is_genuine(self, secret: str) -> bool:
-        """Whether its `sign` was made with the merchant's secret: as a request's, with `callback` as path."""
+        """Whether `sign` was made with the merchant's secret: like a request's, with `callback` as path."""
         given = str(self.fields.get("sign", ""))
         return hmac.compare_digest(given.encode(), sign(secret, "callback", self.fields).encode())
 
     def is_genuine_webhook(self, callback_secret: str) -> bool:
-        """The same by the other signature, that of Standard Webhooks, with the merchant's callback secret."""
+        """Whether the Standard Webhooks signature was made with the merchant's callback secret."""
         named = f"{self.headers.get('webhook-id')}.{self.headers.get('webhook-timestamp')}.{self.body}"
         digest = hmac.digest(base64.b64decode(callback_secret), named.encode(), hashlib.sha256)
         given = self.headers.get("webhook-signature", "")
@@ -105,13 +105,13 @@ class Callback:
 
 
 class Client:
-    """One merchant's connection to the service at `base_url`."""
+    """A merchant's connection to the service at `base_url`."""
 
     def __init__(self, base_url: str, app_key: str, secret: str) -> None:
         self.base_url = base_url
         self.app_key = app_key
         self.secret = secret
-        # A proxy of the reader's own has no business between two programs of one machine.
+        # Both programs are on this machine: the reader's proxy must not be used.
         self._http = httpx.Client(base_url=base_url, timeout=TIMEOUT_S, trust_env=False)
 
     def __enter__(self) -> Self:
@@ -123,7 +123,9 @@ class Client:
         self._http.close()
 
     def prepare(self, operation: str, **values: object) -> Request:
-        """A fresh request: the common fields with a new nonce, the operation's own, and the signature."""
+        """A new request: the common fields with a new nonce, the operation's own fields, and the
+        signature.
+        """
         path = f"/merchant/{operation}"
         fields: dict[str, object] = {
             "appKey": self.app_key,
@@ -134,6 +136,6 @@ class Client:
         return Request(path, {**fields, "sign": sign(self.secret, path, fields)})
 
     def send(self, request: Request) -> Answer:
-        """Send a request and read the answer. Raises httpx.HTTPError or ValueError."""
+        """Send a request and parse the answer. Raises httpx.HTTPError or ValueError."""
         headers = {"Content-Type": "application/json"}
         return Answer.read(self._http.post(request.path, content=request.body, headers=headers).text)

@@ -1,7 +1,7 @@
-"""Two chains of this machine's own, for the story with real blocks: `python -m devnet` as a child.
+"""Two local chains for the story with real blocks: `python -m devnet` as a child process.
 
-Rules: it runs in a session of its own, so that Ctrl-C reaches the demo alone; it is stopped after the service
-that asks its nodes. What it prints are the settings and, asked to pay somebody, transactions' hashes.
+Rules: it runs in its own session, so that Ctrl-C reaches only the demo. It is stopped after the service,
+which uses its nodes. It prints settings, and hashes of transactions when asked to pay.
 """
 
 import json
@@ -28,7 +28,7 @@ WORDS_SHOWN: Final = 1000
 
 
 class Devnet:
-    """Both chains, from `start` to `stop`. `log` is the file for what they say on standard error."""
+    """Both chains, from `start` to `stop`. `log` is the file for their standard error."""
 
     def __init__(self, log: Path) -> None:
         self.settings: Mapping[str, str] = {}
@@ -38,7 +38,7 @@ class Devnet:
         self._heard: queue.Queue[str | None] = queue.Queue()
 
     def start(self) -> None:
-        """Start both chains; then `settings` are what a service needs to know of them. Raises Failure."""
+        """Start both chains. Then `settings` holds the service's settings for them. Raises Failure."""
         if not (REPOSITORY / "devnet" / "__main__.py").exists():
             raise Failure("the development chains are not part of an installed package: run it in a clone")
         with interruption.held(), self._log.open("w") as log:
@@ -56,22 +56,22 @@ class Devnet:
         self.settings = json.loads(self._wait_line(START_TIMEOUT_S))["settings"]
 
     def fund(self, address: str) -> str:
-        """Give an address a million USDT and coins for fees; the hash of the USDT's transaction."""
+        """Give an address a million USDT and coins for fees. Returns the hash of the USDT's transaction."""
         return self._order(f"fund {address}")
 
     def send(self, address: str, amount: str) -> str:
-        """Pay USDT to an address; the transaction's hash. Raises Failure."""
+        """Pay USDT to an address. Returns the transaction's hash. Raises Failure."""
         return self._order(f"send {address} {amount}")
 
     def stop(self) -> None:
-        """End both chains."""
+        """Stop both chains."""
         if self._child is None or self._listener is None:
             return
         self._child.send_signal(signal.SIGTERM)
         try:
             self._child.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            # All of its session: the nodes, or whatever installs them.
+            # The whole session: the nodes, or their installer.
             os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
         self._listener.join()

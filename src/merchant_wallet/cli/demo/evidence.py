@@ -1,6 +1,6 @@
-"""What a chain's node says of a transaction: asked over the node's own interface, by nothing of the service.
+"""What a chain's node says about a transaction, read over the node's own interface without the service.
 
-Rules: what counts is the Transfer event in the receipt (ERC-20), not that a transaction was taken.
+Rules: only the Transfer event in the receipt (ERC-20) counts, not that a transaction was accepted.
 """
 
 import json
@@ -23,7 +23,9 @@ BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Transfer:
-    """One Transfer event; addresses are 40 lower-case hexadecimal digits. `said` is the event as it came."""
+    """One Transfer event. Addresses are 40 lower-case hexadecimal digits. `said` is the event as the node
+    sent it.
+    """
 
     said: str
     block: int
@@ -34,7 +36,7 @@ class Transfer:
 
 
 def read_transfer(chain: str, url: str, tx_hash: str) -> Transfer:
-    """The one Transfer of a transaction, by the node at `url`. Raises Failure."""
+    """The single Transfer of a transaction, from the node at `url`. Raises Failure."""
     try:
         block, events = (_ask_evm if chain == ERC20 else _ask_tron)(url, tx_hash)
         [event] = [each for each in events if each["topics"][0].removeprefix("0x") == TRANSFER_TOPIC]
@@ -52,13 +54,13 @@ def read_transfer(chain: str, url: str, tx_hash: str) -> Transfer:
 
 
 def read_digits(address: str) -> str:
-    """An address of either chain as 40 lower-case hexadecimal digits; its checksum is not looked at."""
+    """An address of either chain as 40 lower-case hexadecimal digits. Its checksum is not checked."""
     if address.startswith("0x"):
         return address[2:].lower()
     number = 0
     for sign in address:
         number = number * len(BASE58) + BASE58.index(sign)
-    # A byte for the network, 20 of the address, 4 of the checksum.
+    # One byte for the network, 20 of the address, 4 of the checksum.
     return number.to_bytes(25, "big")[1:21].hex()
 
 

@@ -1,7 +1,7 @@
-"""Ctrl-C, a closed terminal and SIGTERM: each ends the demo in the same way, once.
+"""Ctrl-C, a closed terminal and SIGTERM end the demo in the same way, once.
 
-Rules: the first signal raises KeyboardInterrupt and the later ones are ignored, so that nothing cuts the
-stopping short.
+Rules: the first signal raises KeyboardInterrupt. Later ones are ignored, so that nothing interrupts the
+shutdown.
 """
 
 import signal
@@ -13,20 +13,20 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def listen() -> None:
-    """From now on the first of the signals raises KeyboardInterrupt in the main thread."""
+    """From now on the first signal raises KeyboardInterrupt in the main thread."""
     for number in NUMBERS:
         signal.signal(number, _interrupt)
 
 
 def ignore() -> None:
-    """From now on the signals do nothing."""
+    """From now on signals do nothing."""
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """A signal that comes meanwhile counts at the end: between a program's start and the note of it, say."""
+    """Delay signals until the end of the block, for example between starting a program and noting it."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in NUMBERS}
     try:

@@ -1,7 +1,7 @@
-"""Where a shop's callbacks arrive: a small HTTP server on loopback that takes each one and keeps it.
+"""The shop's endpoint for callbacks: a small HTTP server on loopback that accepts and stores each one.
 
-Rules: it answers as the interface asks, 200 and the word `success`; who sent what it got is judged by the
-reader (see `client.Callback`).
+Rules: it answers as the interface asks, with 200 and the word `success`. The reader checks who sent a
+callback (see `client.Callback`).
 """
 
 import queue
@@ -19,7 +19,7 @@ ANSWER: Final = b"success"
 
 
 class Mailbox:
-    """Takes callbacks from `start` of the context to its end; `url` is what a shop gives as `notifyUrl`."""
+    """Accepts callbacks while the context is open. `url` is the shop's `notifyUrl`."""
 
     def __init__(self) -> None:
         self._came: queue.Queue[Callback] = queue.Queue()
@@ -39,7 +39,7 @@ class Mailbox:
         self._thread.join()
 
     def wait(self, timeout_s: float) -> Callback:
-        """The next callback that has not been given yet. Raises Failure."""
+        """The next callback that was not returned yet. Raises Failure."""
         try:
             return self._came.get(timeout=timeout_s)
         except queue.Empty:
@@ -60,6 +60,6 @@ class Mailbox:
                 self.wfile.write(ANSWER)
 
             def log_message(self, format: str, *args: object) -> None:
-                """What arrives is told by the story."""
+                """No log: the story shows what arrives."""
 
         return Handler

@@ -1,7 +1,7 @@
-"""The same shop on chains that make real blocks: keys, deposits, withdrawals, and what the nodes say of them.
+"""The story on chains with real blocks: keys, deposits, withdrawals, and what the nodes say about them.
 
-Rules: what the service says of the chains is held against what their nodes say. The amounts are few and
-round, so that a reader can add them up. Money comes from the development chains alone, by transactions.
+Rules: what the service says about the chains is compared with what their nodes say. The amounts are few and
+round, so that a reader can add them up. Money comes only from transactions on the development chains.
 """
 
 import json
@@ -25,16 +25,16 @@ NOTIFY_URL: Final = "https://lantern-tea.example/paid"
 SHOPS_DEPOSITS: Final = {"ERC20": "600", "TRC20": "400"}
 ALICES_DEPOSITS: Final = {"ERC20": "20", "TRC20": "10"}
 ALICES_KFB: Final = Decimal(213)
-"""30 USDT at 7.1."""
+"""30 USDT at a rate of 7.1."""
 WITHDRAWALS: Final = {
     "ERC20": ("250", "0x52908400098527886E0F7030069857D2E4169EE7"),
     "TRC20": ("150", "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"),
 }
-"""How much, and where to; no fees are set, so that all of it arrives."""
+"""The amounts and chains. No fees are set, so everything arrives."""
 
 
 def make_keys(stage: Stage, backstage: Backstage, devnet: Devnet) -> dict[str, str]:
-    """The keys that pay, and the money in their wallets; gives each wallet's funding transaction."""
+    """Create the keys and fund their wallets. Returns each wallet's funding transaction."""
     stage.chapter("Two chains, and keys to pay on them")
     stage.say(
         "For ERC20 an Ethereum node for developers runs here, with a token on it that behaves like USDT. "
@@ -62,7 +62,7 @@ def make_keys(stage: Stage, backstage: Backstage, devnet: Devnet) -> dict[str, s
 
 
 def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str]) -> Account:
-    """The operator's part once the service runs: accounts, the float, the shop. Raises Failure."""
+    """The operator's part while the service runs: accounts, treasury, the shop. Raises Failure."""
 
     def run(*arguments: str) -> str:
         return tell_command(stage, backstage, *arguments)
@@ -81,7 +81,7 @@ def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str])
 
 
 class RealDay(Acts):
-    """The shop's part: USDT come in on both chains, and go out on both."""
+    """The shop's part: USDT comes in on both chains, and goes out on both."""
 
     def __init__(self, stage: Stage, client: Client, backstage: Backstage, devnet: Devnet) -> None:
         super().__init__(stage, client)
@@ -125,7 +125,7 @@ class RealDay(Acts):
         self.stage.verdict(f"{ALICES_KFB} KFB: 30 USDT at the rate of the moment they were credited, 7.1")
 
     def _send(self, addresses: Mapping[str, str], amounts: Mapping[str, str]) -> None:
-        """Somebody pays USDT, by real transactions."""
+        """Pay USDT from outside, by real transactions."""
         for chain, amount in amounts.items():
             tx_hash = self._devnet.send(addresses[chain], amount)
             self.stage.note(f"{amount} USDT to {addresses[chain]}")
@@ -150,7 +150,7 @@ class RealDay(Acts):
         self._hold_against_chain(chain, created, Decimal(amount), address)
 
     def _hold_against_chain(self, chain: str, created: Answer, amount: Decimal, address: str) -> None:
-        """Find the order's transaction in the words of the chain's node. Raises Failure."""
+        """Compare the order's transaction with the chain's node. Raises Failure."""
         show = ("withdrawals", "show", str(created.data["orderId"]), "--json")
         order = _read_object(self._backstage.run(*show))
         self.stage.gap()
@@ -166,7 +166,7 @@ class RealDay(Acts):
 
 
 def reconcile(stage: Stage, backstage: Backstage) -> None:
-    """The books are held against both chains. Raises Failure, also when anything is unexplained."""
+    """Reconcile the books with both chains. Raises Failure, also if anything is unexplained."""
     stage.chapter("The operator holds the books against the chains")
     stage.say("What should be in custody, and what the chains say is: with the float, to the last unit.")
     tell_command(stage, backstage, "reconcile")

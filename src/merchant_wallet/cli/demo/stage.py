@@ -1,7 +1,6 @@
-"""How the story is set in type: chapters, commands, requests and answers, in 80 columns as in a pipe.
+"""The layout of the story: chapters, commands, requests and answers, in 80 columns if piped.
 
-Rules: nothing printed is invented or shortened; long JSON is only folded between its fields, where it stays
-JSON.
+Rules: nothing printed is invented or shortened. Long JSON is wrapped only between fields, so it stays JSON.
 """
 
 import re
@@ -21,17 +20,17 @@ _between_fields = re.compile(r'(?<=,) ?(?=["{])')
 
 
 class Stage:
-    """Where the story is shown."""
+    """Prints the story."""
 
     def __init__(self) -> None:
         if hasattr(sys.stdout, "reconfigure"):
-            # A terminal of another encoding shows a question mark rather than ending the story.
+            # In a terminal with another encoding, print a question mark instead of failing.
             sys.stdout.reconfigure(errors="replace")
         self._console = Console(highlight=False, emoji=False)
         self._console.width = min(self._console.width, WIDEST_COLUMNS)
 
     def chapter(self, title: str, aside: str = "") -> None:
-        """A heading; `aside` is the operation that it is about."""
+        """A heading. `aside` is its operation."""
         text = Text.assemble((title, "bold"), f" · {aside}" if aside else "")
         self._console.print()
         self._console.print(Rule(text, align="left", characters="─", style="dim"))
@@ -45,19 +44,19 @@ class Stage:
         self._console.print()
 
     def note(self, text: str) -> None:
-        """A line about what is going on."""
+        """A line about what happens now."""
         self.say(f"· {text}", "dim")
 
     def command(self, spelled: str, said: str) -> None:
-        """A command and what it said."""
+        """A command and its output."""
         self._console.print()
         self.say(f"$ {spelled}", "cyan")
         rows = (self._fold(said) if said.startswith("{") else said).splitlines()
-        # A command's tables are set already: no second wrapping.
+        # A command's tables are laid out already, so they are not wrapped again.
         self.lines(row.rstrip() for row in rows if row.strip())
 
     def request(self, request: Request, base_url: str, *, signed: bool = True) -> None:
-        """A request: the string to sign and what is sent."""
+        """A request: the string to sign and the body."""
         if signed:
             self._print_block("to sign", Text(request.signed, "yellow"), LABEL_COLUMNS)
         sent = Text(f"POST {base_url}{request.path}\n").append(self._fold(request.body), "cyan")
@@ -73,25 +72,25 @@ class Stage:
         self._print_block("callback", Text(self._fold(callback.body), "cyan"), LABEL_COLUMNS)
 
     def document(self, text: str) -> None:
-        """JSON that somebody said, folded."""
+        """JSON, wrapped."""
         self._print_block("", Text(self._fold(text), "cyan"))
 
     def verdict(self, text: str) -> None:
-        """What was checked and held."""
+        """A check that passed."""
         self._print_block("", Text(f"✓ {text}", "bold green"), LABEL_COLUMNS)
 
     def failure(self, text: str) -> None:
-        """What went wrong, said last."""
+        """The failure, at the end."""
         self._console.print()
         self._console.print(Text(f"The demo ends here: {text}", "bold red"), soft_wrap=True)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Lines as they are: never wrapped."""
+        """Lines as they are, not wrapped."""
         for line in lines:
             self._console.print(Text(" " * INDENT + line), soft_wrap=True)
 
     def _print_block(self, label: str, text: Text, label_columns: int = 0) -> None:
-        """Text beside its label, wrapped by hand, so that no line is filled up with blanks."""
+        """A text beside its label. Wrapped here, so that no line is padded with blanks."""
         room = self._console.width - INDENT - label_columns
         for line in text.wrap(self._console, room, overflow="fold"):
             line.rstrip()

@@ -1,4 +1,5 @@
-"""The day of Lantern Tea, a shop, and Alice, its customer: eight operations, a callback, refusals, the book.
+"""The story of Lantern Tea, a shop, and Alice, its customer: eight operations, a callback, refusals, the
+book.
 
 Rules: the amounts are few and round, so that a reader can add them up.
 """
@@ -32,7 +33,7 @@ BALANCE_INSUFFICIENT: Final = "42200"
 
 @dataclass(frozen=True)
 class Account:
-    """What a merchant signs with, and what tells it that a callback is the service's."""
+    """What a merchant signs with, and what it checks callbacks with."""
 
     app_key: str
     secret: str
@@ -40,7 +41,7 @@ class Account:
 
     @classmethod
     def read(cls, created: str) -> "Account":
-        """Out of what `merchant create --json` printed. Raises Failure."""
+        """From the output of `merchant create --json`. Raises Failure."""
         try:
             told = json.loads(created)
             return cls(told["appKey"], told["appSecret"], told["callbackSecret"])
@@ -80,14 +81,14 @@ def open_account(stage: Stage, backstage: Backstage) -> Account:
 
 
 def tell_command(stage: Stage, backstage: Backstage, *arguments: str) -> str:
-    """Run a command and show it; what it printed. Raises Failure."""
+    """Run a command, show it, and return its output. Raises Failure."""
     said = backstage.run(*arguments)
     stage.command(spell(arguments), said)
     return said
 
 
 class Day(Acts):
-    """The shop's part: everything it does over HTTP, and what it is told."""
+    """The shop's part: its calls over HTTP, and its callback."""
 
     def __init__(
         self, stage: Stage, client: Client, backstage: Backstage, callback_secret: str, mailbox: Mailbox
@@ -163,7 +164,7 @@ class Day(Acts):
         }
 
     def _be_told(self) -> None:
-        """What the service tells by itself, in the same commit as the end of the order."""
+        """The callback, which was written in the same commit as the end of the order."""
         self.stage.chapter("The shop is told", "callback")
         self.stage.say(
             "Asking again and again is not needed: whatever the order ends in, the service calls the order's "
@@ -177,7 +178,7 @@ class Day(Acts):
         self._take_callback(CANCELLED_ID, "4", "cancelled, and the 310 are the shop's again")
 
     def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
-        """The next callback: about this order and status, and by either signature the service's."""
+        """The next callback: for this order and status, with both signatures right."""
         callback = self._mailbox.wait(CALLBACK_TIMEOUT_S)
         self.stage.callback(callback)
         if (callback.fields.get("mcOrderId"), callback.fields.get("txnStatus")) != (mc_order_id, status):
@@ -230,7 +231,7 @@ class Day(Acts):
 
 
 def check_book(stage: Stage, backstage: Backstage) -> None:
-    """The operator's closing: the journal is replayed, the accounts are shown. Raises Failure."""
+    """The operator's part at the end: verify the journal and show the accounts. Raises Failure."""
     stage.chapter("The operator checks the book")
     stage.say("The journal is replayed from its first entry: hashes, balances, orders.")
     entries, sums = _read_book(tell_command(stage, backstage, "book", "verify", SHOP, "--json"))
@@ -246,7 +247,7 @@ def check_book(stage: Stage, backstage: Backstage) -> None:
 
 
 def _read_book(said: str) -> tuple[int, dict[str, Decimal]]:
-    """From what `book verify` printed: how many entries there are, and each currency's sum over accounts."""
+    """From the output of `book verify`: the number of entries, and each currency's sum over all accounts."""
     try:
         verified = json.loads(said)
         book = verified["books"][0]
