@@ -19,10 +19,10 @@ from typing import IO
 import httpx
 import pytest
 
-from merchant_wallet.cli.demo.backstage import Failure
+from merchant_wallet.cli.demo.callback_receiver import CallbackReceiver
+from merchant_wallet.cli.demo.chain_node import read_digits
 from merchant_wallet.cli.demo.client import Answer, Callback, Client, Request, sign
-from merchant_wallet.cli.demo.evidence import read_digits
-from merchant_wallet.cli.demo.mailbox import Mailbox
+from merchant_wallet.cli.demo.deployment import Failure
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "src" / "merchant_wallet" / "cli" / "demo"
@@ -366,13 +366,13 @@ def test_addresses_of_both_chains_are_the_digits_that_events_have() -> None:
 
 
 def test_a_mailbox_gives_what_came_or_says_that_nothing_did() -> None:
-    with Mailbox() as mailbox:
-        answer = httpx.post(mailbox.url, json={"orderId": 7}, headers={"webhook-id": "evt"}, trust_env=False)
+    with CallbackReceiver() as receiver:
+        answer = httpx.post(receiver.url, json={"orderId": 7}, headers={"webhook-id": "evt"}, trust_env=False)
         assert (answer.status_code, answer.text) == (200, "success")
-        came = mailbox.wait(END_TIMEOUT_S)
+        came = receiver.wait(END_TIMEOUT_S)
         assert (came.fields, came.headers["webhook-id"]) == ({"orderId": "7"}, "evt")
         with pytest.raises(Failure, match="no callback"):
-            mailbox.wait(0)
+            receiver.wait(0)
 
 
 def test_what_is_no_answer_of_the_interface_is_told_apart() -> None:

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from merchant_wallet.cli.demo import interruption
-from merchant_wallet.cli.demo.backstage import Failure
+from merchant_wallet.cli.demo import signals
+from merchant_wallet.cli.demo.deployment import Failure
 
 REPOSITORY: Final = Path(__file__).parents[3]
 BLOCK_TIME_S: Final = 0.5
@@ -41,7 +41,7 @@ class Devnet:
         """Start both chains. Then `settings` holds the service's settings for them. Raises Failure."""
         if not (REPOSITORY / "devnet" / "__main__.py").exists():
             raise Failure("the development chains are not part of an installed package: run it in a clone")
-        with interruption.held(), self._log.open("w") as log:
+        with signals.delay_signals(), self._log.open("w") as log:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "devnet", "--json", "--block-time", str(BLOCK_TIME_S)],
                 cwd=REPOSITORY,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from merchant_wallet.cli.demo.acts import SUCCESS, Acts, read_amount
-from merchant_wallet.cli.demo.backstage import Backstage, Failure, spell
+from merchant_wallet.cli.demo.callback_receiver import CallbackReceiver
+from merchant_wallet.cli.demo.calls import SUCCESS, MerchantCalls, read_amount
 from merchant_wallet.cli.demo.client import Client, Request, sign
-from merchant_wallet.cli.demo.mailbox import Mailbox
-from merchant_wallet.cli.demo.stage import Stage
+from merchant_wallet.cli.demo.deployment import Deployment, Failure, format_command
+from merchant_wallet.cli.demo.transcript import Transcript
 
 SHOP: Final = "Lantern Tea"
 ALICE: Final = "alice"
@@ -49,14 +49,14 @@ class Account:
             raise Failure(f"'merchant create' did not print a key and secrets: {created}") from error
 
 
-def open_account(stage: Stage, backstage: Backstage) -> Account:
+def open_account(transcript: Transcript, deployment: Deployment) -> Account:
     """The operator's part: the shop, its fees, the rates, its opening funds. Raises Failure."""
 
     def run(*arguments: str) -> str:
-        return tell_command(stage, backstage, *arguments)
+        return run_and_show(transcript, deployment, *arguments)
 
-    stage.chapter("The operator opens an account")
-    stage.say(
+    transcript.chapter("The operator opens an account")
+    transcript.say(
         f"{SHOP} becomes a merchant, fees and rates are set, and its own 1,000 USDT are booked in. Even that "
         "needs a reason, and an account that they come from."
     )
@@ -80,36 +80,41 @@ def open_account(stage: Stage, backstage: Backstage) -> Account:
     return Account.read(created)
 
 
-def tell_command(stage: Stage, backstage: Backstage, *arguments: str) -> str:
+def run_and_show(transcript: Transcript, deployment: Deployment, *arguments: str) -> str:
     """Run a command, show it, and return its output. Raises Failure."""
-    said = backstage.run(*arguments)
-    stage.command(spell(arguments), said)
+    said = deployment.run(*arguments)
+    transcript.command(format_command(arguments), said)
     return said
 
 
-class Day(Acts):
+class ShopStory(MerchantCalls):
     """The shop's part: its calls over HTTP, and its callback."""
 
     def __init__(
-        self, stage: Stage, client: Client, backstage: Backstage, callback_secret: str, mailbox: Mailbox
+        self,
+        transcript: Transcript,
+        client: Client,
+        deployment: Deployment,
+        callback_secret: str,
+        receiver: CallbackReceiver,
     ) -> None:
-        super().__init__(stage, client)
-        self._backstage = backstage
+        super().__init__(transcript, client)
+        self._backstage = deployment
         self._callback_secret = callback_secret
-        self._mailbox = mailbox
+        self._receiver = receiver
         self._teapot = ""
 
     def run(self) -> None:
         """From opening to closing."""
         self._trade()
         self._withdraw()
-        self._be_told()
+        self._receive_callback()
         self._err()
         self._close()
 
     def _trade(self) -> None:
-        self.act("getMerchantBalance", "What is in the till?", "The 1,000 USDT that the operator booked in.")
-        self.act(
+        self.call("getMerchantBalance", "What is in the till?", "The 1,000 USDT that the operator booked in.")
+        self.call(
             "exchange",
             "Wallets hold KFB",
             "So 400 USDT become 2,840 KFB, at 7.1. The optional order id makes a retry safe.",
@@ -118,13 +123,13 @@ class Day(Acts):
             receiveCurrency="KFB",
             mcOrderId="exchange-1",
         )
-        alice = self.act(
+        alice = self.call(
             "getMerchantCustomer",
             "Alice comes in",
             "She is new: the look-up opens her a wallet, with an address on either network.",
             extUserId=ALICE,
         )
-        self.act(
+        self.call(
             "transferFromMerchantToUser",
             "Alice hands in a voucher",
             "It is worth 1,500 KFB, which go to the address of her wallet.",
@@ -134,15 +139,15 @@ class Day(Acts):
             address=str(alice.data["address"]),
         )
         price = "200 KFB; 1 % is the fee, 198 arrive."
-        bought = self.act("transferFromUserToMerchant", "Alice buys a teapot", price, **TEAPOT)
+        bought = self.call("transferFromUserToMerchant", "Alice buys a teapot", price, **TEAPOT)
         self._teapot = str(bought.data["transactionId"])
 
     def _withdraw(self) -> None:
         quote = (
             "250 USDT are to leave for a wallet of its own outside. 0.5 % are 1.25, above the least fee of 1."
         )
-        self.act("getWithdrawFee", "What would a withdrawal cost?", quote, amount="250.00", currency="USDT")
-        created = self.act(
+        self.call("getWithdrawFee", "What would a withdrawal cost?", quote, amount="250.00", currency="USDT")
+        created = self.call(
             "createMerchantWithdrawOrder",
             "The shop withdraws",
             "The amount is held in the same commit as the order. Status 0 means that it is not paid yet.",
@@ -160,13 +165,13 @@ class Day(Acts):
             "currency": "USDT",
             "mcOrderId": mc_order_id,
             "address": SHOPS_OWN_WALLET,
-            "notifyUrl": self._mailbox.url,
+            "notifyUrl": self._receiver.url,
         }
 
-    def _be_told(self) -> None:
+    def _receive_callback(self) -> None:
         """The callback, which was written in the same commit as the end of the order."""
-        self.stage.chapter("The shop is told", "callback")
-        self.stage.say(
+        self.transcript.chapter("The shop is told", "callback")
+        self.transcript.say(
             "Asking again and again is not needed: whatever the order ends in, the service calls the order's "
             "notifyUrl, and again later until it hears `success`. Here this very program listened."
         )
@@ -174,25 +179,25 @@ class Day(Acts):
         dear = "310 USDT are above what goes out without an operator's word; the operator says no."
         request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
         created = self.show(dear, request)
-        tell_command(self.stage, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
+        run_and_show(self.transcript, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
         self._take_callback(CANCELLED_ID, "4", "cancelled, and the 310 are the shop's again")
 
     def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
         """The next callback: for this order and status, with both signatures right."""
-        callback = self._mailbox.wait(CALLBACK_TIMEOUT_S)
-        self.stage.callback(callback)
+        callback = self._receiver.wait(CALLBACK_TIMEOUT_S)
+        self.transcript.callback(callback)
         if (callback.fields.get("mcOrderId"), callback.fields.get("txnStatus")) != (mc_order_id, status):
             raise Failure(f"the callback is not about status {status} of {mc_order_id}: {callback.body}")
-        self.stage.verdict(f"status {status} of order {mc_order_id}: {meaning}")
+        self.transcript.passed(f"status {status} of order {mc_order_id}: {meaning}")
         if not callback.is_genuine(self.client.secret):
             raise Failure(f"the callback's signature is wrong: {callback.body}")
-        self.stage.verdict("sign: the callback was signed with the shop's secret")
+        self.transcript.passed("sign: the callback was signed with the shop's secret")
         if not callback.is_genuine_webhook(self._callback_secret):
             raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}")
-        self.stage.verdict("webhook-signature: and with its callback secret")
+        self.transcript.passed("webhook-signature: and with its callback secret")
 
     def _err(self) -> None:
-        self.stage.chapter("What the service does not fall for")
+        self.transcript.chapter("What the service does not fall for")
         once = self.client.prepare("getMerchantBalance")
         self.send(once, SUCCESS)
         self.show("A request that was overheard is sent again, byte for byte.", once, NONCE_REPEATED)
@@ -212,7 +217,7 @@ class Day(Acts):
         again = self.show(first, self.client.prepare("transferFromUserToMerchant", **TEAPOT), SUCCESS)
         if again.data["transactionId"] != self._teapot:
             raise Failure("the repeated order has become a second transaction")
-        self.stage.verdict(f"transaction {self._teapot}, as the first time")
+        self.transcript.passed(f"transaction {self._teapot}, as the first time")
 
         dearer = self.client.prepare("transferFromUserToMerchant", **{**TEAPOT, "amount": "300"})
         self.show("The same order id for another amount is a mistake.", dearer, ORDER_ID_CONFLICT)
@@ -222,28 +227,28 @@ class Day(Acts):
         self.show("Alice has 1,300 KFB. One millionth more is too much.", unpayable, BALANCE_INSUFFICIENT)
 
     def _close(self) -> None:
-        self.stage.chapter("The shop closes its books")
+        self.transcript.chapter("The shop closes its books")
         sums = "By its own: 1000 − 400 − 250 = 350 USDT, and 2840 − 1500 + 198 = 1538 KFB. The service says:"
         balance = self.show(sums, self.client.prepare("getMerchantBalance"), SUCCESS)
         if {name: read_amount(balance, name) for name in CLOSING_BALANCES} != CLOSING_BALANCES:
             raise Failure("the shop's sums and the service's balances differ")
-        self.stage.verdict("to the last millionth")
+        self.transcript.passed("to the last millionth")
 
 
-def check_book(stage: Stage, backstage: Backstage) -> None:
+def check_book(transcript: Transcript, deployment: Deployment) -> None:
     """The operator's part at the end: verify the journal and show the accounts. Raises Failure."""
-    stage.chapter("The operator checks the book")
-    stage.say("The journal is replayed from its first entry: hashes, balances, orders.")
-    entries, sums = _read_book(tell_command(stage, backstage, "book", "verify", SHOP, "--json"))
-    stage.verdict(f"the book is verified: {entries} entries")
-    stage.gap()
-    stage.say(
+    transcript.chapter("The operator checks the book")
+    transcript.say("The journal is replayed from its first entry: hashes, balances, orders.")
+    entries, sums = _read_book(run_and_show(transcript, deployment, "book", "verify", SHOP, "--json"))
+    transcript.passed(f"the book is verified: {entries} entries")
+    transcript.blank_line()
+    transcript.say(
         "And where everything is now. What an account has came from another, so each currency sums to 0."
     )
-    tell_command(stage, backstage, "book", "show", SHOP)
+    run_and_show(transcript, deployment, "book", "show", SHOP)
     if any(sums.values()):
         raise Failure(f"the accounts do not add up to 0: {sums}")
-    stage.verdict(" and ".join(f"{currency} adds up to 0" for currency in sorted(sums)))
+    transcript.passed(" and ".join(f"{currency} adds up to 0" for currency in sorted(sums)))
 
 
 def _read_book(said: str) -> tuple[int, dict[str, Decimal]]:

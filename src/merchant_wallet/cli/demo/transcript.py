@@ -19,7 +19,7 @@ INDENT = 2
 _between_fields = re.compile(r'(?<=,) ?(?=["{])')
 
 
-class Stage:
+class Transcript:
     """Prints the story."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Stage:
         """A paragraph."""
         self._print_block("", Text(text, style))
 
-    def gap(self) -> None:
+    def blank_line(self) -> None:
         """An empty line."""
         self._console.print()
 
@@ -75,7 +75,7 @@ class Stage:
         """JSON, wrapped."""
         self._print_block("", Text(self._fold(text), "cyan"))
 
-    def verdict(self, text: str) -> None:
+    def passed(self, text: str) -> None:
         """A check that passed."""
         self._print_block("", Text(f"✓ {text}", "bold green"), LABEL_COLUMNS)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from merchant_wallet.cli.demo import interruption
+from merchant_wallet.cli.demo import signals
 
 FAVOURITE_PORT: Final = 8080
 START_TIMEOUT_S: Final = 90.0
@@ -56,7 +56,7 @@ def choose_port() -> int:
     return FAVOURITE_PORT
 
 
-class Backstage:
+class Deployment:
     """The service and its folder, from `start` to `stop`."""
 
     def __init__(self, program: Path) -> None:
@@ -78,7 +78,7 @@ class Backstage:
 
     def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
         """Start everything and return the base URL. `progress` gets messages meanwhile. Raises Failure."""
-        with interruption.held():
+        with signals.delay_signals():
             self._up = subprocess.Popen(
                 [self.program, "up", "--port", str(port), *options],
                 env=self._environment(),
@@ -105,10 +105,12 @@ class Backstage:
                 timeout=COMMAND_TIMEOUT_S,
             )
         except subprocess.TimeoutExpired as error:
-            raise Failure(f"'{spell(arguments)}' took longer than {COMMAND_TIMEOUT_S:g} s") from error
+            raise Failure(
+                f"'{format_command(arguments)}' took longer than {COMMAND_TIMEOUT_S:g} s"
+            ) from error
         if done.returncode != 0:
             said = (done.stderr.strip() or done.stdout.strip())[-2000:]
-            raise Failure(f"'{spell(arguments)}' ended with status {done.returncode}: {said}")
+            raise Failure(f"'{format_command(arguments)}' ended with status {done.returncode}: {said}")
         return done.stdout.rstrip()
 
     def wait(self) -> NoReturn:
@@ -181,6 +183,6 @@ class Backstage:
         )
 
 
-def spell(arguments: tuple[str, ...]) -> str:
+def format_command(arguments: tuple[str, ...]) -> str:
     """A command as a person would type it."""
     return shlex.join(["merchant-wallet", *arguments])

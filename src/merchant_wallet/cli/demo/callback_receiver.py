@@ -11,14 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Final, Self
 
-from merchant_wallet.cli.demo.backstage import Failure
 from merchant_wallet.cli.demo.client import Callback
+from merchant_wallet.cli.demo.deployment import Failure
 
 MOST_BYTES: Final = 65_536
 ANSWER: Final = b"success"
 
 
-class Mailbox:
+class CallbackReceiver:
     """Accepts callbacks while the context is open. `url` is the shop's `notifyUrl`."""
 
     def __init__(self) -> None:

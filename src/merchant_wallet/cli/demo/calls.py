@@ -11,9 +11,9 @@ from typing import Final
 
 import httpx
 
-from merchant_wallet.cli.demo.backstage import Failure
 from merchant_wallet.cli.demo.client import Answer, Client, Request
-from merchant_wallet.cli.demo.stage import Stage
+from merchant_wallet.cli.demo.deployment import Failure
+from merchant_wallet.cli.demo.transcript import Transcript
 
 SUCCESS: Final = "200"
 POLL_INTERVAL_S: Final = 0.1
@@ -21,38 +21,40 @@ PAYOUT_TIMEOUT_S: Final = 60.0
 STATUS_WORDS: Final = {"0": "accepted, the amount is held", "1": "taken up by the payer", "2": "paid"}
 
 
-class Acts:
+class MerchantCalls:
     """A merchant's calls in a story, in chapters numbered from 1."""
 
-    def __init__(self, stage: Stage, client: Client) -> None:
-        self.stage = stage
+    def __init__(self, transcript: Transcript, client: Client) -> None:
+        self.transcript = transcript
         self.client = client
         self._number = 0
 
-    def act(self, operation: str, title: str, text: str, **values: object) -> Answer:
+    def call(self, operation: str, title: str, text: str, **values: object) -> Answer:
         """Call an operation and show everything. Raises Failure."""
         self.open(operation, title, text)
         request = self.client.prepare(operation, **values)
-        self.stage.request(request, self.client.base_url)
+        self.transcript.request(request, self.client.base_url)
         answer = self.send(request, SUCCESS)
-        self.stage.answer(answer)
-        self.stage.verdict("200, and the answer's signature is the service's")
+        self.transcript.answer(answer)
+        self.transcript.passed("200, and the answer's signature is the service's")
         return answer
 
     def open(self, operation: str, title: str, text: str) -> None:
         """Print the heading of the next chapter."""
         self._number += 1
-        self.stage.chapter(f"{self._number}. {title}", operation)
-        self.stage.say(text)
+        self.transcript.chapter(f"{self._number}. {title}", operation)
+        self.transcript.say(text)
 
     def show(self, text: str, request: Request, expected: str = SUCCESS) -> Answer:
         """A call without its string to sign. Raises Failure."""
-        self.stage.gap()
-        self.stage.say(text)
-        self.stage.request(request, self.client.base_url, signed=False)
+        self.transcript.blank_line()
+        self.transcript.say(text)
+        self.transcript.request(request, self.client.base_url, signed=False)
         answer = self.send(request, expected)
-        self.stage.answer(answer)
-        self.stage.verdict("200, signature checked" if expected == SUCCESS else f"refused with {expected}")
+        self.transcript.answer(answer)
+        self.transcript.passed(
+            "200, signature checked" if expected == SUCCESS else f"refused with {expected}"
+        )
         return answer
 
     def send(self, request: Request, expected: str = SUCCESS) -> Answer:
@@ -87,7 +89,7 @@ class Acts:
     def follow_order(self, created: Answer, mc_order_id: str) -> Answer:
         """Query an order until it is paid, and show each new status. Raises Failure."""
         began_s, seen = time.monotonic(), [str(created.data["txnStatus"])]
-        self.stage.verdict(f"status {seen[0]}, {STATUS_WORDS.get(seen[0])}: as the creation said")
+        self.transcript.passed(f"status {seen[0]}, {STATUS_WORDS.get(seen[0])}: as the creation said")
 
         def look(answer: Answer) -> bool:
             status = str(answer.data["txnStatus"])
@@ -96,16 +98,18 @@ class Acts:
             if status != seen[-1] and status != "2":
                 seen.append(status)
                 took_s = time.monotonic() - began_s
-                self.stage.verdict(f"status {status}, {STATUS_WORDS[status]}: seen after {took_s:.1f} s")
+                self.transcript.passed(f"status {status}, {STATUS_WORDS[status]}: seen after {took_s:.1f} s")
             return status == "2"
 
         order = {"orderId": int(created.data["orderId"]), "mcOrderId": mc_order_id}
         request, answer = self.wait_until("the end of the withdrawal", look, "queryOrder", **order)
-        self.stage.request(request, self.client.base_url)
-        self.stage.answer(answer)
+        self.transcript.request(request, self.client.base_url)
+        self.transcript.answer(answer)
         took_s = time.monotonic() - began_s
-        self.stage.verdict(f"status 2, {STATUS_WORDS['2']}: seen after {took_s:.1f} s")
-        self.stage.verdict(f"{' → '.join([*seen, '2'])}, and the signature of every answer is the service's")
+        self.transcript.passed(f"status 2, {STATUS_WORDS['2']}: seen after {took_s:.1f} s")
+        self.transcript.passed(
+            f"{' → '.join([*seen, '2'])}, and the signature of every answer is the service's"
+        )
         return answer
 
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from merchant_wallet.cli.demo.acts import Acts, read_amount
-from merchant_wallet.cli.demo.backstage import Backstage, Failure, spell
+from merchant_wallet.cli.demo.calls import MerchantCalls, read_amount
+from merchant_wallet.cli.demo.chain_node import read_digits, read_transfer
 from merchant_wallet.cli.demo.client import Answer, Client
+from merchant_wallet.cli.demo.deployment import Deployment, Failure, format_command
 from merchant_wallet.cli.demo.devnet import Devnet
-from merchant_wallet.cli.demo.evidence import read_digits, read_transfer
-from merchant_wallet.cli.demo.stage import Stage
-from merchant_wallet.cli.demo.story import ALICE, SHOP, Account, tell_command
+from merchant_wallet.cli.demo.story import ALICE, SHOP, Account, run_and_show
+from merchant_wallet.cli.demo.transcript import Transcript
 
 CHAINS: Final = ("ERC20", "TRC20")
 FLOAT: Final = "1000000"
@@ -33,42 +33,42 @@ WITHDRAWALS: Final = {
 """The amounts and chains. No fees are set, so everything arrives."""
 
 
-def make_keys(stage: Stage, backstage: Backstage, devnet: Devnet) -> dict[str, str]:
+def make_keys(transcript: Transcript, deployment: Deployment, devnet: Devnet) -> dict[str, str]:
     """Create the keys and fund their wallets. Returns each wallet's funding transaction."""
-    stage.chapter("Two chains, and keys to pay on them")
-    stage.say(
+    transcript.chapter("Two chains, and keys to pay on them")
+    transcript.say(
         "For ERC20 an Ethereum node for developers runs here, with a token on it that behaves like USDT. "
         "For TRC20 it is a double of a TRON node: it checks bytes, ids, signatures and expiry as a real one "
         "does, and runs the contract, but it votes with nobody. Settings lead the service to both:"
     )
-    stage.lines(f"{name}={value}" for name, value in devnet.settings.items())
-    passphrase = backstage.data / "passphrase"
+    transcript.lines(f"{name}={value}" for name, value in devnet.settings.items())
+    passphrase = deployment.data / "passphrase"
     passphrase.touch(0o600)
     passphrase.write_text(secrets.token_urlsafe(24))
     named = {"WALLET_KEYSTORE_PASSPHRASE_FILE": str(passphrase)}
-    stage.lines(f"{name}={value}" for name, value in named.items())
-    backstage.set({**devnet.settings, **named})
-    stage.gap()
-    stage.say(
+    transcript.lines(f"{name}={value}" for name, value in named.items())
+    deployment.set({**devnet.settings, **named})
+    transcript.blank_line()
+    transcript.say(
         "Hot wallets pay, and a seed makes the addresses of deposits. All three are encrypted with the "
         "passphrase; the web side never has it."
     )
-    wallets = _read_object(tell_command(stage, backstage, "keys", "create", "--json"))
-    stage.gap()
-    stage.say("The operator's own USDT, and coins for the fees, are sent to both wallets:")
+    wallets = _read_object(run_and_show(transcript, deployment, "keys", "create", "--json"))
+    transcript.blank_line()
+    transcript.say("The operator's own USDT, and coins for the fees, are sent to both wallets:")
     funding = {chain: devnet.fund(str(wallets[chain])) for chain in CHAINS}
-    stage.lines(f"{FLOAT} USDT to {wallets[chain]}, by {tx_hash}" for chain, tx_hash in funding.items())
+    transcript.lines(f"{FLOAT} USDT to {wallets[chain]}, by {tx_hash}" for chain, tx_hash in funding.items())
     return funding
 
 
-def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str]) -> Account:
+def open_account(transcript: Transcript, deployment: Deployment, funding: Mapping[str, str]) -> Account:
     """The operator's part while the service runs: accounts, treasury, the shop. Raises Failure."""
 
     def run(*arguments: str) -> str:
-        return tell_command(stage, backstage, *arguments)
+        return run_and_show(transcript, deployment, *arguments)
 
-    stage.chapter("The operator opens an account")
-    stage.say(
+    transcript.chapter("The operator opens an account")
+    transcript.say(
         "Each merchant gets an account of the seed, out of a pool derived ahead. What the operator put into "
         "the hot wallets is recorded, for it belongs to no merchant's book."
     )
@@ -80,12 +80,14 @@ def open_account(stage: Stage, backstage: Backstage, funding: Mapping[str, str])
     return Account.read(created)
 
 
-class RealDay(Acts):
+class DevnetStory(MerchantCalls):
     """The shop's part: USDT comes in on both chains, and goes out on both."""
 
-    def __init__(self, stage: Stage, client: Client, backstage: Backstage, devnet: Devnet) -> None:
-        super().__init__(stage, client)
-        self._backstage = backstage
+    def __init__(
+        self, transcript: Transcript, client: Client, deployment: Deployment, devnet: Devnet
+    ) -> None:
+        super().__init__(transcript, client)
+        self._backstage = deployment
         self._devnet = devnet
 
     def run(self) -> None:
@@ -97,7 +99,9 @@ class RealDay(Acts):
 
     def _deposit(self) -> None:
         self.open("getMerchantBalance", "USDT for the shop", "A merchant has an address of its own on each.")
-        shown = _read_object(tell_command(self.stage, self._backstage, "merchant", "show", SHOP, "--json"))
+        shown = _read_object(
+            run_and_show(self.transcript, self._backstage, "merchant", "show", SHOP, "--json")
+        )
         addresses = {"ERC20": str(shown["depositAddress"]), "TRC20": str(shown["depositTronAddress"])}
         self._send(addresses, SHOPS_DEPOSITS)
         total = sum(map(Decimal, SHOPS_DEPOSITS.values()))
@@ -106,13 +110,13 @@ class RealDay(Acts):
             lambda answer: read_amount(answer, "usdtBalance") == total,
             "getMerchantBalance",
         )
-        self.stage.request(request, self.client.base_url)
-        self.stage.answer(answer)
-        self.stage.verdict(f"{total} USDT, credited once the blocks were final")
-        tell_command(self.stage, self._backstage, "deposits", "list", "--merchant", SHOP, "--json")
+        self.transcript.request(request, self.client.base_url)
+        self.transcript.answer(answer)
+        self.transcript.passed(f"{total} USDT, credited once the blocks were final")
+        run_and_show(self.transcript, self._backstage, "deposits", "list", "--merchant", SHOP, "--json")
 
     def _deposit_to_alice(self) -> None:
-        alice = self.act("getMerchantCustomer", "KFB for Alice", "She has addresses too.", extUserId=ALICE)
+        alice = self.call("getMerchantCustomer", "KFB for Alice", "She has addresses too.", extUserId=ALICE)
         addresses = {"ERC20": str(alice.data["address"]), "TRC20": str(alice.data["tronAddress"])}
         self._send(addresses, ALICES_DEPOSITS)
         _, answer = self.wait_until(
@@ -121,20 +125,20 @@ class RealDay(Acts):
             "getMerchantCustomer",
             extUserId=ALICE,
         )
-        self.stage.answer(answer)
-        self.stage.verdict(f"{ALICES_KFB} KFB: 30 USDT at the rate of the moment they were credited, 7.1")
+        self.transcript.answer(answer)
+        self.transcript.passed(f"{ALICES_KFB} KFB: 30 USDT at the rate of the moment they were credited, 7.1")
 
     def _send(self, addresses: Mapping[str, str], amounts: Mapping[str, str]) -> None:
         """Pay USDT from outside, by real transactions."""
         for chain, amount in amounts.items():
             tx_hash = self._devnet.send(addresses[chain], amount)
-            self.stage.note(f"{amount} USDT to {addresses[chain]}")
-            self.stage.lines([f"  by {tx_hash}"])
+            self.transcript.note(f"{amount} USDT to {addresses[chain]}")
+            self.transcript.lines([f"  by {tx_hash}"])
 
     def _withdraw(self, chain: str) -> None:
         amount, address = WITHDRAWALS[chain]
         mc_order_id = f"to-{chain.lower()}"
-        created = self.act(
+        created = self.call(
             "createMerchantWithdrawOrder",
             f"The shop withdraws on {chain}",
             "Paid by the hot wallet. (The notifyUrl leads nowhere here; `make demo` shows callbacks.)",
@@ -147,30 +151,32 @@ class RealDay(Acts):
         )
         self.open("queryOrder", "Is it in a block?", "Status 2 comes when its block is final.")
         self.follow_order(created, mc_order_id)
-        self._hold_against_chain(chain, created, Decimal(amount), address)
+        self._check_on_chain(chain, created, Decimal(amount), address)
 
-    def _hold_against_chain(self, chain: str, created: Answer, amount: Decimal, address: str) -> None:
+    def _check_on_chain(self, chain: str, created: Answer, amount: Decimal, address: str) -> None:
         """Compare the order's transaction with the chain's node. Raises Failure."""
         show = ("withdrawals", "show", str(created.data["orderId"]), "--json")
         order = _read_object(self._backstage.run(*show))
-        self.stage.gap()
-        self.stage.say(f"`{spell(show)}` names the transaction, and the node tells its Transfer:")
+        self.transcript.blank_line()
+        self.transcript.say(
+            f"`{format_command(show)}` names the transaction, and the node tells its Transfer:"
+        )
         node = self._devnet.settings[f"WALLET_{chain}_RPC"].partition(",")[0]
         transfer = read_transfer(chain, node, str(order["txHash"]))
-        self.stage.lines([f"txHash  {order['txHash']}", f"block   {transfer.block}"])
-        self.stage.document(transfer.said)
+        self.transcript.lines([f"txHash  {order['txHash']}", f"block   {transfer.block}"])
+        self.transcript.document(transfer.said)
         token = read_digits(self._devnet.settings[f"WALLET_{chain}_TOKEN"])
         if (transfer.token, transfer.recipient, transfer.amount) != (token, read_digits(address), amount):
             raise Failure(f"the transfer on {chain} is not the one that was ordered: {transfer}")
-        self.stage.verdict(f"{amount} of the token have gone to {address}")
+        self.transcript.passed(f"{amount} of the token have gone to {address}")
 
 
-def reconcile(stage: Stage, backstage: Backstage) -> None:
+def reconcile(transcript: Transcript, deployment: Deployment) -> None:
     """Reconcile the books with both chains. Raises Failure, also if anything is unexplained."""
-    stage.chapter("The operator holds the books against the chains")
-    stage.say("What should be in custody, and what the chains say is: with the float, to the last unit.")
-    tell_command(stage, backstage, "reconcile")
-    stage.verdict("nothing is unexplained on either chain")
+    transcript.chapter("The operator holds the books against the chains")
+    transcript.say("What should be in custody, and what the chains say is: with the float, to the last unit.")
+    run_and_show(transcript, deployment, "reconcile")
+    transcript.passed("nothing is unexplained on either chain")
 
 
 def _read_object(said: str) -> dict[str, object]:

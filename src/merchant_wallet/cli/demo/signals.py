@@ -12,7 +12,7 @@ from types import FrameType
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def listen() -> None:
+def catch_first_signal() -> None:
     """From now on the first signal raises KeyboardInterrupt in the main thread."""
     for number in NUMBERS:
         signal.signal(number, _interrupt)
@@ -25,7 +25,7 @@ def ignore() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay signals until the end of the block, for example between starting a program and noting it."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in NUMBERS}
