@@ -50,6 +50,6 @@ class IgnoresUpgrades:
             return
         target, headers = self._latest_head()
         start = b"%b %b HTTP/%b\r\n" % (method, target, self.parser.get_http_version().encode())
-        get = [b"%b: %b\r\n" % header for header in headers if header[0] != b"upgrade"]
+        kept = [b"%b: %b\r\n" % header for header in headers if header[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
-        self.parser.feed_data(b"%b%b\r\n" % (start, b"".join(get)))
+        self.parser.feed_data(b"%b%b\r\n" % (start, b"".join(kept)))

@@ -171,6 +171,6 @@ def _columns(captured: list[CapturedRequest]) -> dict[str, list[Any]]:
         "msgs": [_storable(one.msg) for one in captured],
         "sources": [_storable(one.source) for one in captured],
         "content_types": [_storable(one.content_type)[:MAX_CONTENT_TYPE] for one in captured],
-        "fields": [get.json for get in fields],
-        "left_out": [" ".join(get.left_out) for get in fields],
+        "fields": [kept.json for kept in fields],
+        "left_out": [" ".join(kept.left_out) for kept in fields],
     }

@@ -51,14 +51,14 @@ def read_fields(captured: CapturedRequest) -> KeptFields:
         fields = parse_body(captured.content_type, captured.body)
     except Refused:
         return KeptFields("{}", ())
-    get: dict[str, str | None] = {}
+    kept: dict[str, str | None] = {}
     left_out = []
     for name, value in fields.items():
-        get[name] = None if value is NON_SCALAR else value
+        kept[name] = None if value is NON_SCALAR else value
         if name == "sign" and value is not NON_SCALAR:
-            get[name] = value[:SIGN_SHOWN]
+            kept[name] = value[:SIGN_SHOWN]
             left_out.append(name)
         elif _search_secret(name):
-            get[name] = None
+            kept[name] = None
             left_out.append(name)
-    return KeptFields(msgspec.json.encode(get).decode(), tuple(left_out))
+    return KeptFields(msgspec.json.encode(kept).decode(), tuple(left_out))
