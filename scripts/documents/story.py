@@ -20,7 +20,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.signing import HMAC, sign, string_to_sign
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
@@ -239,9 +239,9 @@ async def _fund(base: Base, merchant: Merchant, clock: Clock) -> None:
 async def _pay(base: Base, clock: Clock) -> None:
     """Run the payer twice: once to send, and once after the sandbox has confirmed."""
     connect = partial(db.connect, base.url)
-    line = Line(connect)
+    worker_connection = WorkerConnection(connect)
     writer = make_writer(base, connections=1, clock=clock)
-    seed, ledger = base.keyring.sandbox_seed(), SandboxLedger(line)
+    seed, ledger = base.keyring.sandbox_seed(), SandboxLedger(worker_connection)
     chains = {
         name: SandboxChain(name, ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=clock)
         for name in (ERC20, TRC20)
@@ -253,7 +253,7 @@ async def _pay(base: Base, clock: Clock) -> None:
         clock.now_ms += CONFIRM_MS
     await payer.close()
     await writer.close()
-    await line.close()
+    await worker_connection.close()
 
 
 async def _tell(base: Base, clock: Clock, mailbox: Mailbox) -> None:

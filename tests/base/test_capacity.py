@@ -16,7 +16,7 @@ from merchant_wallet.base.capacity import (
     WRITER_EXTRA,
 )
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.pool import MAX_SHARED
 from merchant_wallet.cli.program import app
 from merchant_wallet.processes.app import make_base
@@ -26,14 +26,14 @@ from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work
 def test_a_work_has_no_more_connections_than_it_says(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines: list[Line] = []
-    begin = Line.__init__
+    lines: list[WorkerConnection] = []
+    begin = WorkerConnection.__init__
 
-    def count(line: Line, *arguments: Any) -> None:
+    def count(line: WorkerConnection, *arguments: Any) -> None:
         lines.append(line)
         begin(line, *arguments)
 
-    monkeypatch.setattr(Line, "__init__", count)
+    monkeypatch.setattr(WorkerConnection, "__init__", count)
 
     async def scenario() -> None:
         await open_merchant(database_url)

@@ -9,7 +9,7 @@ from tests.crash.shop import eventually, run
 from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.idle import IdleConnections
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book import pool as pool_module
 from merchant_wallet.book.pool import ConnectionPool
 from merchant_wallet.web.connections import Connections
@@ -80,17 +80,17 @@ def test_a_line_that_rests_is_closed_and_opened_again(
         async def open_one() -> AsyncConnection:
             return await connect(database_url)
 
-        line = Line(open_one)
-        await line.get()
-        line.rest()
+        worker_connection = WorkerConnection(open_one)
+        await worker_connection.get()
+        worker_connection.rest()
         await _until_count(database_url, 0)
-        first = await line.get()
-        line.rest()
+        first = await worker_connection.get()
+        worker_connection.rest()
         # Taken up again in time, it stays open.
-        assert await line.get() is first
+        assert await worker_connection.get() is first
         await asyncio.sleep(5 * SOON_S)
         assert not first.closed
-        await line.close()
+        await worker_connection.close()
 
     run(scenario())
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import Line, repeat, retry_pause_s, run_workers
+from merchant_wallet.base.workers import WorkerConnection, repeat, retry_pause_s, run_workers
 
 
 def test_a_turn_is_done_again_when_the_worker_is_woken() -> None:
@@ -108,7 +108,7 @@ def test_when_several_workers_raise_no_error_is_lost() -> None:
 
 def test_a_line_keeps_its_connection_until_it_is_lost(database_url: str) -> None:
     async def scenario() -> None:
-        line = Line(partial(connect, database_url))
+        line = WorkerConnection(partial(connect, database_url))
         first, second = await asyncio.gather(line.get(), line.get())
         assert first is second
         await first.close()

@@ -7,7 +7,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect, connect_sync
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.processes.app import make_base
@@ -19,7 +19,7 @@ def work(wallet: Wallet) -> None:
 
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
-        line = Line(lambda: connect(wallet.url))
+        line = WorkerConnection(lambda: connect(wallet.url))
         writer = Writer(wallet.url, connections=1)
         await writer.open()
         creditor = Creditor(lambda: connect(wallet.url), writer)
@@ -40,7 +40,7 @@ def watch_only(wallet: Wallet) -> None:
 
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
-        line = Line(lambda: connect(wallet.url))
+        line = WorkerConnection(lambda: connect(wallet.url))
         for watcher in make_watchers(base, lambda: connect(wallet.url), line):
             while await watcher.follow():
                 pass

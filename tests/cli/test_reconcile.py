@@ -8,7 +8,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import Creditor
 from merchant_wallet.processes import worker
@@ -25,22 +25,22 @@ def work(wallet: Wallet) -> None:
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
         open_connection = partial(connect, wallet.url)
-        line = Line(open_connection)
+        worker_connection = WorkerConnection(open_connection)
         writer = Writer(wallet.url, connections=1)
         await writer.open()
         creditor = Creditor(open_connection, writer)
-        for watcher in make_watchers(base, open_connection, line):
+        for watcher in make_watchers(base, open_connection, worker_connection):
             while await watcher.follow():
                 pass
             await watcher.close()
         await creditor.credit_due()
-        paying = await open_paying(base, open_connection, writer, line)
+        paying = await open_paying(base, open_connection, writer, worker_connection)
         while await paying.payer.start_due():
             await paying.payer.finish()
         await paying.close()
         await creditor.close()
         await writer.close()
-        await line.close()
+        await worker_connection.close()
 
     asyncio.run(run())
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from tests.deposits.conftest import MINIMUM, START_MS
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
@@ -73,8 +73,8 @@ class DyingBook:
 
 async def work_until_death(url: str, point: str) -> None:
     """Watch and credit until there is nothing left to do, or the end."""
-    line, death = Line(partial(connect, url)), Death(point)
-    reader = DyingReader("ERC20", SandboxArrivals(line), confirm_ms=0, clock=lambda: START_MS)
+    worker_connection, death = WorkerConnection(partial(connect, url)), Death(point)
+    reader = DyingReader("ERC20", SandboxArrivals(worker_connection), confirm_ms=0, clock=lambda: START_MS)
     reader.death = death
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()
@@ -85,7 +85,7 @@ async def work_until_death(url: str, point: str) -> None:
     for _ in range(TURNS):
         await watcher.follow()
         await creditor.credit_due()
-    for opened in (watcher, creditor, book, line):
+    for opened in (watcher, creditor, book, worker_connection):
         await opened.close()
 
 

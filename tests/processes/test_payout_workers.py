@@ -16,7 +16,7 @@ from tests.withdrawals.conftest import in_shop as in_shop
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError, load_settings
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import keep_key
@@ -75,11 +75,11 @@ async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[Paying]
     base = make_base(load_settings(environment), as_worker(url))
     connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
     await writer.open()
-    line = Line(connect)
+    worker_connection = WorkerConnection(connect)
     async with AsyncExitStack() as closing:
         closing.push_async_callback(writer.close)
-        closing.push_async_callback(line.close)
-        paying = await open_paying(base, connect, writer, line)
+        closing.push_async_callback(worker_connection.close)
+        paying = await open_paying(base, connect, writer, worker_connection)
         closing.push_async_callback(paying.close)
         yield paying
 

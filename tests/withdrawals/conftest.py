@@ -14,7 +14,7 @@ from tests.roles import as_worker
 from tests.withdrawals.fake_chains import FakeChain, open_fake
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import (
     Adjust,
@@ -155,13 +155,13 @@ class Shop:
         """A connection of the worker side."""
         return await connect(as_worker(self.url))
 
-    def line(self) -> Line:
-        line = Line(self.connect)
-        self.closing.push_async_callback(line.close)
-        return line
+    def worker_connection(self) -> WorkerConnection:
+        worker_connection = WorkerConnection(self.connect)
+        self.closing.push_async_callback(worker_connection.close)
+        return worker_connection
 
     def chains(self, seed: bytes = SEED) -> dict[str, SandboxChain]:
-        ledger = SandboxLedger(self.line())
+        ledger = SandboxLedger(self.worker_connection())
         make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=self.clock)
         return {"ERC20": make("ERC20"), "TRC20": make("TRC20")}
 

@@ -18,7 +18,7 @@ from tests.withdrawals import real_chains
 from tests.withdrawals.fake_chains import KINDS, open_fake
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
@@ -98,7 +98,7 @@ def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
         return real_chains.open_real(Path(where))
     if where != "sandbox":
         return {name: open_fake(kind, Path(where) / kind) for kind, (_, name) in KINDS.items()}
-    ledger, seed = SandboxLedger(Line(partial(connect, url))), bytes(range(64))
+    ledger, seed = SandboxLedger(WorkerConnection(partial(connect, url))), bytes(range(64))
     make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=1_500, clock=lambda: now[0])
     return {name: make(name) for name in ("ERC20", "TRC20")}
 

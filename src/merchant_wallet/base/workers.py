@@ -31,7 +31,7 @@ AWAY_LOG_INTERVAL_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
-class Line:
+class WorkerConnection:
     """One database connection, opened when it is first needed and again after it was lost."""
 
     def __init__(self, connect: Connect) -> None:

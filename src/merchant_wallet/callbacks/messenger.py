@@ -22,7 +22,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import Event, read_attempt
 from merchant_wallet.callbacks.content import TAKEN_STATUS, Letter, Told, is_taken, write_letter
@@ -83,10 +83,10 @@ class Messenger:
         name: str | None = None,
     ) -> None:
         self.wake = asyncio.Event()
-        self._queue = Line(connect)
-        self._lines = [Line(connect) for _ in range(WRITERS)]
+        self._queue = WorkerConnection(connect)
+        self._lines = [WorkerConnection(connect) for _ in range(WRITERS)]
         # The last one used is used next, so that no more connections are opened than are needed.
-        self._free_lines: asyncio.LifoQueue[Line] = asyncio.LifoQueue()
+        self._free_lines: asyncio.LifoQueue[WorkerConnection] = asyncio.LifoQueue()
         for line in self._lines:
             self._free_lines.put_nowait(line)
         self._keyring = keyring

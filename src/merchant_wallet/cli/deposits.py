@@ -183,18 +183,18 @@ def rescan(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.base.workers import Line
+        from merchant_wallet.base.workers import WorkerConnection
         from merchant_wallet.deposits import sightings
         from merchant_wallet.processes.worker import make_readers
 
-        line = Line(lambda: _connect(session.url))
+        worker_connection = WorkerConnection(lambda: _connect(session.url))
         try:
-            readers = make_readers(await session.open_base(), line)
+            readers = make_readers(await session.open_base(), worker_connection)
             block = await readers[chain].block(first - 1) if chain in readers else None
             for reader in readers.values():
                 await reader.close()
         finally:
-            await line.close()
+            await worker_connection.close()
         if block is None:
             raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
         async with session.conn.transaction():

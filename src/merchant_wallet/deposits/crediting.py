@@ -14,7 +14,7 @@ import structlog
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Credited, Outcome, Stale
 from merchant_wallet.deposits import sightings
@@ -39,7 +39,7 @@ class Creditor:
 
     def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
         self.wake = asyncio.Event()
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._book = book
         self._clock = clock
 
@@ -52,11 +52,11 @@ class Creditor:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def credit_due(self) -> int:
         """Ask for every deposit that is due now, up to a page; gives how many were credited."""
-        due = await sightings.peek_due(await self._line.get(), self._clock(), limit=PAGE)
+        due = await sightings.peek_due(await self._worker_connection.get(), self._clock(), limit=PAGE)
         # All end before a failure is raised, so that no turn runs beside the next one.
         results = await asyncio.gather(*map(self._credit, due), return_exceptions=True)
         for result in results:
@@ -88,4 +88,4 @@ class Creditor:
         return False
 
     async def _postpone(self, due: DueDeposit, cause: str) -> None:
-        await sightings.postpone(await self._line.get(), due, cause, self._clock() + REST_MS)
+        await sightings.postpone(await self._worker_connection.get(), due, cause, self._clock() + REST_MS)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxArrival
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox_arrivals.sql"))
@@ -41,8 +41,8 @@ class SandboxArrivals:
     Raises `psycopg.Error`.
     """
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, worker_connection: WorkerConnection) -> None:
+        self._worker_connection = worker_connection
 
     async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
         """The newest arrival up to a moment."""
@@ -59,7 +59,7 @@ class SandboxArrivals:
         return int(rows[0][0])
 
     async def _read(self, name: str, **values: object) -> list[tuple[Any, ...]]:
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         return await (await connection.execute(_TEXTS[name], values)).fetchall()
 
 

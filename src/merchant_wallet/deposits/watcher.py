@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.deposits import sightings
@@ -78,7 +78,7 @@ class Watcher:
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self.wake = asyncio.Event()
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._chain = chain
         self._reader = reader
         self._minimum_units = minimum_units
@@ -100,7 +100,7 @@ class Watcher:
 
     async def close(self) -> None:
         """Close the connections, the reader's too."""
-        await self._line.close()
+        await self._worker_connection.close()
         await self._reader.close()
 
     async def follow(self) -> bool:
@@ -109,7 +109,7 @@ class Watcher:
         Gives whether more waits to be read. Raises ChainUnfit, FinalityBroken, BlocksMissing, ChainAway,
         ChainDisagrees.
         """
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         if self._check is not None:
             if wrong := await self._check():
                 raise ChainUnfit("; ".join(wrong))

@@ -22,7 +22,7 @@ from merchant_wallet.audit import failures
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
 from merchant_wallet.base.money import CURRENCIES, UNITS_PER_COIN
-from merchant_wallet.base.workers import Connect, Line
+from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
@@ -74,7 +74,7 @@ class Metrics:
         signer_refusals: Callable[[], int] | None = None,
         rollback_signs: Callable[[], int] | None = None,
     ) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._clock = clock
         self._sandbox = sandbox
         self._writer = writer
@@ -87,7 +87,7 @@ class Metrics:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def render(self) -> bytes:
         """Everything, in the text format of Prometheus."""
@@ -118,13 +118,13 @@ class Metrics:
         samples: list[Sample] = []
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                connection = await self._line.get()
+                connection = await self._worker_connection.get()
                 for ask in ASKS:
                     samples += await ask(connection, self._clock(), self._sandbox)
         except (psycopg.Error, TimeoutError) as error:
             log.warning("metrics without the database", reason=repr(error))
             # A statement that was broken off leaves nothing that the next question should build on.
-            await self._line.close()
+            await self._worker_connection.close()
             return [("wallet_database_up", (), 0)]
         return [("wallet_database_up", (), 1), *samples]
 

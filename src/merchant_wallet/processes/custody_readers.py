@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, Line
+from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
 from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
 from merchant_wallet.custody.sandbox import SandboxCustody
@@ -32,7 +32,7 @@ class Custodians:
     def __init__(self, base: Base, connect: Connect, clock: Callable[[], int] = now_ms) -> None:
         self._base = base
         self._clock = clock
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._readers = {} if base.settings.sandbox else open_chain_readers(base.settings)
 
     def open(self, connection: AsyncConnection) -> Mapping[str, Custodian]:
@@ -51,7 +51,7 @@ class Custodians:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._line.close()
+        await self._worker_connection.close()
         for reader in self._readers.values():
             await reader.close()
 
@@ -66,5 +66,5 @@ class Custodians:
                 own_units=ENDLESS_UNITS,
                 survey_size=BATCHED_SURVEY_SIZE,
             )
-            for name, chain in open_sandbox(self._base, self._line).items()
+            for name, chain in open_sandbox(self._base, self._worker_connection).items()
         }

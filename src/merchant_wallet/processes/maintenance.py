@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
-from merchant_wallet.base.workers import Connect, Line, log_failure, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 
 INTERVAL_S: Final = 60.0
 
@@ -33,7 +33,7 @@ class Maintenance:
     def __init__(
         self, connect: Connect, tasks: Mapping[str, Task], *, clock: Callable[[], int] = now_ms
     ) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._tasks = tasks
         self._clock = clock
 
@@ -46,7 +46,7 @@ class Maintenance:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def do_all(self) -> None:
         """Do every task once. Raises TasksFailed at the end, naming those that failed.
@@ -55,7 +55,7 @@ class Maintenance:
         """
         failed = []
         for name, task in self._tasks.items():
-            connection = await self._line.get()
+            connection = await self._worker_connection.get()
             try:
                 await task(connection, self._clock())
             except Exception as error:

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, Line, repeat, run_workers
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.sweeps.runner import SweepRunner
@@ -99,12 +99,14 @@ class Paying:
             passing.cancel()
 
 
-async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> Paying:
+async def open_paying(
+    base: Base, connect: Connect, book: Book, worker_connection: WorkerConnection
+) -> Paying:
     """What pays, as the settings say. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
     patience_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
     if settings.sandbox:
-        chains: Mapping[str, Chain] = open_sandbox(base, line)
+        chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, close_chains, claim_ms = None, None, CLAIM_MS
     else:
         signer = CountedSigner(open_signer(settings))
@@ -116,7 +118,7 @@ async def open_paying(base: Base, connect: Connect, book: Book, line: Line) -> P
         async def check() -> list[str]:
             wrong = await check_chains(real)
             if not wrong:
-                await enter_wallets(await line.get(), real)
+                await enter_wallets(await worker_connection.get(), real)
             return wrong
 
         async def close_chains() -> None:
@@ -146,9 +148,9 @@ async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]
             log.error("the hot wallet can't take over yet", chain=name, reason=str(moved))
 
 
-def open_sandbox(base: Base, line: Line) -> dict[str, Chain]:
+def open_sandbox(base: Base, worker_connection: WorkerConnection) -> dict[str, Chain]:
     """The sandbox's chains."""
-    ledger = SandboxLedger(line)
+    ledger = SandboxLedger(worker_connection)
     seed, confirm_ms = base.keyring.sandbox_seed(), base.settings.sandbox_confirm_ms
     return {
         name: SandboxChain(name, ledger, seed=seed, confirm_ms=confirm_ms, clock=now_ms)

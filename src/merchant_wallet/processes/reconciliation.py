@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import CURRENCIES, USDT, format_units
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
@@ -114,7 +114,7 @@ class Reconciler:
     def __init__(
         self, connect: Connect, open_custodians: OpenCustodians, *, clock: Callable[[], int] = now_ms
     ) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._open_custodians = open_custodians
         self._clock = clock
 
@@ -127,14 +127,14 @@ class Reconciler:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def reconcile(self, only: str | None = None, *, surveys_all: bool = False) -> Document:
         """Compare all chains, or one; gives the whole document. Raises LookupError for an unknown chain.
 
         With `surveys_all` the balance of every address that was given out is looked at, not of the next few.
         """
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         custodians = self._open_custodians(connection)
         if only is not None:
             if only not in custodians:

@@ -22,7 +22,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.workers import Connect, Line, Worker, run_workers, start_after
+from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.nonce_partitions import nonce_partition_task, open_nonce_days
@@ -91,7 +91,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     writer = make_writer(base, connections=WRITER_CONNECTIONS)
     await writer.open()
     connect = partial(db.connect, base.url)
-    chain_line = Line(connect)
+    chain_line = WorkerConnection(connect)
     paying = await open_paying(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
     maintenance = Maintenance(connect, make_maintenance_tasks(base, writer))
@@ -167,20 +167,22 @@ async def serve_page(page: PageServer, settings: Settings) -> None:
         log.error("metrics can't be served", port=settings.metrics_port, reason=str(error))
 
 
-def make_readers(base: Base, line: Line) -> Mapping[str, EvmChain | TronReader | SandboxReader]:
+def make_readers(
+    base: Base, worker_connection: WorkerConnection
+) -> Mapping[str, EvmChain | TronReader | SandboxReader]:
     """The chains that deposits are read from."""
     settings = base.settings
     if not settings.sandbox:
         return open_chain_readers(settings)
-    record, confirm_ms = SandboxArrivals(line), settings.sandbox_confirm_ms
+    record, confirm_ms = SandboxArrivals(worker_connection), settings.sandbox_confirm_ms
     return {name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms) for name in (ERC20, TRC20)}
 
 
-def make_watchers(base: Base, connect: Connect, line: Line) -> list[Watcher]:
+def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnection) -> list[Watcher]:
     """One watcher for each chain."""
     minimum = base.settings.deposit_minimum
     watchers = []
-    for chain, reader in make_readers(base, line).items():
+    for chain, reader in make_readers(base, worker_connection).items():
         check = None if isinstance(reader, SandboxReader) else reader.check_chain
         watchers.append(Watcher(connect, chain, reader, minimum_units=minimum, check=check))
     return watchers

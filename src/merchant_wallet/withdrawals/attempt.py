@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import (
     Command,
     Fail,
@@ -51,7 +51,7 @@ class Attempt:
     def __init__(
         self,
         held: Claim,
-        line: Line,
+        worker_connection: WorkerConnection,
         book: Book,
         purses: Mapping[str, Purse],
         *,
@@ -60,7 +60,7 @@ class Attempt:
         clock: Callable[[], int],
     ) -> None:
         self._held = held
-        self._line = line
+        self._worker_connection = worker_connection
         self._book = book
         self._purses = purses
         self._hold_refunds = hold_refunds
@@ -70,7 +70,7 @@ class Attempt:
 
     async def advance(self) -> Waits:
         """Take the order as far as it goes now; says how long it should rest, and what it waits for."""
-        order = await payouts.read_order(await self._line.get(), self._held)
+        order = await payouts.read_order(await self._worker_connection.get(), self._held)
         withdrawal: Withdrawal | None = order.withdrawal
         # An order that is frozen before it is taken up can still be cancelled.
         if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
@@ -93,7 +93,7 @@ class Attempt:
         return await self._step(TakeUp(self._held.order_id), PENDING, order.settings_version)
 
     async def _freeze_unlike_journal(self, withdrawal: Withdrawal) -> bool:
-        found = await payouts.read_entry(await self._line.get(), self._held)
+        found = await payouts.read_entry(await self._worker_connection.get(), self._held)
         entry, previous_hash = found or (None, None)
         fault = find_journal_fault(self._held.merchant_id, withdrawal, entry, previous_hash)
         if fault is None:
@@ -102,7 +102,7 @@ class Attempt:
         return True
 
     async def _freeze_approved_early(self) -> bool:
-        who = await payouts.find_early_approval(await self._line.get(), self._held)
+        who = await payouts.find_early_approval(await self._worker_connection.get(), self._held)
         if who is None:
             return False
         await self._freeze(
@@ -115,7 +115,7 @@ class Attempt:
         purse = self._purses.get(chain)
         if purse is None:
             raise LookupError(f"no chain {chain} is set up here")
-        asked = (self._held, self._line, purse, order, payout)
+        asked = (self._held, self._worker_connection, purse, order, payout)
         result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):
             return result
@@ -139,7 +139,7 @@ class Attempt:
 
     async def _freeze(self, cause: str, wallet_of: str | None = None) -> None:
         """Stop the order, and with it the hot wallet of the chain named."""
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         await reservations.freeze(connection, self._held, cause, self._clock(), freezes_wallet=wallet_of)
         frozen_wallet = {"freezes_wallet_of": wallet_of} if wallet_of else {}
         log.critical("payout frozen, an operator must look", **self._name, cause=cause, **frozen_wallet)
@@ -161,7 +161,7 @@ class Attempt:
         if outcome in STOPPED:
             log.info("order is stopped, it takes no step", **self._name, answer=repr(outcome))
             return None
-        present = await payouts.read_order(await self._line.get(), self._held)
+        present = await payouts.read_order(await self._worker_connection.get(), self._held)
         if present.withdrawal.status == seen_status:
             raise StepRefused(f"{type(command).__name__}: {outcome}")
         log.info("order moved on elsewhere", **self._name, status=present.withdrawal.status)

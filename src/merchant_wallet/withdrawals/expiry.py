@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import Expire, Submission
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.withdrawals import payouts
@@ -32,7 +32,7 @@ class Expiry:
     """The worker that gives up overdue orders."""
 
     def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._book = book
         self._clock = clock
 
@@ -45,14 +45,16 @@ class Expiry:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def expire_overdue(self) -> int:
         """Give up every order that is overdue now; gives how many expired. Raises NotExpired at the end."""
         now, expired, failed = self._clock(), 0, 0
         page: list[OrderKey] = [(0, 0)]
         while page:
-            page = await payouts.peek_expired(await self._line.get(), now, after=page[-1], limit=PAGE)
+            page = await payouts.peek_expired(
+                await self._worker_connection.get(), now, after=page[-1], limit=PAGE
+            )
             results = await asyncio.gather(*map(self._expire, page))
             expired += results.count(True)
             failed += results.count(None)

@@ -7,7 +7,7 @@ from time to time, since the worker side makes them known there. The payer does 
 import asyncio
 from collections.abc import Iterable
 
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.withdrawals.hot_wallets import list_addresses
 
 REFRESH_INTERVAL_S = 10.0
@@ -19,7 +19,7 @@ class ForbiddenAddresses:
     def __init__(self, fixed: Iterable[bytes], connect: Connect) -> None:
         self._fixed = frozenset(fixed)
         self._addresses = self._fixed
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
 
     def __contains__(self, address: object) -> bool:
         return address in self._addresses
@@ -29,8 +29,8 @@ class ForbiddenAddresses:
         try:
             await repeat("hot wallets", self.refresh, stop=stop, interval_s=REFRESH_INTERVAL_S)
         finally:
-            await self._line.close()
+            await self._worker_connection.close()
 
     async def refresh(self) -> None:
         """Read the hot wallets. Raises `psycopg.Error`."""
-        self._addresses = self._fixed | await list_addresses(await self._line.get())
+        self._addresses = self._fixed | await list_addresses(await self._worker_connection.get())

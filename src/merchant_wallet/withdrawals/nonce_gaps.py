@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.audit.rollback import signs
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
 from merchant_wallet.withdrawals import hot_wallets, reservations
 from merchant_wallet.withdrawals.timely import TimelyChain
@@ -48,7 +48,7 @@ class NonceGapWorker:
         patience_ms: int = PATIENCE_MS,
         clock: Callable[[], int] = now_ms,
     ) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self._chains = {name: TimelyChain(chain) for name, chain in chains.items() if chain.has_nonces}
         self._patience_ms = patience_ms
         self._clock = clock
@@ -62,7 +62,7 @@ class NonceGapWorker:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._line.close()
+        await self._worker_connection.close()
 
     async def cancel_gaps(self) -> int:
         """Look after every gap there is now; gives how many there were. Raises GapsLeft at the end."""
@@ -80,7 +80,7 @@ class NonceGapWorker:
         return count
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
-        connection, now = await self._line.get(), self._clock()
+        connection, now = await self._worker_connection.get(), self._clock()
         if await hot_wallets.is_frozen(connection, name) or await signs.is_standing(connection):
             return []
         before_ms = now - self._patience_ms
@@ -93,7 +93,7 @@ class NonceGapWorker:
 
     async def _cancel(self, name: str, chain: Chain, nonce: int) -> None:
         """See that the place has a fill, that is not too old, and send it (again)."""
-        connection, now = await self._line.get(), self._clock()
+        connection, now = await self._worker_connection.get(), self._clock()
         key = {"chain": name, "wallet": chain.wallet, "nonce": nonce}
         stored, signed_ms = await _read_cancels(connection, key)
         if not stored or now - signed_ms >= REPLACE_MS:

@@ -19,7 +19,7 @@ import structlog
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
-from merchant_wallet.base.workers import Connect, Line, log_failure, repeat, retry_pause_s
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat, retry_pause_s
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
@@ -59,10 +59,10 @@ class Payer:
         name: str | None = None,
     ) -> None:
         self.wake = asyncio.Event()
-        self._queue = Line(connect)
+        self._queue = WorkerConnection(connect)
         self._is_away = False
         # The last one used is used next, so that no more connections are opened than are needed.
-        self._free = [Line(connect) for _ in range(parallel)]
+        self._free = [WorkerConnection(connect) for _ in range(parallel)]
         purses = {chain: Purse(chain, TimelyChain(chains[chain]), clock) for chain in chains}
         self._attempt = partial(
             Attempt, book=book, purses=purses, hold_refunds=hold_refunds, max_builds=max_builds, clock=clock
@@ -117,14 +117,14 @@ class Payer:
     async def close(self) -> None:
         """Finish the attempts under way and close the connections."""
         await self.finish()
-        for line in (self._queue, *self._free):
-            await line.close()
+        for worker_connection in (self._queue, *self._free):
+            await worker_connection.close()
 
-    async def _work_on(self, key: OrderKey, line: Line) -> None:
+    async def _work_on(self, key: OrderKey, worker_connection: WorkerConnection) -> None:
         """Claim the order and make an attempt; whatever goes wrong is logged with the order."""
         merchant_id, order_id = key
         try:
-            await self._claim_and_try(key, line)
+            await self._claim_and_try(key, worker_connection)
         except Fenced:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
         except Exception as error:
@@ -135,19 +135,19 @@ class Payer:
         finally:
             if not self._free or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
                 self.wake.set()
-            line.rest()
-            self._free.append(line)
+            worker_connection.rest()
+            self._free.append(worker_connection)
             del self._running[key], self._chain_of[key]
 
-    async def _claim_and_try(self, key: OrderKey, line: Line) -> None:
+    async def _claim_and_try(self, key: OrderKey, worker_connection: WorkerConnection) -> None:
         now = self._clock()
         until_ms = now + self._claim_ms
-        connection = await line.get()
+        connection = await worker_connection.get()
         held = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
         if held is not None:
-            waits, failures = await self._try(held, line)
+            waits, failures = await self._try(held, worker_connection)
             await payouts.release(
-                await line.get(),
+                await worker_connection.get(),
                 held,
                 now_ms=self._clock(),
                 rest_ms=waits.rest_ms,
@@ -155,10 +155,10 @@ class Payer:
                 obstacle=waits.obstacle,
             )
 
-    async def _try(self, held: Claim, line: Line) -> tuple[Waits, int]:
+    async def _try(self, held: Claim, worker_connection: WorkerConnection) -> tuple[Waits, int]:
         """How the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
         try:
-            return await self._attempt(held, line).advance(), 0
+            return await self._attempt(held, worker_connection).advance(), 0
         except Fenced:
             raise
         except Exception as error:

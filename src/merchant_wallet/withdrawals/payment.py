@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
     Dead,
@@ -88,7 +88,7 @@ class Payment:
     def __init__(
         self,
         held: Claim,
-        line: Line,
+        worker_connection: WorkerConnection,
         hot_wallet: Purse,
         order: PayableOrder,
         payout: Payout,
@@ -97,7 +97,7 @@ class Payment:
         clock: Callable[[], int],
     ) -> None:
         self._held = held
-        self._line = line
+        self._worker_connection = worker_connection
         self._hot_wallet = hot_wallet
         self._chain = hot_wallet.chain
         self._order = order
@@ -116,7 +116,7 @@ class Payment:
         """Take the payment as far as it goes now. Raises Fenced, what the chain raises, `psycopg.Error`."""
         if self._order.given_up_cause is not None:
             return GivenUp(self._order.given_up_cause)
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         self._stored = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
         await self._hot_wallet.open(connection)
         state = self._begin()
@@ -170,12 +170,12 @@ class Payment:
         return Event.PAYABLE
 
     async def _reserve(self) -> Event:
-        connection, amount_units = await self._line.get(), self._payout.transfer.amount_units
+        connection, amount_units = await self._worker_connection.get(), self._payout.transfer.amount_units
         self._reserved = await self._hot_wallet.reserve(connection, self._held, amount_units)
         return Event.RESERVED
 
     async def _release(self) -> Event:
-        await reservations.give_back(await self._line.get(), self._held, self._clock())
+        await reservations.give_back(await self._worker_connection.get(), self._held, self._clock())
         self._reserved = None
         return Event.RELEASED
 
@@ -191,7 +191,7 @@ class Payment:
     async def _store(self) -> Event:
         signed, number, now = self._unstored, len(self._stored) + 1, self._clock()
         assert signed is not None, "only a signed transfer is stored"
-        connection, chain = await self._line.get(), self._hot_wallet.name
+        connection, chain = await self._worker_connection.get(), self._hot_wallet.name
         try:
             await payouts.store_signed(connection, self._held, chain, self._chain.wallet, number, signed, now)
         except Halted as halted:
@@ -211,7 +211,9 @@ class Payment:
             raise
         if newest.broadcast_ms is not None:
             return Event.SENT_AGAIN
-        await payouts.mark_broadcast(await self._line.get(), self._held, newest.attempt_no, self._clock())
+        await payouts.mark_broadcast(
+            await self._worker_connection.get(), self._held, newest.attempt_no, self._clock()
+        )
         return Event.SENT
 
     async def _judge(self) -> Event:
@@ -233,7 +235,7 @@ class Payment:
         return None
 
     async def _check_stops(self) -> Event:
-        if halts := await hot_wallets.find_halts(await self._line.get(), self._hot_wallet.name):
+        if halts := await hot_wallets.find_halts(await self._worker_connection.get(), self._hot_wallet.name):
             raise Hindered(Obstacle("stopped", halts[0]))
         return Event.ALLOWED
 
@@ -262,7 +264,7 @@ class Payment:
             case State.DEAD, Dead() as dead, _:
                 return await self._give_up(dead.cause, dead.wallet_fault)
             case State.PAID, protocol.Final() as final, _:
-                await reservations.spend(await self._line.get(), self._held)
+                await reservations.spend(await self._worker_connection.get(), self._held)
                 return Paid(final.tx_hash)
             case State.SUSPECT, protocol.Final() as final, _:
                 return Suspect(str(self._find_fault(final)))
@@ -282,7 +284,7 @@ class Payment:
     async def _wait_for(self, obstacle: Obstacle) -> Waits:
         """Let the order rest, longer the longer it has waited already."""
         if obstacle.kind == "wallet":
-            await self._hot_wallet.freeze(await self._line.get(), obstacle.cause)
+            await self._hot_wallet.freeze(await self._worker_connection.get(), obstacle.cause)
         self._report(obstacle)
         waited_ms, before = 0, self._order.hindrance
         if before is not None and before.kind == obstacle.kind:
@@ -299,7 +301,7 @@ class Payment:
         """Commit that the order can never be paid. The commit releases the nonce of an unsigned order."""
         chain = self._hot_wallet.name
         await reservations.give_up(
-            await self._line.get(),
+            await self._worker_connection.get(),
             self._held,
             cause,
             self._clock(),

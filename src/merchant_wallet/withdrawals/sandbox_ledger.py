@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.workers import Line
+from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.chains.sandbox.chain import AcceptedTransfer
 
@@ -19,8 +19,8 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 class SandboxLedger:
     """What both sandbox chains accepted (see `chains.sandbox.Ledger`). Raises `psycopg.Error`."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, worker_connection: WorkerConnection) -> None:
+        self._worker_connection = worker_connection
 
     async def accept(self, accepted: AcceptedTransfer) -> None:
         """Keep a transfer; one whose hash is known already stays as it is."""
@@ -35,12 +35,12 @@ class SandboxLedger:
             "final_ms": accepted.final_ms,
             "verdict": accepted.verdict,
         }
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         await connection.execute(_TEXTS["accept_transfer"], parameters)
 
     async def find(self, chain: str, tx_hash: str) -> AcceptedTransfer | None:
         """The transfer of this hash on this chain."""
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         parameters = {"chain": chain, "tx_hash": tx_hash}
         cursor = await connection.execute(_TEXTS["find_transfer"], parameters)
         row = await cursor.fetchone()

@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, Line, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import (
@@ -58,7 +58,7 @@ class SweepRunner:
         patience_ms: int = PATIENCE_MS,
         clock: Callable[[], int] = now_ms,
     ) -> None:
-        self._line = Line(connect)
+        self._worker_connection = WorkerConnection(connect)
         self.sweepers = sweepers
         self._patience_ms = patience_ms
         self._clock = clock
@@ -72,13 +72,13 @@ class SweepRunner:
 
     async def close(self) -> None:
         """Close the connections, those to the chains too."""
-        await self._line.close()
+        await self._worker_connection.close()
         for sweeper in self.sweepers.values():
             await sweeper.close()
 
     async def open(self, chain: str, proposals: Sequence[Proposal], terms: Terms, actor: str) -> list[int]:
         """Decide on the sweeps of a plan; the ids of those that nobody else has begun."""
-        connection, now = await self._line.get(), self._clock()
+        connection, now = await self._worker_connection.get(), self._clock()
         opened = []
         for proposal in proposals:
             if proposal.verdict != SWEEP or terms.coin_price_units is None:
@@ -101,7 +101,7 @@ class SweepRunner:
         """Take each sweep under way as far as it goes now; how many there were. Raises SweepsLeft."""
         count, left = 0, 0
         for name, sweeper in self.sweepers.items():
-            connection, now = await self._line.get(), self._clock()
+            connection, now = await self._worker_connection.get(), self._clock()
             if with_unsigned:
                 await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
             sweeps = await store.list_open(connection, name)
@@ -136,7 +136,7 @@ class SweepRunner:
         if sweep.wallet != sweeper.wallet:
             await self._note(sweep, f"there is no key here of its hot wallet, {sweep.wallet.hex()}")
             return
-        signed = await store.read_signed(await self._line.get(), sweep)
+        signed = await store.read_signed(await self._worker_connection.get(), sweep)
         if not signed:
             first = await self._sign(sweeper, sweep, [])
             await sweeper.broadcast(first.raw)
@@ -152,7 +152,7 @@ class SweepRunner:
     async def _sign(
         self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
     ) -> SignedTransfer:
-        connection = await self._line.get()
+        connection = await self._worker_connection.get()
         nonce = await self._find_nonce(connection, sweeper, sweep)
         signed = await store.sign(
             connection,
@@ -196,7 +196,7 @@ class SweepRunner:
     async def _conclude(
         self, sweeper: Sweeper, sweep: Sweep, signed: Sequence[SignedTransfer], verdict: Verdict
     ) -> None:
-        connection, now = await self._line.get(), self._clock()
+        connection, now = await self._worker_connection.get(), self._clock()
         if isinstance(verdict, protocol.Final):
             fee = await sweeper.fee_of(verdict.tx_hash)
             if fault := _find_fault(sweep, signed, verdict):
@@ -222,7 +222,7 @@ class SweepRunner:
         if obstacle != sweep.obstacle:
             if obstacle is not None:
                 log.warning("sweep waits", **_id(sweep), step=sweep.step, cause=obstacle)
-            await store.note_obstacle(await self._line.get(), sweep, obstacle)
+            await store.note_obstacle(await self._worker_connection.get(), sweep, obstacle)
 
 
 def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.Final) -> str | None:
