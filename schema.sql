@@ -197,14 +197,14 @@ CREATE TABLE public.callback_pause (
 );
 
 CREATE TABLE public.cancel_signed (
-    chain text CONSTRAINT filler_signed_chain_not_null NOT NULL,
-    wallet bytea CONSTRAINT filler_signed_wallet_not_null NOT NULL,
-    nonce bigint CONSTRAINT filler_signed_sequence_not_null NOT NULL,
-    attempt_no integer CONSTRAINT filler_signed_attempt_no_not_null NOT NULL,
-    raw bytea CONSTRAINT filler_signed_raw_not_null NOT NULL,
-    tx_hash text CONSTRAINT filler_signed_tx_hash_not_null NOT NULL,
-    built_at_block bigint CONSTRAINT filler_signed_built_at_block_not_null NOT NULL,
-    signed_ms bigint CONSTRAINT filler_signed_signed_ms_not_null NOT NULL,
+    chain text NOT NULL,
+    wallet bytea NOT NULL,
+    nonce bigint NOT NULL,
+    attempt_no integer NOT NULL,
+    raw bytea NOT NULL,
+    tx_hash text NOT NULL,
+    built_at_block bigint NOT NULL,
+    signed_ms bigint NOT NULL,
     CONSTRAINT cancel_signed_attempt_no_check CHECK ((attempt_no > 0)),
     CONSTRAINT cancel_signed_built_at_block_check CHECK ((built_at_block >= 0)),
     CONSTRAINT cancel_signed_raw_check CHECK ((length(raw) > 0)),
@@ -864,18 +864,18 @@ CREATE TABLE public.rollback_sign (
     CONSTRAINT rollback_sign_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text])))
 );
 
-CREATE TABLE public.sandbox_arrival (
+CREATE TABLE public.sandbox_deposit (
     chain text NOT NULL,
     block_number bigint NOT NULL,
     sender bytea NOT NULL,
     recipient bytea NOT NULL,
     amount_units bigint NOT NULL,
     at_ms bigint NOT NULL,
-    CONSTRAINT sandbox_arrival_amount_units_check CHECK ((amount_units > 0)),
-    CONSTRAINT sandbox_arrival_block_number_check CHECK ((block_number > 0)),
-    CONSTRAINT sandbox_arrival_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
-    CONSTRAINT sandbox_arrival_recipient_check CHECK ((length(recipient) = 20)),
-    CONSTRAINT sandbox_arrival_sender_check CHECK ((length(sender) = 20))
+    CONSTRAINT sandbox_deposit_amount_units_check CHECK ((amount_units > 0)),
+    CONSTRAINT sandbox_deposit_block_number_check CHECK ((block_number > 0)),
+    CONSTRAINT sandbox_deposit_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
+    CONSTRAINT sandbox_deposit_recipient_check CHECK ((length(recipient) = 20)),
+    CONSTRAINT sandbox_deposit_sender_check CHECK ((length(sender) = 20))
 );
 
 CREATE TABLE public.sandbox_transfer (
@@ -953,8 +953,8 @@ CREATE TABLE public.sweep (
     wallet bytea NOT NULL,
     amount bigint NOT NULL,
     coin_price bigint NOT NULL,
-    top_up bigint CONSTRAINT sweep_fuel_not_null NOT NULL,
-    top_up_fee_limit bigint CONSTRAINT sweep_fuel_fee_limit_not_null NOT NULL,
+    top_up bigint NOT NULL,
+    top_up_fee_limit bigint NOT NULL,
     token_fee_limit bigint NOT NULL,
     actor text NOT NULL,
     opened_ms bigint NOT NULL,
@@ -1056,13 +1056,13 @@ CREATE TABLE public.wallet_address (
 ALTER TABLE ONLY public.wallet_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.wallet_nonce (
-    chain text CONSTRAINT payout_sequence_chain_not_null NOT NULL,
-    wallet bytea CONSTRAINT payout_sequence_wallet_not_null NOT NULL,
-    nonce bigint CONSTRAINT payout_sequence_sequence_not_null NOT NULL,
-    purpose text CONSTRAINT payout_sequence_purpose_not_null NOT NULL,
+    chain text NOT NULL,
+    wallet bytea NOT NULL,
+    nonce bigint NOT NULL,
+    purpose text NOT NULL,
     merchant_id bigint,
     order_id bigint,
-    since_ms bigint CONSTRAINT payout_sequence_since_ms_not_null NOT NULL,
+    since_ms bigint NOT NULL,
     cancelled_ms bigint,
     CONSTRAINT wallet_nonce_cancelled CHECK (((cancelled_ms IS NULL) OR (purpose = 'cancel'::text))),
     CONSTRAINT wallet_nonce_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
@@ -1317,8 +1317,8 @@ ALTER TABLE ONLY public.rollback_acceptance
 ALTER TABLE ONLY public.rollback_sign
     ADD CONSTRAINT rollback_sign_pkey PRIMARY KEY (merchant_id, subject);
 
-ALTER TABLE ONLY public.sandbox_arrival
-    ADD CONSTRAINT sandbox_arrival_pkey PRIMARY KEY (chain, block_number);
+ALTER TABLE ONLY public.sandbox_deposit
+    ADD CONSTRAINT sandbox_deposit_pkey PRIMARY KEY (chain, block_number);
 
 ALTER TABLE ONLY public.sandbox_transfer
     ADD CONSTRAINT sandbox_transfer_pkey PRIMARY KEY (tx_hash);

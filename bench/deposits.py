@@ -28,7 +28,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.money import USDT
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Register
-from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.watcher import Reader, Watcher
 from merchant_wallet.merchants import store
 from merchant_wallet.processes.nodes import open_chain_readers
@@ -163,19 +163,19 @@ async def scan(ground: Ground, record: Record, port: int) -> Scanned:
     settings = make_settings(chain, port)
     reader: Reader = open_chain_readers(settings)[chain]
     watcher = Watcher(ground.connect, chain, reader, minimum_units=settings.deposit_minimum)
-    creditor = Creditor(ground.connect, ground.writer)
+    crediting_worker = CreditingWorker(ground.connect, ground.writer)
     try:
         scan_s, scan_cpu_s = time.monotonic(), time.process_time()
         while await watcher.follow():
             pass
         scan_s, scan_cpu_s = time.monotonic() - scan_s, time.process_time() - scan_cpu_s
         credit_s, credit_cpu_s = time.monotonic(), time.process_time()
-        while await creditor.credit_due():
+        while await crediting_worker.credit_due():
             pass
         credit_s, credit_cpu_s = time.monotonic() - credit_s, time.process_time() - credit_cpu_s
     finally:
         await watcher.close()
-        await creditor.close()
+        await crediting_worker.close()
     transfers = sum(map(len, record.blocks))
     credits = await ground.count(_COUNT_CREDITED, chain=chain)
     if credits != len(range(0, transfers, OURS)):

@@ -29,7 +29,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import CreateWithdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.keys.keystore import keep_key
+from merchant_wallet.chains.keys.keystore import store_key
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.payout_workers import NODE_CLAIM_MS
 from merchant_wallet.processes.signers import keys_folder, open_signer
@@ -120,7 +120,7 @@ def make_settings(data: Path, told: dict[str, Any]) -> Settings:
     settings = load_settings({**told["settings"], **limits, **secret})
     for chain in CHAINS:
         key = bytes.fromhex(told["walletKey"])
-        keep_key(keys_folder(settings), chain, key, PASSPHRASE, cost=QUICK_SCRYPT)
+        store_key(keys_folder(settings), chain, key, PASSPHRASE, cost=QUICK_SCRYPT)
     return settings
 
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from coincurve import PrivateKey
 
 from devnet.evm_node import EvmDevnet
+from devnet.fake_tron import CHAIN_ID, SOLID_LAG, Evm, FakeTron, selector_of
 from devnet.programs import FOLDER
-from devnet.tron_double import CHAIN_ID, SOLID_LAG, Evm, TronDouble, selector_of
-from devnet.tron_face import TronServer, describe_contract
+from devnet.tron_api import TronServer, describe_contract
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.tron.transactions import (
@@ -34,10 +34,8 @@ _OWNER_SUN = 10**12
 class TronNetwork:
     """The chain, its nodes and its token. Everything takes effect in the next block that is mined."""
 
-    def __init__(
-        self, double: TronDouble, token: bytes, owner: PrivateKey, servers: list[TronServer]
-    ) -> None:
-        self.double = double
+    def __init__(self, fake: FakeTron, token: bytes, owner: PrivateKey, servers: list[TronServer]) -> None:
+        self.fake = fake
         self.token = token
         self.owner_key = owner
         self.owner = address_of(owner)
@@ -49,12 +47,12 @@ class TronNetwork:
         return [server.url for server in self.servers]
 
     def mine(self, count: int = 1, interval_ms: int = 3_000) -> None:
-        """See `TronDouble.mine`."""
-        self.double.mine(count, interval_ms)
+        """See `FakeTron.mine`."""
+        self.fake.mine(count, interval_ms)
 
     def settle(self) -> None:
         """Mine until what waits now is irreversible."""
-        self.mine(self.double.solid_lag + 1)
+        self.mine(self.fake.solid_lag + 1)
 
     def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:
         """Transfer tokens by a real transaction of `key`'s account; gives its id."""
@@ -64,14 +62,14 @@ class TronNetwork:
         self, key: PrivateKey, *, contract: bytes, call_data: bytes, fee_limit_sun: int = _FEE_LIMIT_SUN
     ) -> str:
         """Call a contract by a real transaction of `key`'s account; gives its id."""
-        block_bytes, block_hash = reference_to(self.double.blocks[self.double.solid_number].id)
-        now_ms = self.double.head.time_ms
+        block_bytes, block_hash = reference_to(self.fake.blocks[self.fake.solid_number].id)
+        now_ms = self.fake.head.time_ms
         raw = encode_raw(
             TronTransaction(
                 ref_block_bytes=block_bytes,
                 ref_block_hash=block_hash,
                 expiration_ms=now_ms + _LIFE_MS,
-                timestamp_ms=now_ms + self.double.made + len(self.double.pending),
+                timestamp_ms=now_ms + self.fake.made + len(self.fake.pending),
                 fee_limit_sun=fee_limit_sun,
                 owner=address_of(key),
                 contract=contract,
@@ -79,13 +77,13 @@ class TronNetwork:
             )
         )
         signature = key.sign_recoverable(signing_hash(raw), hasher=None)
-        self.double.accept(raw, [signature])
+        self.fake.accept(raw, [signature])
         return txid_of(raw)
 
     def fund(self, address: bytes, *, units: int = 0, sun: int = 0) -> None:
         """Give an address tokens and TRX from nowhere, without a transaction that a scan would see."""
         if sun:
-            self.double.fund(address, sun)
+            self.fake.fund(address, sun)
         if units:
             self.operate(transfer_call(address, units))
 
@@ -105,16 +103,16 @@ class TronNetwork:
 
     def operate(self, call_data: bytes) -> None:
         """Have the token's owner call the token."""
-        self.double.operate(self.owner, self.token, call_data)
+        self.fake.operate(self.owner, self.token, call_data)
 
     def balance(self, address: bytes) -> int:
         """Units of the token at an address, now."""
         call_data = selector_of("balanceOf(address)") + _word(address)
-        return int.from_bytes(self.double.evm.call(self.owner, self.token, call_data, "latest"), "big")
+        return int.from_bytes(self.fake.evm.call(self.owner, self.token, call_data, "latest"), "big")
 
     def deploy(self) -> bytes:
         """Put another token of the same kind on the chain, owned by the same owner."""
-        return deploy_token(self.double.evm, self.double, self.owner)
+        return deploy_token(self.fake.evm, self.fake, self.owner)
 
 
 @contextmanager
@@ -129,27 +127,27 @@ def run_network(
     with ExitStack() as stack:
         evm = Evm(stack.enter_context(EvmDevnet(chain_id=CHAIN_ID, options=EVM_OPTIONS)).url)
         stack.callback(evm.close)
-        double = TronDouble(evm, solid_lag=solid_lag, clock=clock)
+        fake = FakeTron(evm, solid_lag=solid_lag, clock=clock)
         owner = PrivateKey(hashlib.sha256(b"the owner of the devnet's token").digest())
-        token = deploy_token(evm, double, address_of(owner))
-        double.fund(address_of(owner), _OWNER_SUN)
-        double.mine()
+        token = deploy_token(evm, fake, address_of(owner))
+        fake.fund(address_of(owner), _OWNER_SUN)
+        fake.mine()
         servers = []
         for number in range(nodes):
-            servers.append(TronServer(double, ports[number] if ports else 0))
+            servers.append(TronServer(fake, ports[number] if ports else 0))
             stack.callback(servers[-1].close)
-        yield TronNetwork(double, token, owner, servers)
+        yield TronNetwork(fake, token, owner, servers)
 
 
-def deploy_token(evm: Evm, double: TronDouble, owner: bytes) -> bytes:
+def deploy_token(evm: Evm, fake: FakeTron, owner: bytes) -> bytes:
     """Deploy the token for its owner, mined at once; gives its address."""
     compiled = json.loads(TOKEN_FILE.read_text())
     code = bytes.fromhex(compiled["bytecode"][2:]) + _SUPPLY_UNITS.to_bytes(32, "big")
     deployed = evm.send(owner, None, code)
     evm.ask("evm_mine")
     token = bytes.fromhex(evm.ask("eth_getTransactionReceipt", deployed)["contractAddress"][2:])
-    double.contracts[token] = describe_contract(token, owner)
-    double.operations += 1
+    fake.contracts[token] = describe_contract(token, owner)
+    fake.operations += 1
     return token
 
 

@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).parents[1]
 PROGRAMS: Final = (
     "tests.callbacks.dying_messenger",
     "tests.deposits.dying_watcher",
-    "tests.sweeps.dying_sweeper",
+    "tests.sweeps.killed_sweeper",
     "tests.withdrawals.dying_payer",
 )
 """Each has a function `main` that takes its arguments."""

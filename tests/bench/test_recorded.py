@@ -56,9 +56,9 @@ def test_the_recorded_tron_node_answers_in_the_forms_of_the_double() -> None:
         network = scene.network
         network.pay(network.owner_key, RECIPIENT, 5)
         network.settle()
-        face, number = network.servers[0].face, network.double.solid_number
-        block = face.answer("/walletsolidity/getblock", {"detail": False})
-        became = face.answer("/walletsolidity/gettransactioninfobyblocknum", {"num": number})
+        api, number = network.servers[0].api, network.fake.solid_number
+        block = api.answer("/walletsolidity/getblock", {"detail": False})
+        became = api.answer("/walletsolidity/gettransactioninfobyblocknum", {"num": number})
     assert form_of(ask_tron("/walletsolidity/getblock", detail=False)) == form_of(block)
     recorded = ask_tron("/walletsolidity/gettransactioninfobyblocknum", num=1)
     assert len(became) == 1

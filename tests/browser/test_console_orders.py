@@ -26,7 +26,7 @@ from tests.console.test_reconciliation import COIN, keep
 from tests.console.test_withdrawals import OTHER_ADDRESS, Till
 from tests.journeys.conftest import Platform
 
-from merchant_wallet.custody.comparison import Judged, Movement
+from merchant_wallet.custody.comparison import JudgedMovement, Movement
 
 __all__ = ["people"]
 
@@ -255,7 +255,7 @@ def furnished(platform: Platform, till: Till) -> list[str]:
     try_once(shop, event, 500, b"<html><h1>Internal Server Error</h1></html>", "HTTP status 500")
     tx_hash = arrive(shop, "undone")
     stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
-    keep(platform, [Judged(stolen, at_hot=True, is_booked=False)], 93 * COIN, platform.clock())
+    keep(platform, [JudgedMovement(stolen, at_hot=True, is_booked=False)], 93 * COIN, platform.clock())
     proposal = propose(operator, shop, direction="debit", reason="entered twice, see entry 8589934594")
     order, number = till.order("25001"), platform.rows("select max(reconciliation_no) from reconciliation")
     made.leave()

@@ -20,7 +20,7 @@ from tests.browser.conftest import (
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
 WORKING = True
 PAY, TOP_UP = "transferFromUserToMerchant", "transferFromMerchantToUser"
@@ -66,7 +66,7 @@ class Customer:
         """Somebody sends USDT to the customer's address on TRON, or to another one."""
         chain, raw = parse_wallet_address(address or str(self.found["tronAddress"]))
         platform = self.shop.platform
-        platform.operate(lambda conn: add_arrival(conn, chain, SENDER, raw, units, platform.clock()))
+        platform.operate(lambda conn: add_deposit(conn, chain, SENDER, raw, units, platform.clock()))
 
     def spend_weeks(self) -> None:
         """A few movements, on several days."""

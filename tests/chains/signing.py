@@ -10,7 +10,7 @@ from merchant_wallet.base.addresses import ERC20, TRC20, derive_account
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import EvmTransaction, transfer_call
 from merchant_wallet.chains.keys.keystore import Keystore
-from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.chains.signer import Purpose, SigningRequest, Source
 from merchant_wallet.chains.tron import transactions as tron_transactions
@@ -25,7 +25,7 @@ RECIPIENT = bytes.fromhex("742d35cc6634c0532925a3b844bc454e4438f44e")
 TOKENS = {ERC20: bytes([0xE]) * 20, TRC20: bytes([0xF]) * 20}
 FEE_CAP = 10**15
 RULES = SigningRules(
-    chains={ERC20: ChainTerms(TOKENS[ERC20], FEE_CAP, 31337), TRC20: ChainTerms(TOKENS[TRC20], FEE_CAP)},
+    chains={ERC20: ChainLimits(TOKENS[ERC20], FEE_CAP, 31337), TRC20: ChainLimits(TOKENS[TRC20], FEE_CAP)},
     payment_limit_units=1_000 * USDT,
     hour_limit_units=2_500 * USDT,
 )

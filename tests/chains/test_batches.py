@@ -21,7 +21,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
-from merchant_wallet.custody.holdings import Custodian, read_balances
+from merchant_wallet.custody.balances import CustodyReader, read_balances
 
 RECEIPTS = "eth_getBlockReceipts"
 
@@ -109,8 +109,8 @@ def test_many_balances_are_what_each_is(evm: EvmScene) -> None:
     async def scenario() -> None:
         async with evm.chain() as chain:
             block = await chain.final()
-            custodian = Custodian(chain, True, chain.balances)
-            held = await read_balances(custodian, [WALLET, RECIPIENT, *others], block)
+            custody_reader = CustodyReader(chain, True, chain.balances)
+            held = await read_balances(custody_reader, [WALLET, RECIPIENT, *others], block)
             assert len(held) == 252
             assert {address: units for address, units in held.items() if units} == {WALLET: HELD}
 
@@ -123,7 +123,7 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one(evm: EvmScene) -> None
 
     async def scenario() -> None:
         async with evm.chain() as chain:
-            held = await read_balances(Custodian(chain, True, refuse), [WALLET], await chain.final())
+            held = await read_balances(CustodyReader(chain, True, refuse), [WALLET], await chain.final())
             assert held == {WALLET: HELD}
 
     asyncio.run(scenario())
@@ -143,7 +143,7 @@ def test_a_silent_node_is_asked_in_no_other_form(evm: EvmScene) -> None:
         async with NodeProxy(evm.node.url) as proxy, evm.chain(proxy.url, timeout_s=1) as chain:
             proxy.behaviours["eth_getBlockByNumber"] = answer_latest_alone
             with pytest.raises(ChainAway, match="no answer within 1 s"):
-                await chain.arrivals(0, 3)
+                await chain.transfers(0, 3)
             assert proxy.batches == [["eth_getBlockByNumber"] * 4]
             assert proxy.singles == ["eth_getBlockByNumber"]
 
@@ -173,7 +173,7 @@ def test_no_question_is_left_running_after_the_first_failure(evm: EvmScene) -> N
 
             proxy.behaviours[RECEIPTS] = answer
             with pytest.raises(ChainAway, match="HTTP 429"):
-                await chain.arrivals(first, first + 11)
+                await chain.transfers(first, first + 11)
             assert questions_under_way() == []
             assert proxy.asked.count(RECEIPTS) <= 8
             pending.set()

@@ -22,9 +22,9 @@ from tests.chains.evm_scene import (
 from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.chains.evm.transactions import parse_signed, parse_transfer_call, recover_sender
 from merchant_wallet.chains.protocol import (
+    Blocked,
     Dead,
     Final,
-    Hindered,
     Payout,
     Pending,
     Transfer,
@@ -37,12 +37,12 @@ OTHER = b"\x77" * 20
 GWEI = 10**9
 
 
-async def hindrance(evm: EvmScene, ordered: Payout, **rules: Any) -> str:
+async def obstacle_of(evm: EvmScene, ordered: Payout, **rules: Any) -> str:
     """The kind of obstacle that both looking and building meet; nothing may be signed."""
     async with evm.chain(**rules) as chain:
-        with pytest.raises(Hindered) as looked:
-            await chain.examine(ordered.transfer)
-        with pytest.raises(Hindered) as built:
+        with pytest.raises(Blocked) as looked:
+            await chain.check_payable(ordered.transfer)
+        with pytest.raises(Blocked) as built:
             await chain.build(ordered, [])
     assert looked.value.obstacle.kind == built.value.obstacle.kind
     assert not evm.signer.asked
@@ -53,7 +53,7 @@ def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
             ordered = payout()
-            await chain.examine(ordered.transfer)
+            await chain.check_payable(ordered.transfer)
             signed = await chain.build(ordered, [])
             assert await chain.judge(ordered, [signed]) == Pending()
             await chain.broadcast(signed.raw)
@@ -118,7 +118,7 @@ def test_a_blacklisted_recipient_is_seen_before_anything_is_signed(evm: EvmScene
         evm.token.do("addBlackList(address)", RECIPIENT)
         async with evm.chain() as chain:
             with pytest.raises(Unpayable, match="blacklisted the recipient"):
-                await chain.examine(payout().transfer)
+                await chain.check_payable(payout().transfer)
             with pytest.raises(Unpayable):
                 await chain.build(payout(), [])
         assert not evm.signer.asked
@@ -129,29 +129,29 @@ def test_a_blacklisted_recipient_is_seen_before_anything_is_signed(evm: EvmScene
 def test_our_own_blacklisted_wallet_is_the_wallets_trouble_not_the_orders(evm: EvmScene) -> None:
     evm.token.do("addBlackList(address)", WALLET)
     evm.token.do("addBlackList(address)", RECIPIENT)
-    assert asyncio.run(hindrance(evm, payout())) == "wallet"
+    assert asyncio.run(obstacle_of(evm, payout())) == "wallet"
 
 
 def test_a_paused_token_makes_orders_wait(evm: EvmScene) -> None:
     evm.token.do("pause()")
-    assert asyncio.run(hindrance(evm, payout())) == "paused"
+    assert asyncio.run(obstacle_of(evm, payout())) == "paused"
 
 
 def test_too_little_money_makes_an_order_wait(evm: EvmScene) -> None:
-    assert asyncio.run(hindrance(evm, payout(HELD + 1))) == "funds"
+    assert asyncio.run(obstacle_of(evm, payout(HELD + 1))) == "funds"
 
 
 def test_too_few_coins_make_an_order_wait(evm: EvmScene) -> None:
     evm.node.fund(WALLET, COIN // 10**6)
-    assert asyncio.run(hindrance(evm, payout())) == "fuel"
+    assert asyncio.run(obstacle_of(evm, payout())) == "fuel"
 
 
 def test_a_chain_that_is_too_dear_makes_an_order_wait(evm: EvmScene) -> None:
-    assert asyncio.run(hindrance(evm, payout(), fee_cap_wei=10**12)) == "fee"
+    assert asyncio.run(obstacle_of(evm, payout(), fee_cap_wei=10**12)) == "fee"
 
 
 def test_a_transfer_that_needs_too_much_gas_makes_an_order_wait(evm: EvmScene) -> None:
-    assert asyncio.run(hindrance(evm, payout(), least_gas=90_000, most_gas=80_000)) == "fee"
+    assert asyncio.run(obstacle_of(evm, payout(), least_gas=90_000, most_gas=80_000)) == "fee"
 
 
 def test_a_signers_refusal_makes_an_order_wait(evm: EvmScene) -> None:
@@ -165,9 +165,9 @@ def test_a_signers_refusal_makes_an_order_wait(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
             chain._signer = Unwilling()
-            with pytest.raises(Hindered, match="more than 10 USDT an hour") as hindered:
+            with pytest.raises(Blocked, match="more than 10 USDT an hour") as blocked:
                 await chain.build(payout(), [])
-            assert hindered.value.obstacle.kind == "limit"
+            assert blocked.value.obstacle.kind == "limit"
 
     asyncio.run(story())
 
@@ -194,7 +194,7 @@ def test_another_currency_or_chain_is_refused(evm: EvmScene) -> None:
         async with evm.chain() as chain:
             for chain_name, currency in ((ERC20, "KFB"), ("TRC20", "USDT")):
                 with pytest.raises(ValueError, match="can't be paid"):
-                    await chain.examine(Transfer(chain_name, currency, RECIPIENT, 1))
+                    await chain.check_payable(Transfer(chain_name, currency, RECIPIENT, 1))
 
     asyncio.run(story())
 
@@ -271,9 +271,9 @@ def test_a_replacement_stops_at_the_fee_cap(evm: EvmScene) -> None:
             cap = 100_000 * parse_signed(signed[0].raw)[0].max_fee * 5 // 4
         async with evm.chain(fee_cap_wei=cap) as chain:
             signed.append(await chain.build(ordered, signed))
-            with pytest.raises(Hindered, match="above the cap") as hindered:
+            with pytest.raises(Blocked, match="above the cap") as blocked:
                 await chain.build(ordered, signed)
-            assert hindered.value.obstacle.kind == "fee"
+            assert blocked.value.obstacle.kind == "fee"
 
     asyncio.run(story())
 

@@ -68,7 +68,7 @@ def test_a_log_index_that_lags_hides_no_transfer(evm: EvmScene, count: int) -> N
         number = give_two(evm)
         for proxy in proxies:
             proxy.always(LOGS, [])
-        assert [each.recipient for each in await chain.arrivals(number, number)] == [ALICE, BOB]
+        assert [each.recipient for each in await chain.transfers(number, number)] == [ALICE, BOB]
 
     play(evm, count, story)
 
@@ -92,9 +92,9 @@ def test_a_single_node_that_leaves_out_receipts_or_logs_is_no_source(
         number = give_two(evm)
         proxies[0].behaviours[RECEIPTS] = leave_out(hide)
         with pytest.raises(ChainAway, match="receipts of block"):
-            await chain.arrivals(0, number)
+            await chain.transfers(0, number)
         proxies[0].mend()
-        seen = await chain.arrivals(0, number)
+        seen = await chain.transfers(0, number)
         assert [each.recipient for each in seen] == [WALLET, ALICE, BOB]
 
     play(evm, 1, story)
@@ -111,9 +111,9 @@ def test_a_node_that_hides_a_transfer_and_forges_its_header_needs_a_second_like_
 
         proxies[1].behaviours[BLOCK] = header
         with pytest.raises(ChainDisagrees, match="different transfers"):
-            await chain.arrivals(number, number)
+            await chain.transfers(number, number)
         proxies[1].mend()
-        assert len(await chain.arrivals(number, number)) == 2
+        assert len(await chain.transfers(number, number)) == 2
 
     play(evm, 2, story)
 
@@ -123,7 +123,7 @@ def test_of_two_nodes_one_that_is_away_settles_nothing(evm: EvmScene) -> None:
         number = give_two(evm)
         proxies[0].fail(Refusal(-32603, "internal error"), RECEIPTS)
         with pytest.raises(ChainAway, match="internal error"):
-            await chain.arrivals(number, number)
+            await chain.transfers(number, number)
 
     play(evm, 2, story)
 
@@ -132,12 +132,12 @@ def test_of_two_nodes_one_that_is_away_settles_nothing(evm: EvmScene) -> None:
 def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene, code: int) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
-        truth = await chain.arrivals(number, number)
+        truth = await chain.transfers(number, number)
         proxies[0].fail(Refusal(code, "the method does not exist"), RECEIPTS)
-        assert await chain.arrivals(number, number) == truth
+        assert await chain.transfers(number, number) == truth
         proxies[0].always(RECEIPT, None)
         with pytest.raises(NodeRefused, match="has no receipts of block"):
-            await chain.arrivals(number, number)
+            await chain.transfers(number, number)
 
     play(evm, 1, story)
 
@@ -150,12 +150,12 @@ def test_a_node_that_takes_no_batches_is_asked_for_each_block(
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
         evm.settle()
-        truth = await chain.arrivals(0, number)
+        truth = await chain.transfers(0, number)
         proxies[0].refuses_batches = refusal
-        assert await chain.arrivals(0, number) == truth
+        assert await chain.transfers(0, number) == truth
         # Nor are batches tried again for every stretch.
         batches_before = len(proxies[0].batches)
-        assert await chain.arrivals(0, number) == truth
+        assert await chain.transfers(0, number) == truth
         assert len(proxies[0].batches) == batches_before
 
     play(evm, count, story)
@@ -167,10 +167,10 @@ def test_a_node_without_batches_or_receipts_of_whole_blocks_is_asked_for_each_re
 ) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
-        truth = await chain.arrivals(number, number)
+        truth = await chain.transfers(number, number)
         proxies[0].fail(Refusal(-32601, "the method does not exist"), RECEIPTS)
         proxies[0].refuses_batches = refusal
-        assert await chain.arrivals(number, number) == truth
+        assert await chain.transfers(number, number) == truth
 
     play(evm, 1, story)
 
@@ -178,7 +178,7 @@ def test_a_node_without_batches_or_receipts_of_whole_blocks_is_asked_for_each_re
 def test_a_branch_that_changes_between_header_and_receipts_is_no_source(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
-        first = await chain.arrivals(number, number)
+        first = await chain.transfers(number, number)
 
         async def of_another_branch(forward: Forward, params: list[Any]) -> Any:
             other = "0x" + "1" * 64
@@ -190,7 +190,7 @@ def test_a_branch_that_changes_between_header_and_receipts_is_no_source(evm: Evm
 
         proxies[0].behaviours[RECEIPTS] = of_another_branch
         with pytest.raises(ChainAway, match="of another block"):
-            await chain.arrivals(number, number)
+            await chain.transfers(number, number)
         assert len(first) == 2
 
     play(evm, 1, story)
@@ -199,12 +199,12 @@ def test_a_branch_that_changes_between_header_and_receipts_is_no_source(evm: Evm
 def test_a_place_counts_the_transactions_own_logs_and_another_one_the_blocks(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
-        seen = await chain.arrivals(number, number)
+        seen = await chain.transfers(number, number)
         assert [(each.log_index, each.block_log_index) for each in seen] == [(0, 0), (0, 1)]
         evm.token.do("setParams(uint256,uint256)", 10, 49)
         evm.token.give(BOB, COIN // 10**12 * 10, sender=WALLET)
         evm.settle()
-        fee, rest = await chain.arrivals(number + 1, evm.node.height() - 2)
+        fee, rest = await chain.transfers(number + 1, evm.node.height() - 2)
         assert (fee.log_index, rest.log_index, rest.recipient) == (0, 1, BOB)
 
     play(evm, 1, story)
@@ -229,7 +229,7 @@ def test_blocks_without_the_token_cost_no_receipts(evm: EvmScene) -> None:
         evm.node.mine(20)
         evm.settle()
         proxies[0].asked.clear()
-        assert await chain.arrivals(first, first + 10) == []
+        assert await chain.transfers(first, first + 10) == []
         assert RECEIPTS not in proxies[0].asked
 
     play(evm, 1, story)

@@ -63,7 +63,10 @@ def test_an_exact_log_beside_another_of_ours_is_not_the_order(evm: EvmScene) -> 
         assert isinstance(seen, Final)
         # Although the recipient got what was ordered: both legs are told.
         assert not seen.is_exactly(ORDERED.transfer)
-        assert [leg.amount_units for leg in seen.legs] == [ORDERED.transfer.amount_units, 7]
+        assert [transfer_log.amount_units for transfer_log in seen.transfer_logs] == [
+            ORDERED.transfer.amount_units,
+            7,
+        ]
 
     play(evm, story)
 

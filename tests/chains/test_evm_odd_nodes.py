@@ -18,9 +18,9 @@ from tests.chains.node_proxy import Forward, NodeProxy, Refusal, Silence
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
     Final,
-    Hindered,
     Payout,
     Pending,
     SignedTransfer,
@@ -95,13 +95,13 @@ def test_a_lie_about_a_blacklist_makes_an_order_wait_and_not_fail(evm: EvmScene)
             return await forward("eth_call", *params)
 
         proxies[0].behaviours["eth_call"] = call
-        for attempt in (chain.examine(ORDERED.transfer), chain.build(ORDERED, [])):
-            with pytest.raises(Hindered) as hindered:
+        for attempt in (chain.check_payable(ORDERED.transfer), chain.build(ORDERED, [])):
+            with pytest.raises(Blocked) as blocked:
                 await attempt
-            assert hindered.value.obstacle.kind == "node"
+            assert blocked.value.obstacle.kind == "node"
         proxies[1].behaviours["eth_call"] = call
         with pytest.raises(Unpayable):
-            await chain.examine(ORDERED.transfer)
+            await chain.check_payable(ORDERED.transfer)
 
     play(evm, 2, story)
 
@@ -135,7 +135,7 @@ def test_a_lie_about_fees_is_bounded_by_the_cap(evm: EvmScene) -> None:
         evm.node.fund(WALLET, 10**30)
         for lie in (fees(0xFFFFFFFFFFFFFF, 1), fees(1, 0xFFFFFFFFFFFFFF)):
             proxies[0].always("eth_feeHistory", lie)
-            with pytest.raises(Hindered, match="above the cap"):
+            with pytest.raises(Blocked, match="above the cap"):
                 await chain.build(ORDERED, [])
 
     play(evm, 1, story)
@@ -176,7 +176,7 @@ def test_one_of_two_nodes_that_names_a_height_far_away_gets_nothing_signed(
             return {**await forward("eth_getBlockByNumber", *params), "number": hex(height)}
 
         proxies[1].behaviours["eth_getBlockByNumber"] = block
-        with pytest.raises(Hindered, match="one is behind, or ahead"):
+        with pytest.raises(Blocked, match="one is behind, or ahead"):
             await chain.build(ORDERED, [])
         assert evm.signer.asked == []
 
@@ -209,9 +209,9 @@ def test_one_of_two_nodes_can_not_freeze_the_wallet_with_a_blacklist(evm: EvmSce
 
         proxies[0].behaviours["eth_call"] = call
         for kind in ("node", "wallet"):
-            with pytest.raises(Hindered) as hindered:
+            with pytest.raises(Blocked) as blocked:
                 await chain.build(ORDERED, [])
-            assert hindered.value.obstacle.kind == kind
+            assert blocked.value.obstacle.kind == kind
             proxies[1].behaviours["eth_call"] = call
 
     play(evm, 2, story)

@@ -73,7 +73,7 @@ def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
             evm.token.give(ALICE, 0),
         ]
         last = evm.node.height()
-        seen = await chain.arrivals(first, last)
+        seen = await chain.transfers(first, last)
         assert [(a.sender, a.recipient, a.amount_units) for a in seen] == [
             (ISSUER, ALICE, 5 * USDT),
             (ALICE, BOB, 3 * USDT),
@@ -81,9 +81,9 @@ def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
         ]
         assert [a.tx_hash for a in seen] == [receipt["transactionHash"] for receipt in receipts]
         assert [a.block_hash for a in seen] == [receipt["blockHash"] for receipt in receipts]
-        assert await chain.arrivals(last + 1, last) == []
+        assert await chain.transfers(last + 1, last) == []
         evm.settle()
-        assert await chain.arrivals(first, last) == seen
+        assert await chain.transfers(first, last) == seen
         # A preview of three blocks with transfers from one node, then the final ones from both.
         assert one.asked.count(RECEIPTS) == 6
         assert two.asked.count(RECEIPTS) == 3
@@ -96,7 +96,7 @@ def test_another_tokens_transfers_are_none_of_ours(evm: EvmScene) -> None:
         first = evm.node.height() + 1
         evm.node.deploy().give(ALICE, 5 * USDT)
         evm.settle()
-        assert await chain.arrivals(first, evm.node.height() - 2) == []
+        assert await chain.transfers(first, evm.node.height() - 2) == []
 
     play(evm, story)
 
@@ -107,7 +107,7 @@ def test_a_fee_is_one_log_and_what_arrives_another(evm: EvmScene) -> None:
         evm.token.do("setParams(uint256,uint256)", 10, 49)
         first = evm.node.height() + 1
         evm.token.give(BOB, 100 * USDT, sender=ALICE)
-        seen = await chain.arrivals(first, first)
+        seen = await chain.transfers(first, first)
         assert [(a.recipient, a.amount_units) for a in seen] == [
             (ISSUER, 100_000),
             (BOB, 100 * USDT - 100_000),
@@ -125,9 +125,9 @@ def test_a_range_that_no_node_answers_is_an_error_and_not_empty(evm: EvmScene) -
         evm.token.give(ALICE, 1)
         height = evm.node.mine(2) - 2
         with pytest.raises(NodeRefused, match="limit exceeded"):
-            await chain.arrivals(height, height + 1)
+            await chain.transfers(height, height + 1)
         with pytest.raises(ChainAway, match="limit exceeded"):
-            await chain.arrivals(0, height)
+            await chain.transfers(0, height)
 
     play(evm, story)
 
@@ -142,12 +142,12 @@ def test_final_transfers_need_two_nodes_that_say_the_same(evm: EvmScene) -> None
 
         two.behaviours[RECEIPTS] = change_logs(lambda log: {**log, "data": f"0x{7:064x}"})
         with pytest.raises(ChainDisagrees, match="different transfers"):
-            await chain.arrivals(first, last)
+            await chain.transfers(first, last)
         two.fail(Raw(b"garbage"), RECEIPTS)
         with pytest.raises(ChainAway, match="not a JSON-RPC answer"):
-            await chain.arrivals(first, last)
+            await chain.transfers(first, last)
         two.mend()
-        assert len(await chain.arrivals(first, last)) == 2
+        assert len(await chain.transfers(first, last)) == 2
 
     play(evm, story)
 
@@ -165,15 +165,15 @@ def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmS
         one.behaviours[BLOCK] = behind
         one.always(RECEIPTS, [])
         # Not final: the node that has the block is asked.
-        assert len(await chain.arrivals(first, first)) == 1
+        assert len(await chain.transfers(first, first)) == 1
         two.behaviours[BLOCK] = behind
         with pytest.raises(NodeRefused, match="has no block"):
-            await chain.arrivals(first, first)
+            await chain.transfers(first, first)
         two.mend()
         evm.settle()
         # Final on one node only: that is not enough.
         with pytest.raises(ChainAway, match="not got so far"):
-            await chain.arrivals(first, first)
+            await chain.transfers(first, first)
 
     play(evm, story)
 
@@ -201,10 +201,10 @@ def test_a_falsified_log_is_not_taken(evm: EvmScene, falsified: dict[str, object
         lie = change_logs(lambda log: {**log, **falsified})
         one.behaviours[RECEIPTS] = lie
         # The second node is asked instead.
-        assert [a.amount_units for a in await chain.arrivals(first, first)] == [1]
+        assert [a.amount_units for a in await chain.transfers(first, first)] == [1]
         two.behaviours[RECEIPTS] = lie
         with pytest.raises(ChainAway):
-            await chain.arrivals(first, first)
+            await chain.transfers(first, first)
 
     play(evm, story)
 
@@ -219,7 +219,7 @@ def test_a_reorganisation_is_seen_by_the_parents_hash_and_the_logs_are_gone(evm:
         assert after is not None
         assert after.hash != before.hash
         assert after.parent_hash != before.parent_hash
-        assert await chain.arrivals(before.number, before.number) == []
+        assert await chain.transfers(before.number, before.number) == []
         assert await chain.balance(ALICE) == 0
 
     play(evm, story)

@@ -24,12 +24,12 @@ def test_a_tron_node_that_takes_its_word_back_invents_no_deposit(tron: TronScene
     tx_hash = network.pay(payer, RECIPIENT, 5)
     network.settle()
     held = next(
-        block.number for block in network.double.blocks if tx_hash in {one.txid for one in block.transactions}
+        block.number for block in network.fake.blocks if tx_hash in {one.txid for one in block.transactions}
     )
 
     def lie(path: str, question: dict[str, Any], answer: Any) -> Any:
         if path == "/walletsolidity/getblock" and "id_or_num" not in question:
-            return network.servers[1].face.answer(path, {**question, "id_or_num": str(held - 1)})
+            return network.servers[1].api.answer(path, {**question, "id_or_num": str(held - 1)})
         if path == "/wallet/gettransactioninfobyblocknum" and question["num"] == held:
             log = {**answer[0]["log"][0], "data": hex(INVENTED)[2:].rjust(64, "0")}
             return [{**answer[0], "log": [log]}]
@@ -38,7 +38,7 @@ def test_a_tron_node_that_takes_its_word_back_invents_no_deposit(tron: TronScene
     async def story() -> None:
         assert (await tron.chain.final()).number >= held
         both(tron)[0].switches.edit = lie
-        assert [one.amount_units for one in await tron.chain.arrivals(held, held)] == [5]
+        assert [one.amount_units for one in await tron.chain.transfers(held, held)] == [5]
 
     tron.play(story())
 
@@ -50,7 +50,7 @@ def test_an_evm_node_that_takes_its_word_back_invents_no_deposit(evm: EvmScene) 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         liar, honest = proxies
         number = (await chain.final()).number
-        truth = await chain.arrivals(0, number)
+        truth = await chain.transfers(0, number)
 
         async def block(forward: Forward, params: list[Any]) -> Any:
             return await forward(BLOCK, hex(number - 1) if params[0] == "finalized" else params[0], params[1])
@@ -63,9 +63,9 @@ def test_an_evm_node_that_takes_its_word_back_invents_no_deposit(evm: EvmScene) 
         liar.behaviours |= {BLOCK: block, RECEIPTS: receipts}
         honest.fail(Raw(b"busy", 503), RECEIPTS)
         with pytest.raises(ChainAway):
-            await chain.arrivals(0, number)
+            await chain.transfers(0, number)
         liar.mend()
         honest.mend()
-        assert await chain.arrivals(0, number) == truth
+        assert await chain.transfers(0, number) == truth
 
     play(evm, 2, story)

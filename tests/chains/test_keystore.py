@@ -24,10 +24,10 @@ from merchant_wallet.chains.keys.keystore import (
     KeystoreError,
     check_passphrase,
     create_key,
-    keep_key,
     list_addresses,
     open_keystore,
     read_secret,
+    store_key,
 )
 from merchant_wallet.chains.signer import Source
 
@@ -56,7 +56,7 @@ def test_what_was_made_is_opened_again(tmp_path: Path) -> None:
 
 
 def test_a_known_key_has_its_known_address(tmp_path: Path) -> None:
-    assert keep_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK) == KNOWN_ADDRESS
+    assert store_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK) == KNOWN_ADDRESS
     key = open_keystore(tmp_path / "keys", PASSPHRASE).hot_key(ERC20)
     assert key is not None
     assert key.secret == KNOWN_KEY
@@ -97,7 +97,7 @@ def test_a_place_that_no_address_has_has_no_key(source: Source) -> None:
 
 
 def test_without_a_seed_there_are_no_deposit_keys(tmp_path: Path) -> None:
-    keep_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
+    store_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
     keystore = open_keystore(tmp_path / "keys", PASSPHRASE)
     assert keystore.deposit_key(ERC20, Source(0, 0, 0)) is None
     assert keystore.hot_key(TRC20) is None
@@ -132,7 +132,7 @@ def test_a_key_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(KeystoreError, match="it is not replaced"):
         create_key(tmp_path / "keys", ERC20, PASSPHRASE, cost=QUICK)
     with pytest.raises(KeystoreError, match="it is not replaced"):
-        keep_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
+        store_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
     assert (tmp_path / "keys" / "ERC20.json").read_bytes() == before
 
 
@@ -198,13 +198,13 @@ def test_what_is_no_key_is_refused_without_being_quoted(text: bytes) -> None:
 @pytest.mark.parametrize("secret", [bytes(32), b"\xff" * 32, KNOWN_KEY[:31]])
 def test_a_number_that_is_no_private_key_is_not_kept(tmp_path: Path, secret: bytes) -> None:
     with pytest.raises(KeystoreError, match="That is no key"):
-        keep_key(tmp_path / "keys", ERC20, secret, PASSPHRASE, cost=QUICK)
+        store_key(tmp_path / "keys", ERC20, secret, PASSPHRASE, cost=QUICK)
     assert not (tmp_path / "keys").exists()
 
 
 def test_nothing_in_the_folder_and_no_repr_shows_a_secret(tmp_path: Path) -> None:
-    keep_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
-    keep_key(tmp_path / "keys", SEED, KNOWN_SEED, PASSPHRASE, cost=QUICK)
+    store_key(tmp_path / "keys", ERC20, KNOWN_KEY, PASSPHRASE, cost=QUICK)
+    store_key(tmp_path / "keys", SEED, KNOWN_SEED, PASSPHRASE, cost=QUICK)
     opened = open_keystore(tmp_path / "keys", PASSPHRASE)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "keys").iterdir())
     shown = kept + repr(opened).encode() + repr(opened.hot_key(ERC20)).encode()

@@ -10,7 +10,7 @@ from tests.chains.evm_scene import WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import ChainAway, Hindered
+from merchant_wallet.chains.protocol import Blocked, ChainAway
 
 COUNT = "eth_getTransactionCount"
 BLOCK = "eth_getBlockByNumber"
@@ -60,7 +60,7 @@ def test_one_node_that_counts_too_many_moves_nothing(evm: EvmScene, count: int, 
         # Nothing that the platform gave out has to be proven, whatever the node says of it.
         assert await goes_on(chain, 1_000) == 1_000
         if count < 3:
-            with pytest.raises(Hindered, match="Configure two nodes"):
+            with pytest.raises(Blocked, match="Configure two nodes"):
                 await is_first(chain, 1)
         else:
             assert await is_first(chain) == 1
@@ -107,9 +107,9 @@ def test_two_nodes_that_differ_begin_nothing_but_go_on_by_the_platforms_own_coun
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         claim(proxies[0], 7)
         claim(proxies[1], 5)
-        with pytest.raises(Hindered, match="7 and 5 transactions") as hindered:
+        with pytest.raises(Blocked, match="7 and 5 transactions") as blocked:
             await is_first(chain)
-        assert hindered.value.obstacle.kind == "node"
+        assert blocked.value.obstacle.kind == "node"
         # Both say at least 5, and that is more than was given out.
         assert await goes_on(chain, 3) == 5
         assert await goes_on(chain, 6) == 6
@@ -120,7 +120,7 @@ def test_two_nodes_that_differ_begin_nothing_but_go_on_by_the_platforms_own_coun
 def test_one_of_two_nodes_being_away_begins_nothing_on_the_others_word(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[1].fail(Raw(b"away", 503))
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await is_first(chain)
         assert await goes_on(chain, 2) == 0
         await steal(evm)
@@ -143,7 +143,7 @@ def test_a_pruned_node_proves_only_what_it_still_has(evm: EvmScene) -> None:
 
         proxies[0].behaviours[COUNT] = pruned
         assert await goes_on(chain, 0) == 0
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await is_first(chain)
         # The way out that the obstacle names: a transaction of nothing, which it shows.
         evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(1, units=0).hex())
@@ -182,7 +182,7 @@ def test_what_is_not_the_wallets_transaction_at_that_nonce_proves_nothing(evm: E
             claim_now(proxies[0], 1)
             chain.rules = type(chain.rules)(chain_id=5, token=chain.rules.token)
         assert await goes_on(chain, 0) == 0
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await is_first(chain)
 
     play(evm, 1, story)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxArrival, SandboxReader, name_transaction
+from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxDeposit, SandboxReader, name_transaction
 
 SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 
@@ -15,19 +15,19 @@ SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 class Kept:
     """A record in memory, of one chain."""
 
-    arrivals: list[SandboxArrival] = field(default_factory=list)
+    transfers: list[SandboxDeposit] = field(default_factory=list)
 
     def add(self, units: int, at_ms: int, recipient: bytes = RECIPIENT) -> None:
-        self.arrivals.append(SandboxArrival(len(self.arrivals) + 1, SENDER, recipient, units, at_ms))
+        self.transfers.append(SandboxDeposit(len(self.transfers) + 1, SENDER, recipient, units, at_ms))
 
-    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
-        return next((each for each in reversed(self.arrivals) if each.at_ms <= until_ms), None)
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
+        return next((each for each in reversed(self.transfers) if each.at_ms <= until_ms), None)
 
-    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
-        return [each for each in self.arrivals if first <= each.block_number <= last]
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
+        return [each for each in self.transfers if first <= each.block_number <= last]
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
-        mine = [e for e in self.arrivals if e.recipient == recipient and e.block_number <= last]
+        mine = [e for e in self.transfers if e.recipient == recipient and e.block_number <= last]
         return sum(each.amount_units for each in mine)
 
 
@@ -71,11 +71,11 @@ def test_an_empty_chain_has_its_first_block() -> None:
 def test_arrivals_are_in_the_blocks_that_the_chain_shows(kept: Kept) -> None:
     async def read() -> None:
         chain = reader(kept)
-        for arrival in await chain.arrivals(1, 3):
-            block = await chain.block(arrival.block_number)
+        for transfer in await chain.transfers(1, 3):
+            block = await chain.block(transfer.block_number)
             assert block is not None
-            assert arrival.block_hash == block.hash
-        assert [each.amount_units for each in await chain.arrivals(2, 3)] == [7, 9]
+            assert transfer.block_hash == block.hash
+        assert [each.amount_units for each in await chain.transfers(2, 3)] == [7, 9]
 
     asyncio.run(read())
 

@@ -17,8 +17,8 @@ from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsig
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner, SignerServer
-from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
-from merchant_wallet.chains.protocol import Final, Hindered, Lapsed, Transfer
+from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
+from merchant_wallet.chains.protocol import Blocked, Expired, Final, Transfer
 from merchant_wallet.chains.signer import Purpose, SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.chains.tron.chain import TronChain
@@ -31,8 +31,8 @@ DEPOSIT = derive_account(SEED, 60, PLACE.account).child(0).child(PLACE.index).pu
 @asynccontextmanager
 async def remote_signer(evm: EvmScene, folder: Path) -> AsyncIterator[RemoteSigner]:
     """A signer behind a socket that has the scene's hot wallet and the seed."""
-    terms = ChainTerms(evm.token.address, FEE_CAP, CHAIN_ID)
-    rules = SigningRules({ERC20: terms}, 100 * USDT, 200 * USDT)
+    limits = ChainLimits(evm.token.address, FEE_CAP, CHAIN_ID)
+    rules = SigningRules({ERC20: limits}, 100 * USDT, 200 * USDT)
     server = SignerServer(LocalSigner(Keystore(folder, {ERC20: KEY.secret}, SEED), rules), folder / "s")
     await server.open()
     try:
@@ -77,9 +77,9 @@ def test_a_second_nonce_for_one_order_is_an_obstacle_not_a_payment(evm: EvmScene
         async with remote_signer(evm, tmp_path) as signer, paying(evm, signer) as chain:
             await chain.build(payout(nonce=0), [])
             for ordered in (payout(nonce=1), payout(101 * USDT, nonce=1, payout_id=2)):
-                with pytest.raises(Hindered) as hindered:
+                with pytest.raises(Blocked) as blocked:
                     await chain.build(ordered, [])
-                assert hindered.value.obstacle.kind == "limit"
+                assert blocked.value.obstacle.kind == "limit"
 
     asyncio.run(story())
 
@@ -120,7 +120,7 @@ def tron() -> Iterator[TronScene]:
 
 def test_a_tron_payout_is_signed_anew_once_the_first_has_lapsed(tron: TronScene, tmp_path: Path) -> None:
     clock = Clock()
-    rules = SigningRules({TRC20: ChainTerms(tron.rules.token, FEE_CAP)}, 100 * USDT, 200 * USDT)
+    rules = SigningRules({TRC20: ChainLimits(tron.rules.token, FEE_CAP)}, 100 * USDT, 200 * USDT)
     signer = LocalSigner(Keystore(tmp_path, {TRC20: key_of("hot wallet").secret}), rules, clock)
 
     async def story() -> None:
@@ -132,10 +132,10 @@ def test_a_tron_payout_is_signed_anew_once_the_first_has_lapsed(tron: TronScene,
         first = await chain.build(ordered, [])
         tron.network.mine()
         # Nobody has stored the first, as after a crash; the signer remembers it all the same.
-        with pytest.raises((Hindered, SigningRefused), match="has not expired yet"):
+        with pytest.raises((Blocked, SigningRefused), match="has not expired yet"):
             await chain.build(ordered, [])
         tron.let_expire()
-        assert isinstance(await chain.judge(ordered, [first]), Lapsed)
+        assert isinstance(await chain.judge(ordered, [first]), Expired)
         clock.at_ms = (await chain.head()).time_ms
         second = await chain.build(ordered, [first])
         await chain.broadcast(second.raw)

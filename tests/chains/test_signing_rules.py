@@ -19,7 +19,7 @@ from tests.chains.signing import (
 from merchant_wallet.base.addresses import ERC20, TRC20, ZERO
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import transfer_call
-from merchant_wallet.chains.keys.signing_rules import Reading, read_request
+from merchant_wallet.chains.keys.signing_rules import ParsedRequest, read_request
 from merchant_wallet.chains.signer import Purpose, SigningRefused
 from merchant_wallet.chains.tron import transactions as tron_transactions
 
@@ -35,7 +35,7 @@ HONEST: list[tuple[str, Purpose]] = [
 ]
 
 
-def read(asking: Asking) -> Reading:
+def read(asking: Asking) -> ParsedRequest:
     """What the rules make of a request; the deposit address is the one of its source."""
     request = asking.request()
     deposit = DEPOSITS[asking.chain] if request.source else None
@@ -44,13 +44,13 @@ def read(asking: Asking) -> Reading:
 
 @pytest.mark.parametrize(("chain", "purpose"), HONEST)
 def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
-    reading = read(Asking(chain, purpose))
+    parsed = read(Asking(chain, purpose))
     unsigned = encode(honest(chain, purpose)[1])
     if chain == ERC20:
-        assert reading == Reading(evm_transactions.signing_hash(unsigned), nonce=7)
+        assert parsed == ParsedRequest(evm_transactions.signing_hash(unsigned), nonce=7)
     else:
         expires_ms = tron_transactions.parse_raw(unsigned).expiration_ms
-        assert reading == Reading(tron_transactions.signing_hash(unsigned), expires_ms=expires_ms)
+        assert parsed == ParsedRequest(tron_transactions.signing_hash(unsigned), expires_ms=expires_ms)
 
 
 LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
@@ -161,11 +161,11 @@ def test_no_single_flipped_bit_is_signed_as_the_same_payment(chain: str) -> None
         flipped = bytearray(request.unsigned)
         flipped[position // 8] ^= 1 << position % 8
         try:
-            reading = read(Asking(chain, rest={"unsigned": bytes(flipped)}))
+            parsed = read(Asking(chain, rest={"unsigned": bytes(flipped)}))
         except SigningRefused:
             continue
         # Fees below the cap, places and times are the chain's to choose; whom and how much is not.
-        assert reading.digest != honest_reading.digest
+        assert parsed.digest != honest_reading.digest
         assert moved(chain, bytes(flipped)) == (TOKENS[chain], RECIPIENT, 100 * USDT)
         free += 1
     assert free > 0

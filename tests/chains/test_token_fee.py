@@ -17,16 +17,16 @@ from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.legs import describe_final, final_of
 from merchant_wallet.chains.protocol import (
+    Blocked,
     Final,
-    Hindered,
-    Leg,
     Obstacle,
     Payout,
     Transfer,
+    TransferLog,
 )
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
+from merchant_wallet.chains.transfer_logs import describe_final, final_of
 
 ORDERED = payout()
 SET_FEE = "setParams(uint256,uint256)"
@@ -36,12 +36,12 @@ MAXIMUM_FEE = "0x35390714"
 
 async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
     """What keeps a payout from being signed, the same at the first look and right before signing."""
-    with pytest.raises(Hindered) as hindered:
-        await chain.examine(ordered.transfer)
-    with pytest.raises(Hindered) as at_building:
+    with pytest.raises(Blocked) as blocked:
+        await chain.check_payable(ordered.transfer)
+    with pytest.raises(Blocked) as at_building:
         await chain.build(ordered, [])
-    assert at_building.value.obstacle == hindered.value.obstacle
-    return hindered.value.obstacle
+    assert at_building.value.obstacle == blocked.value.obstacle
+    return blocked.value.obstacle
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def test_the_fee_is_what_the_contract_would_keep(
 
 def test_the_obstacle_says_what_would_not_arrive() -> None:
     require_no_fee(25 * USDT, 0)
-    with pytest.raises(Hindered, match=r"0\.025 of 25 USDT would not arrive") as hindered:
+    with pytest.raises(Blocked, match=r"0\.025 of 25 USDT would not arrive") as blocked:
         require_no_fee(25 * USDT, 25_000)
-    assert hindered.value.obstacle.kind == "token_fee"
+    assert blocked.value.obstacle.kind == "token_fee"
 
 
 def test_a_fee_in_force_is_an_obstacle_and_nothing_is_signed(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
-            await chain.examine(ORDERED.transfer)
+            await chain.check_payable(ORDERED.transfer)
             evm.token.do(SET_FEE, 10, 49)
             obstacle = await obstacle_of(chain)
             assert obstacle.kind == "token_fee"
@@ -94,9 +94,9 @@ def test_a_replacement_is_not_signed_either_while_a_fee_is_in_force(evm: EvmScen
         async with evm.chain() as chain:
             first = await chain.build(ORDERED, [])
             evm.token.do(SET_FEE, 10, 49)
-            with pytest.raises(Hindered) as hindered:
+            with pytest.raises(Blocked) as blocked:
                 await chain.build(ORDERED, [first])
-            assert hindered.value.obstacle.kind == "token_fee"
+            assert blocked.value.obstacle.kind == "token_fee"
             assert len(evm.signer.asked) == 1
 
     asyncio.run(story())
@@ -126,7 +126,7 @@ def test_a_token_without_a_fee_function_takes_none(evm: EvmScene) -> None:
             return await forward("eth_call", *params)
 
         proxies[0].behaviours["eth_call"] = call
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
 
     play(evm, 1, story)
 
@@ -142,8 +142,11 @@ def test_a_fee_that_comes_after_signing_shows_every_leg_of_the_transaction(evm: 
             evm.settle()
             seen = await chain.judge(ORDERED, [signed])
             arrived = Transfer("ERC20", "USDT", RECIPIENT, 24_975_000)
-            legs = (Leg(WALLET, evm.token.issuer, 25_000), Leg(WALLET, RECIPIENT, 24_975_000))
-            assert seen == Final(arrived, signed.tx_hash, legs)
+            transfer_logs = (
+                TransferLog(WALLET, evm.token.issuer, 25_000),
+                TransferLog(WALLET, RECIPIENT, 24_975_000),
+            )
+            assert seen == Final(arrived, signed.tx_hash, transfer_logs)
             assert isinstance(seen, Final)
             assert not seen.is_exactly(ORDERED.transfer)
             told = describe_final(seen)
@@ -162,7 +165,7 @@ def test_a_transaction_without_a_transfer_is_described_as_none() -> None:
 
 def test_a_node_is_asked_about_the_token_in_one_question(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
         for proxy in proxies:
             assert proxy.batches == [["eth_call"] * 6]
 
@@ -175,7 +178,7 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one_for_a_while(
 ) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[0].refuses_batches = refusal
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
         evm.token.do(SET_FEE, 10, 49)
         assert (await obstacle_of(chain)).kind == "token_fee"
         assert len(proxies[0].batches) == 1
@@ -190,13 +193,13 @@ def test_one_failed_batch_does_not_end_batches_for_ever(
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[0].refuses_batches = Raw(b"bad gateway", 502)
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
         proxies[0].refuses_batches = None
         asked_before = len(proxies[0].batches)
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
         assert proxies[0].batches[asked_before:] == [["eth_call"] * 6]
         singles_before = proxies[0].singles.count("eth_call")
-        await chain.examine(ORDERED.transfer)
+        await chain.check_payable(ORDERED.transfer)
         # The simulated transfer is a question of its own.
         assert proxies[0].singles.count("eth_call") == singles_before + 1
 

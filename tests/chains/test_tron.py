@@ -20,8 +20,8 @@ from merchant_wallet.chains.evm.transactions import parse_transfer_call
 from merchant_wallet.chains.protocol import (
     ChainAway,
     Dead,
+    Expired,
     Final,
-    Lapsed,
     Pending,
     SignedTransfer,
 )
@@ -41,7 +41,7 @@ def test_a_payout_is_final_by_receipt_and_log_though_the_token_answers_false(tro
 
     signed = tron.play(steps())
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
-    found = tron.network.double.find(signed.tx_hash)
+    found = tron.network.fake.find(signed.tx_hash)
     assert found is not None
     assert found[2]["contractResult"] == ["0" * 64]
 
@@ -51,7 +51,7 @@ def test_nothing_is_final_before_its_block_is_irreversible(tron: TronScene) -> N
         signed = await tron.sign(PAYOUT)
         assert is_calm(await tron.judge(PAYOUT, signed))
         await tron.chain.broadcast(signed.raw)
-        for _ in range(tron.network.double.solid_lag):
+        for _ in range(tron.network.fake.solid_lag):
             tron.network.mine()
             assert await tron.judge(PAYOUT, signed) == Pending(BLOCK_MS)
         tron.network.mine()
@@ -89,12 +89,12 @@ def test_the_same_bytes_pay_once_however_often_they_are_sent(tron: TronScene) ->
 
 
 def test_time_and_reference_come_from_the_chain(tron: TronScene) -> None:
-    double = tron.network.double
+    fake = tron.network.fake
     signed = tron.play(tron.sign(PAYOUT))
     transaction = parse_raw(parse_envelope(signed.raw)[0])
-    solid = double.blocks[double.solid_number]
-    assert double.head.time_ms - 60_000 < transaction.timestamp_ms <= double.head.time_ms
-    assert transaction.expiration_ms == double.head.time_ms + tron.rules.lifetime_ms
+    solid = fake.blocks[fake.solid_number]
+    assert fake.head.time_ms - 60_000 < transaction.timestamp_ms <= fake.head.time_ms
+    assert transaction.expiration_ms == fake.head.time_ms + tron.rules.lifetime_ms
     assert (transaction.ref_block_bytes.hex(), transaction.ref_block_hash.hex()) == (
         solid.id[12:16],
         solid.id[16:32],
@@ -167,7 +167,7 @@ def test_a_node_that_keeps_transactions_to_itself_is_got_round(tron: TronScene) 
 
     async def steps() -> None:
         signed = await tron.pay(PAYOUT)
-        assert tron.network.double.find(signed.tx_hash) is None
+        assert tron.network.fake.find(signed.tx_hash) is None
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         assert isinstance(await tron.judge(PAYOUT, signed), Final)
@@ -196,7 +196,7 @@ def test_a_lost_answer_to_a_broadcast_pays_once(tron: TronScene) -> None:
 def test_a_refusal_by_every_node_is_told_and_is_no_verdict(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
-        tron.network.double.coins.pop(tron.wallet)
+        tron.network.fake.coins.pop(tron.wallet)
         with pytest.raises(ChainAway, match="account does not exist"):
             await tron.chain.broadcast(signed.raw)
         assert is_calm(await tron.judge(PAYOUT, signed))
@@ -208,7 +208,7 @@ def test_a_payout_whose_block_is_taken_back_is_pending_and_then_paid_once(tron: 
     async def steps() -> None:
         signed = await tron.pay(PAYOUT)
         tron.network.mine()
-        tron.network.double.reorganise(2, is_repooled=True)
+        tron.network.fake.reorganise(2, is_repooled=True)
         assert tron.network.balance(RECIPIENT) == 0
         assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.settle()
@@ -222,25 +222,25 @@ def test_a_payout_that_a_reorganisation_loses_is_sent_again_or_lapses(tron: Tron
     async def steps() -> None:
         lost, again = await tron.pay(PAYOUT), await tron.pay(payout_of(2))
         tron.network.mine()
-        tron.network.double.reorganise(3)
+        tron.network.fake.reorganise(3)
         for server in both(tron):
-            server.face.forget_handed()
+            server.api.forget_handed()
         await tron.chain.broadcast(again.raw)
         tron.let_expire()
         assert isinstance(await tron.judge(payout_of(2), again), Final)
-        assert isinstance(await tron.judge(PAYOUT, lost), Lapsed)
+        assert isinstance(await tron.judge(PAYOUT, lost), Expired)
 
     tron.play(steps())
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
 
 
 def test_a_right_setup_is_said_to_be_right(tron: TronScene) -> None:
-    now_ms = tron.network.double.head.time_ms
+    now_ms = tron.network.fake.head.time_ms
     assert tron.play(tron.chain.check_setup(lambda: now_ms + 59_000)) == []
 
 
 def test_what_is_wrong_with_the_setup_is_said_in_sentences(tron: TronScene) -> None:
-    now_ms = tron.network.double.head.time_ms
+    now_ms = tron.network.fake.head.time_ms
     other_chain = tron.play(tron.with_rules(chain_id=1).check_setup(lambda: now_ms))
     assert ["the chain id is 728126428, the setting says 1" in one for one in other_chain] == [True, True]
     no_token = tron.play(tron.with_rules(token=OTHER).check_setup(lambda: now_ms))
@@ -260,7 +260,7 @@ def test_a_token_of_other_decimals_is_noticed(tron: TronScene) -> None:
         return {**answer, "constant_result": [f"{18:064x}"]} if is_asked else answer
 
     both(tron)[0].switches.edit = inflate
-    now_ms = tron.network.double.head.time_ms
+    now_ms = tron.network.fake.head.time_ms
     [sentence] = tron.play(tron.chain.check_setup(lambda: now_ms))
     assert "18 decimals and must have 6" in sentence
 

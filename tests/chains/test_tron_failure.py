@@ -31,7 +31,7 @@ def test_a_failed_receipt_in_an_irreversible_block_is_dead_with_its_cause(tron: 
 def test_out_of_energy_is_dead_with_its_cause(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
-        tron.network.double.energy_sun *= 5
+        tron.network.fake.energy_sun *= 5
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         verdict = await tron.judge(PAYOUT, signed)

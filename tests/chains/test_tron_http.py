@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
-from devnet.tron_face import Switches
+from devnet.tron_api import Switches
 from devnet.tron_network import TronNetwork, run_network
 
 from merchant_wallet.chains.protocol import ChainAway
@@ -77,7 +77,7 @@ def test_what_is_no_block_is_the_nodes_failure(network: TronNetwork, switches: S
 def test_a_block_that_is_not_there_is_an_answer(network: TronNetwork) -> None:
     url = network.urls[0]
     assert ask(url, lambda node: node.header(10**6, is_solid=False)) is None
-    assert ask(url, lambda node: node.solid_body(network.double.head.number)) is None
+    assert ask(url, lambda node: node.solid_body(network.fake.head.number)) is None
     assert ask(url, lambda node: node.records_of(10**6, is_solid=True)) == []
     assert ask(url, lambda node: node.solid_record("ab" * 32)) is None
 

@@ -15,12 +15,12 @@ from tests.chains.tron_scene import (
 
 from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
     Final,
-    Hindered,
-    Leg,
     Payout,
     Transfer,
+    TransferLog,
     Unpayable,
 )
 from merchant_wallet.chains.tron.chain import TronChain
@@ -30,12 +30,12 @@ PAYOUT = payout_of()
 
 
 async def obstacle_of(chain: TronChain, payout: Payout = PAYOUT) -> str:
-    with pytest.raises(Hindered) as hindered:
-        await chain.examine(payout.transfer)
-    with pytest.raises(Hindered) as at_building:
+    with pytest.raises(Blocked) as blocked:
+        await chain.check_payable(payout.transfer)
+    with pytest.raises(Blocked) as at_building:
         await chain.build(payout, [])
-    assert at_building.value.obstacle == hindered.value.obstacle
-    return hindered.value.obstacle.kind
+    assert at_building.value.obstacle == blocked.value.obstacle
+    return blocked.value.obstacle.kind
 
 
 def test_a_blacklisted_recipient_is_never_signed_for(tron: TronScene) -> None:
@@ -45,10 +45,10 @@ def test_a_blacklisted_recipient_is_never_signed_for(tron: TronScene) -> None:
         assert await obstacle_of(tron.chain) == "node"
         tron.network.settle()
         with pytest.raises(Unpayable, match="recipient"):
-            await tron.chain.examine(PAYOUT.transfer)
+            await tron.chain.check_payable(PAYOUT.transfer)
         with pytest.raises(Unpayable, match="recipient"):
             await tron.chain.build(PAYOUT, [])
-        await tron.chain.examine(payout_of(2, OTHER).transfer)
+        await tron.chain.check_payable(payout_of(2, OTHER).transfer)
 
     tron.play(steps())
     assert tron.signer.requests == []
@@ -79,7 +79,7 @@ def test_a_paused_token_is_an_obstacle_that_passes(tron: TronScene) -> None:
         assert await obstacle_of(tron.chain) == "paused"
         tron.network.pause(is_paused=False)
         tron.network.mine()
-        await tron.chain.examine(PAYOUT.transfer)
+        await tron.chain.check_payable(PAYOUT.transfer)
 
     tron.play(steps())
 
@@ -90,10 +90,10 @@ def test_too_few_tokens_are_an_obstacle(tron: TronScene) -> None:
 
 
 def test_too_little_trx_for_the_payouts_on_their_way_is_an_obstacle(tron: TronScene) -> None:
-    tron.network.double.coins[tron.wallet] = 20_000_000
+    tron.network.fake.coins[tron.wallet] = 20_000_000
     assert tron.play(obstacle_of(tron.chain)) == "fuel"
     assert len(tron.play(tron.with_rules(in_flight=1).build(PAYOUT, [])).tx_hash) == 64
-    tron.network.double.coins[tron.wallet] = 1_000_000
+    tron.network.fake.coins[tron.wallet] = 1_000_000
     assert tron.play(obstacle_of(tron.with_rules(in_flight=1))) == "fuel"
 
 
@@ -105,7 +105,7 @@ def test_staked_resources_burn_no_trx(tron: TronScene) -> None:
 
     for server in both(tron):
         server.switches.edit = stake
-    tron.network.double.coins[tron.wallet] = 0
+    tron.network.fake.coins[tron.wallet] = 0
     signed = tron.play(tron.sign(PAYOUT))
     assert parse_raw(parse_envelope(signed.raw)[0]).fee_limit_sun > 0
 
@@ -118,7 +118,7 @@ def test_a_recipient_that_has_spent_its_last_token_is_still_paid(tron: TronScene
     async def steps() -> None:
         await tron.pay(PAYOUT)
         signed = await tron.sign(payout_of(2))
-        tron.network.double.reorganise(1)
+        tron.network.fake.reorganise(1)
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         assert isinstance(await tron.judge(payout_of(2), signed), Final)
@@ -165,11 +165,11 @@ def test_a_fee_that_comes_after_signing_shows_in_what_was_moved(tron: TronScene)
         tron.network.settle()
         arrived = ORDER_UNITS - ORDER_UNITS * 10 // 10_000
         expected = Transfer(TRC20, "USDT", RECIPIENT, arrived)
-        legs = (
-            Leg(tron.wallet, tron.network.owner, ORDER_UNITS - arrived),
-            Leg(tron.wallet, RECIPIENT, arrived),
+        transfer_logs = (
+            TransferLog(tron.wallet, tron.network.owner, ORDER_UNITS - arrived),
+            TransferLog(tron.wallet, RECIPIENT, arrived),
         )
-        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash, legs)
+        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash, transfer_logs)
 
     tron.play(steps())
 
@@ -195,15 +195,15 @@ def test_a_payout_of_another_token_or_chain_is_refused(tron: TronScene) -> None:
 def test_nodes_far_apart_in_time_build_nothing(tron: TronScene) -> None:
     tron.network.mine(10, interval_ms=tron.rules.lifetime_ms)
     both(tron)[1].switches.lag = 5
-    with pytest.raises(Hindered) as hindered:
+    with pytest.raises(Blocked) as blocked:
         tron.play(tron.sign(PAYOUT))
-    assert hindered.value.obstacle.kind == "node"
+    assert blocked.value.obstacle.kind == "node"
 
 
 def test_a_node_that_talks_nonsense_is_passed_over_where_one_is_enough(tron: TronScene) -> None:
     talk(both(tron)[0])
     signed = tron.play(tron.pay(PAYOUT))
-    assert tron.network.double.find(signed.tx_hash) is not None
+    assert tron.network.fake.find(signed.tx_hash) is not None
     talk(both(tron)[1])
     with pytest.raises(ChainAway, match="not a TRON answer"):
         tron.play(tron.chain.funds())

@@ -15,7 +15,7 @@ from tests.chains.tron_scene import (
 )
 
 from merchant_wallet.base.addresses import TRC20
-from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.tron.chain import TronReader
 
 
@@ -27,15 +27,15 @@ def payer_of(scene: TronScene) -> PrivateKey:
     return key
 
 
-def scan(scene: TronScene, first: int | None = None) -> list[Arrival]:
-    double = scene.network.double
-    start = double.head.number if first is None else first
-    return scene.play(scene.chain.arrivals(start, double.head.number))
+def scan(scene: TronScene, first: int | None = None) -> list[TokenTransfer]:
+    fake = scene.network.fake
+    start = fake.head.number if first is None else first
+    return scene.play(scene.chain.transfers(start, fake.head.number))
 
 
 def test_every_transfer_is_told_with_its_block_and_place(tron: TronScene) -> None:
-    payer, double = payer_of(tron), tron.network.double
-    first = double.head.number + 1
+    payer, fake = payer_of(tron), tron.network.fake
+    first = fake.head.number + 1
     hashes = [tron.network.pay(payer, RECIPIENT, 5), tron.network.pay(payer, OTHER, 6)]
     tron.network.mine()
     hashes.append(tron.network.pay(payer, RECIPIENT, 7))
@@ -47,7 +47,7 @@ def test_every_transfer_is_told_with_its_block_and_place(tron: TronScene) -> Non
         (hashes[2], first + 1, RECIPIENT, 7),
     ]
     assert scan(tron, first) == [
-        Arrival(TRC20, tx_hash, 0, number, double.blocks[number].id, sender, recipient, units)
+        TokenTransfer(TRC20, tx_hash, 0, number, fake.blocks[number].id, sender, recipient, units)
         for tx_hash, number, recipient, units in expected
     ]
 
@@ -63,19 +63,19 @@ def test_arrivals_show_before_they_are_final(tron: TronScene) -> None:
     payer = payer_of(tron)
     tx_hash = tron.network.pay(payer, RECIPIENT, 5)
     tron.network.mine()
-    number = tron.network.double.head.number
-    assert [arrival.tx_hash for arrival in scan(tron, number - 2)] == [tx_hash]
-    assert tron.play(tron.chain.final()).number == number - tron.network.double.solid_lag
+    number = tron.network.fake.head.number
+    assert [transfer.tx_hash for transfer in scan(tron, number - 2)] == [tx_hash]
+    assert tron.play(tron.chain.final()).number == number - tron.network.fake.solid_lag
 
 
 def test_other_tokens_and_failed_transfers_never_appear(tron: TronScene) -> None:
     payer, network = payer_of(tron), tron.network
     fake = network.deploy()
-    first = network.double.head.number + 1
+    first = network.fake.head.number + 1
     network.pay(network.owner_key, RECIPIENT, 5, contract=fake)
     network.pay(payer, RECIPIENT, WALLET_UNITS * 2)
     network.settle()
-    held = network.double.blocks[first]
+    held = network.fake.blocks[first]
     assert [record["receipt"]["result"] for record in held.records] == ["SUCCESS", "REVERT"]
     assert scan(tron, first) == []
 
@@ -87,7 +87,7 @@ def test_a_failed_transfer_moved_nothing_whatever_logs_a_node_adds(tron: TronSce
         return [{**record, "result": "FAILED", "receipt": {"result": "REVERT"}} for record in answer]
 
     payer = payer_of(tron)
-    first = tron.network.double.head.number + 1
+    first = tron.network.fake.head.number + 1
     tron.network.pay(payer, RECIPIENT, 5)
     tron.network.settle()
     for server in tron.network.servers:
@@ -101,8 +101,8 @@ def test_a_fee_taking_transfer_is_two_logs_of_what_really_moved(tron: TronScene)
     network.mine()
     network.pay(payer, RECIPIENT, 1_000_000)
     network.settle()
-    arrivals = scan(tron, network.double.solid_number)
-    assert {(one.log_index, one.recipient, one.amount_units) for one in arrivals} == {
+    transfers = scan(tron, network.fake.solid_number)
+    assert {(one.log_index, one.recipient, one.amount_units) for one in transfers} == {
         (0, network.owner, 1_000),
         (1, RECIPIENT, 999_000),
     }
@@ -110,17 +110,17 @@ def test_a_fee_taking_transfer_is_two_logs_of_what_really_moved(tron: TronScene)
 
 def test_final_is_what_two_nodes_have(tron: TronScene) -> None:
     tron.network.mine(10)
-    double, [_, second] = tron.network.double, tron.network.servers
+    fake, [_, second] = tron.network.fake, tron.network.servers
     second.switches.lag = 2
     final = tron.play(tron.chain.final())
-    block = double.blocks[double.solid_number - 2]
+    block = fake.blocks[fake.solid_number - 2]
     assert (final.number, final.hash, final.parent_hash, final.time_ms) == (
         block.number,
         block.id,
         block.parent,
         block.time_ms,
     )
-    assert tron.play(tron.chain.head()).number == double.head.number
+    assert tron.play(tron.chain.head()).number == fake.head.number
 
 
 def test_one_answer_of_two_makes_nothing_final(tron: TronScene) -> None:
@@ -152,7 +152,7 @@ def test_nodes_that_tell_of_different_transfers_disagree(tron: TronScene) -> Non
         ]
 
     payer = payer_of(tron)
-    first = tron.network.double.head.number + 1
+    first = tron.network.fake.head.number + 1
     tron.network.pay(payer, RECIPIENT, 5)
     tron.network.settle()
     for server in tron.network.servers:
@@ -164,7 +164,7 @@ def test_nodes_that_tell_of_different_transfers_disagree(tron: TronScene) -> Non
 
 def test_a_node_that_has_thrown_the_records_away_is_no_source(tron: TronScene) -> None:
     payer = payer_of(tron)
-    first = tron.network.double.head.number + 1
+    first = tron.network.fake.head.number + 1
     tron.network.pay(payer, RECIPIENT, 5)
     tron.network.settle()
     forgetful, _ = tron.network.servers
@@ -182,7 +182,7 @@ def test_pending_arrivals_come_from_a_node_that_has_them(tron: TronScene) -> Non
     tx_hash = tron.network.pay(payer, RECIPIENT, 5)
     tron.network.mine()
     tron.network.servers[0].switches.keeps_no_records = True
-    assert [arrival.tx_hash for arrival in scan(tron)] == [tx_hash]
+    assert [transfer.tx_hash for transfer in scan(tron)] == [tx_hash]
 
 
 def test_garbage_in_a_log_is_the_nodes_fault_and_the_next_is_asked(tron: TronScene) -> None:
@@ -195,15 +195,15 @@ def test_garbage_in_a_log_is_the_nodes_fault_and_the_next_is_asked(tron: TronSce
     tx_hash = tron.network.pay(payer, RECIPIENT, 5)
     tron.network.mine()
     tron.network.servers[0].switches.edit = spoil
-    assert [arrival.tx_hash for arrival in scan(tron)] == [tx_hash]
+    assert [transfer.tx_hash for transfer in scan(tron)] == [tx_hash]
 
 
 def test_a_reorganisation_shows_in_the_blocks_parents(tron: TronScene) -> None:
-    double = tron.network.double
+    fake = tron.network.fake
     tron.network.mine(2)
-    number = double.head.number
+    number = fake.head.number
     before = tron.play(tron.chain.block(number))
-    double.reorganise(2)
+    fake.reorganise(2)
     assert tron.play(tron.chain.block(number)) is None
     tron.network.mine(2)
     after, parent = tron.play(tron.chain.block(number)), tron.play(tron.chain.block(number - 1))
@@ -227,12 +227,12 @@ def test_a_balance_at_a_final_block_leaves_out_what_is_not_final(tron: TronScene
 
 def test_a_long_range_is_read_in_order(tron: TronScene) -> None:
     payer = payer_of(tron)
-    first = tron.network.double.head.number + 1
+    first = tron.network.fake.head.number + 1
     hashes = []
     for units in range(1, 21):
         hashes.append(tron.network.pay(payer, RECIPIENT, units))
         tron.network.mine()
     tron.network.settle()
-    arrivals = scan(tron, first)
-    assert [arrival.tx_hash for arrival in arrivals] == hashes
-    assert [arrival.amount_units for arrival in arrivals] == list(range(1, 21))
+    transfers = scan(tron, first)
+    assert [transfer.tx_hash for transfer in transfers] == hashes
+    assert [transfer.amount_units for transfer in transfers] == list(range(1, 21))

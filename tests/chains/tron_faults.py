@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from devnet.tron_face import TronServer
+from devnet.tron_api import TronServer
 from tests.chains.tron_scene import OTHER, TronScene
 
 from merchant_wallet.chains.evm.transactions import transfer_call
@@ -25,10 +25,10 @@ def is_alarmed(verdict: object) -> bool:
 def drain(scene: TronScene) -> None:
     """Have the wallet's tokens gone before what it signed gets into a block."""
     call_data = transfer_call(OTHER, scene.network.balance(scene.wallet))
-    scene.network.double.operate(scene.wallet, scene.network.token, call_data)
-    scene.network.double.holds_back = True
+    scene.network.fake.operate(scene.wallet, scene.network.token, call_data)
+    scene.network.fake.holds_back = True
     scene.network.mine()
-    scene.network.double.holds_back = False
+    scene.network.fake.holds_back = False
 
 
 def without_records(path: str, question: dict[str, Any], answer: Any) -> Any:
@@ -40,7 +40,7 @@ def forget(server: TronServer) -> None:
 
 
 def prune(server: TronServer) -> None:
-    server.switches.pruned_below = len(server.face.double.blocks) - 5
+    server.switches.pruned_below = len(server.api.fake.blocks) - 5
     server.switches.keeps_no_records = True
 
 
@@ -49,7 +49,7 @@ def fall_behind(server: TronServer) -> None:
 
 
 def hide(server: TronServer) -> None:
-    for block in server.face.double.blocks:
+    for block in server.api.fake.blocks:
         server.switches.hidden |= {one.txid for one in block.transactions}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coincurve import PrivateKey
-from devnet.tron_double import CHAIN_ID
+from devnet.fake_tron import CHAIN_ID
 from devnet.tron_network import TronNetwork, address_of, run_network
 
 from merchant_wallet.base.addresses import TRC20
@@ -86,7 +86,7 @@ class TronScene:
     def let_expire(self) -> None:
         """Mine until everything signed so far has expired on the irreversible chain."""
         self.network.mine(4, interval_ms=self.rules.lifetime_ms // 3)
-        self.network.mine(self.network.double.solid_lag + 1, interval_ms=self.rules.grace_ms)
+        self.network.mine(self.network.fake.solid_lag + 1, interval_ms=self.rules.grace_ms)
 
 
 def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: int = ORDER_UNITS) -> Payout:

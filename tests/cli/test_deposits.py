@@ -9,7 +9,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.processes.app import make_base
 from merchant_wallet.processes.worker import make_watchers
 
@@ -22,13 +22,13 @@ def work(wallet: Wallet) -> None:
         line = WorkerConnection(lambda: connect(wallet.url))
         writer = Writer(wallet.url, connections=1)
         await writer.open()
-        creditor = Creditor(lambda: connect(wallet.url), writer)
+        crediting_worker = CreditingWorker(lambda: connect(wallet.url), writer)
         for watcher in make_watchers(base, lambda: connect(wallet.url), line):
             while await watcher.follow():
                 pass
             await watcher.close()
-        await creditor.credit_due()
-        await creditor.close()
+        await crediting_worker.credit_due()
+        await crediting_worker.close()
         await writer.close()
         await line.close()
 

@@ -10,7 +10,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.processes import worker
 from merchant_wallet.processes.app import make_base
 from merchant_wallet.processes.payout_workers import open_paying
@@ -28,17 +28,17 @@ def work(wallet: Wallet) -> None:
         worker_connection = WorkerConnection(open_connection)
         writer = Writer(wallet.url, connections=1)
         await writer.open()
-        creditor = Creditor(open_connection, writer)
+        crediting_worker = CreditingWorker(open_connection, writer)
         for watcher in make_watchers(base, open_connection, worker_connection):
             while await watcher.follow():
                 pass
             await watcher.close()
-        await creditor.credit_due()
+        await crediting_worker.credit_due()
         paying = await open_paying(base, open_connection, writer, worker_connection)
         while await paying.payer.start_due():
             await paying.payer.finish()
         await paying.close()
-        await creditor.close()
+        await crediting_worker.close()
         await writer.close()
         await worker_connection.close()
 

@@ -8,23 +8,25 @@ from tests.journeys.conftest import Platform
 
 from merchant_wallet.console.reconciliation import MEANINGS, parse_signed
 from merchant_wallet.custody import comparison, records
-from merchant_wallet.custody.comparison import Books, Judged, Movement, Waiting
-from merchant_wallet.custody.statement import Surroundings, describe_comparison
+from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Waiting
+from merchant_wallet.custody.report import ReportContext, describe_comparison
 
 RECONCILIATION = "/console/reconciliation"
 COIN = 1_000_000
 
 
-def compare(judged: list[Judged], chain_units: int) -> tuple[tuple[int, int, int, int], dict[str, Any], bool]:
+def compare(
+    judged: list[JudgedMovement], chain_units: int
+) -> tuple[tuple[int, int, int, int], dict[str, Any], bool]:
     """Books that say 100 against a chain: numbers, document, verdict."""
     books = Books(100 * COIN, 0, Waiting(), Waiting(), 50)
     made = comparison.compare("ERC20", 60, books, (chain_units, 0), judged)
-    around = Surroundings(Waiting(), Waiting(), 3, {}, {})
+    context = ReportContext(Waiting(), Waiting(), 3, {}, {})
     numbers = (60, books.total_units, made.chain_units, made.unexplained_units)
-    return numbers, describe_comparison(made, around, is_sound=made.is_sound), made.is_sound
+    return numbers, describe_comparison(made, context, is_sound=made.is_sound), made.is_sound
 
 
-def keep(platform: Platform, judged: list[Judged], chain_units: int, at_ms: int) -> None:
+def keep(platform: Platform, judged: list[JudgedMovement], chain_units: int, at_ms: int) -> None:
     numbers, document, sound = compare(judged, chain_units)
     platform.operate(
         lambda conn: records.write_result(
@@ -36,7 +38,7 @@ def keep(platform: Platform, judged: list[Judged], chain_units: int, at_ms: int)
 def test_each_difference_is_told_with_its_reason(platform: Platform, people: People) -> None:
     stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
     keep(platform, [], 100 * COIN, 1000)
-    keep(platform, [Judged(stolen, at_hot=True, is_booked=False)], 93 * COIN, 2000)
+    keep(platform, [JudgedMovement(stolen, at_hot=True, is_booked=False)], 93 * COIN, 2000)
     operator = people.seat("operator")
     first = tell(operator.page(RECONCILIATION))
     assert "Transfers from an address of ours that nobody has recorded" in first

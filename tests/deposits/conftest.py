@@ -21,8 +21,8 @@ from merchant_wallet.book.outcomes import SubUserFound
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
-from merchant_wallet.deposits.crediting import Creditor
+from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
+from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.listing import DepositShown, find_deposits
 from merchant_wallet.deposits.watcher import Watcher
 
@@ -62,15 +62,15 @@ class ToldChain:
 
     name: str = "ERC20"
     blocks: list[Block] = field(default_factory=list)
-    logs: dict[str, list[Arrival]] = field(default_factory=dict)
+    logs: dict[str, list[TokenTransfer]] = field(default_factory=dict)
     branch: int = 0
-    transfers: int = 0
+    transfer_count: int = 0
     depth: int = FINAL_DEPTH
     behind: int = 0
     most_blocks: int | None = None
     asked: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False
-    on_arrivals: Callable[[], Awaitable[None]] | None = None
+    on_transfers: Callable[[], Awaitable[None]] | None = None
     pruned_below: int = 0
 
     def __post_init__(self) -> None:
@@ -85,8 +85,8 @@ class ToldChain:
             self.blocks.append(block)
             self.logs[block.hash] = []
             for index, (recipient, units) in enumerate(sent):
-                self.transfers += 1
-                hashes.append(self.put(block, f"0xt{self.transfers}", recipient, units, index))
+                self.transfer_count += 1
+                hashes.append(self.put(block, f"0xt{self.transfer_count}", recipient, units, index))
             sent = ()
         return hashes
 
@@ -95,7 +95,9 @@ class ToldChain:
         logs = self.logs[block.hash]
         place = sum(log.tx_hash == tx_hash for log in logs)
         where = (place, block.number, block.hash)
-        logs.append(Arrival(self.name, tx_hash, *where, SENDER, recipient, units, block_log_index=index))
+        logs.append(
+            TokenTransfer(self.name, tx_hash, *where, SENDER, recipient, units, block_log_index=index)
+        )
         return tx_hash
 
     def reorganise(self, depth: int, keep: bool = False, later: int = 0) -> None:
@@ -123,13 +125,13 @@ class ToldChain:
         known = self.pruned_below <= number < len(self.blocks) - self.behind
         return self.blocks[number] if known else None
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         self.asked.append((first, last))
         if self.most_blocks is not None and last - first >= self.most_blocks:
             raise ChainAway("too many blocks at once")
         found = [log for block in self.blocks[first : last + 1] for log in self.logs[block.hash]]
-        if self.on_arrivals:
-            await self.on_arrivals()
+        if self.on_transfers:
+            await self.on_transfers()
         return found
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
@@ -165,10 +167,10 @@ class Town:
         self.closing.push_async_callback(watcher.close)
         return watcher
 
-    def creditor(self) -> Creditor:
-        creditor = Creditor(self.connect, self.book, clock=self.clock)
-        self.closing.push_async_callback(creditor.close)
-        return creditor
+    def crediting_worker(self) -> CreditingWorker:
+        crediting_worker = CreditingWorker(self.connect, self.book, clock=self.clock)
+        self.closing.push_async_callback(crediting_worker.close)
+        return crediting_worker
 
     async def register(self, name: str, currency: str, merchant_id: int = SHOP) -> SubUserFound:
         index = len(self.wallets)

@@ -1,7 +1,7 @@
 """Watcher and creditor in a process of their own that is killed at a named point; the tests start it.
 
 Arguments: database URL and the point. The chain is the sandbox's, its transfers final at once. A point is
-`before` or `after`, then a call to the chain or to the book, and the how-manieth time: `after arrivals 2`.
+`before` or `after`, then a call to the chain or to the book, and the how-manieth time: `after transfers 2`.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.chains.sandbox.reader import SandboxReader
-from merchant_wallet.deposits.crediting import Creditor
-from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
+from merchant_wallet.deposits.crediting import CreditingWorker
+from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import Watcher
 
 Answer = TypeVar("Answer")
@@ -56,8 +56,8 @@ class DyingReader(SandboxReader):
     async def final(self) -> Block:
         return await self.death.around("final", super().final())
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
-        return await self.death.around("arrivals", super().arrivals(first, last))
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
+        return await self.death.around("arrivals", super().transfers(first, last))
 
 
 class DyingBook:
@@ -74,18 +74,18 @@ class DyingBook:
 async def work_until_death(url: str, point: str) -> None:
     """Watch and credit until there is nothing left to do, or the end."""
     worker_connection, death = WorkerConnection(partial(connect, url)), Death(point)
-    reader = DyingReader("ERC20", SandboxArrivals(worker_connection), confirm_ms=0, clock=lambda: START_MS)
+    reader = DyingReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
     reader.death = death
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()
     watcher = Watcher(
         partial(connect, url), "ERC20", reader, minimum_units=MINIMUM, longest=2, clock=lambda: START_MS
     )
-    creditor = Creditor(partial(connect, url), DyingBook(book, death), clock=lambda: START_MS)
+    crediting_worker = CreditingWorker(partial(connect, url), DyingBook(book, death), clock=lambda: START_MS)
     for _ in range(TURNS):
         await watcher.follow()
-        await creditor.credit_due()
-    for opened in (watcher, creditor, book, worker_connection):
+        await crediting_worker.credit_due()
+    for opened in (watcher, crediting_worker, book, worker_connection):
         await opened.close()
 
 

@@ -18,7 +18,7 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.deposits.crediting import PAGE, REST_MS, Creditor
+from merchant_wallet.deposits.crediting import PAGE, REST_MS, CreditingWorker
 from merchant_wallet.deposits.listing import list_open_deposits, sum_uncredited
 
 
@@ -33,7 +33,7 @@ async def arrive(town: Town, chain: ToldChain, *sent: tuple[str, int]) -> list[s
 def test_a_wallet_of_kfb_gets_kfb_at_the_rate_of_the_moment(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         (sent,) = await arrive(town, ToldChain("TRC20"), ("anna", 3 * COIN))
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         shown = await town.deposit(sent)
         assert (shown.currency, shown.arrival_units, shown.rate_e8) == ("KFB", 21 * COIN, 7 * 10**8)
         assert (await town.balances())["anna"] == 21 * COIN
@@ -52,15 +52,15 @@ def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
     async def scenario(town: Town) -> None:
         await town.set_rate(rate[0], paused=rate[1])
         (anna, ulla) = await arrive(town, ToldChain(), ("anna", 3 * COIN), ("ulla", COIN))
-        creditor = town.creditor()
-        assert await creditor.credit_due() == 1
+        crediting_worker = town.crediting_worker()
+        assert await crediting_worker.credit_due() == 1
         shown = await town.deposit(anna)
         assert (shown.status, await town.standing(ulla)) == ("pending", "credited")
         assert "exchange" in (shown.cause or "")
         await town.set_rate(6 * 10**8)
-        assert await creditor.credit_due() == 0
+        assert await crediting_worker.credit_due() == 0
         town.clock.advance(REST_MS)
-        assert await creditor.credit_due() == 1
+        assert await crediting_worker.credit_due() == 1
         shown = await town.deposit(anna)
         assert (shown.arrival_units, shown.cause) == (18 * COIN, None)
 
@@ -71,11 +71,11 @@ def test_a_rest_ends_though_the_clock_went_back(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         await town.set_rate(None)
         await arrive(town, ToldChain(), ("anna", 3 * COIN))
-        creditor = town.creditor()
-        await creditor.credit_due()
+        crediting_worker = town.crediting_worker()
+        await crediting_worker.credit_due()
         await town.set_rate(6 * 10**8)
         town.clock.advance(-3_600_000)
-        assert await creditor.credit_due() == 1
+        assert await crediting_worker.credit_due() == 1
 
     in_town(scenario)
 
@@ -84,7 +84,7 @@ def test_a_suspended_merchant_is_credited_all_the_same(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         await town.rows("update merchant set status = 'suspended'")
         await arrive(town, ToldChain(), ("shop", 3 * COIN))
-        assert await town.creditor().credit_due() == 1
+        assert await town.crediting_worker().credit_due() == 1
         assert (await town.balances())["merchant:USDT"] == 3 * COIN
 
     in_town(scenario)
@@ -92,14 +92,14 @@ def test_a_suspended_merchant_is_credited_all_the_same(in_town: InTown) -> None:
 
 def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
-        chain, creditor = ToldChain(), town.creditor()
+        chain, crediting_worker = ToldChain(), town.crediting_worker()
         first = await arrive(town, chain, ("ulla", COIN // 2), ("anna", COIN // 2), ("otto", COIN - 1))
-        assert await creditor.credit_due() == 0
+        assert await crediting_worker.credit_due() == 0
         assert {await town.standing(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(town.connection) == {"ERC20": 2 * COIN - 1}
         assert len(await list_open_deposits(town.connection, "dust")) == 3
         (second,) = await arrive(town, chain, ("ulla", COIN // 2))
-        assert await creditor.credit_due() == 2
+        assert await crediting_worker.credit_due() == 2
         assert (await town.balances())["ulla"] == COIN
         assert {await town.standing(sent) for sent in (first[0], second)} == {"credited"}
         assert {await town.standing(sent) for sent in first[1:]} == {"dust"}
@@ -115,7 +115,7 @@ def test_dust_is_not_added_up_across_chains(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         for name in ("ERC20", "TRC20"):
             await arrive(town, ToldChain(name), ("ulla", COIN // 2 + 1))
-        assert await town.creditor().credit_due() == 0
+        assert await town.crediting_worker().credit_due() == 0
 
     in_town(scenario)
 
@@ -125,7 +125,7 @@ def test_a_lower_minimum_holds_for_dust_that_was_there_before(in_town: InTown) -
         chain = ToldChain()
         await arrive(town, chain, ("ulla", COIN // 2), ("otto", COIN // 4))
         await town.watcher(chain, minimum_units=COIN // 2).follow()
-        assert await town.creditor().credit_due() == 1
+        assert await town.crediting_worker().credit_due() == 1
         assert await town.balances(CAFE) == {}
 
     in_town(scenario)
@@ -136,7 +136,7 @@ def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough
         chain = ToldChain()
         (dust,) = await arrive(town, chain, ("ulla", 1))
         (sent,) = await arrive(town, chain, ("ulla", 5 * COIN))
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert (await town.standing(dust), await town.standing(sent)) == ("dust", "credited")
 
     in_town(scenario)
@@ -147,7 +147,7 @@ def test_a_merchant_is_told_where_its_settings_ask_for_it(in_town: InTown, url: 
     async def scenario(town: Town) -> None:
         await town.rows("update merchant set deposit_notify_url = %s where merchant_id = %s", url, SHOP)
         (sent,) = await arrive(town, ToldChain(), ("ulla", 5 * COIN))
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         entry_id = (await town.deposit(sent)).entry_id
         told = await town.rows("select order_id, status, event_id, event_type from callback")
         assert told == ([(entry_id, 0, f"evt_{entry_id}_deposit", "deposit")] if url else [])
@@ -176,11 +176,11 @@ def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_town: InTown
             return await town.book.submit(merchant_id, submission)
 
         await arrive(town, ToldChain(), ("ulla", 5 * COIN))
-        creditor = Creditor(town.connect, ToldBook(set_url_first), clock=town.clock)
-        assert await creditor.credit_due() == 0
-        assert creditor.wake.is_set()
-        assert await creditor.credit_due() == 1
-        await creditor.close()
+        crediting_worker = CreditingWorker(town.connect, ToldBook(set_url_first), clock=town.clock)
+        assert await crediting_worker.credit_due() == 0
+        assert crediting_worker.wake.is_set()
+        assert await crediting_worker.credit_due() == 1
+        await crediting_worker.close()
         assert await town.rows("select count(*) from callback") == [(1,)]
 
     in_town(scenario)
@@ -194,12 +194,12 @@ def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_town
             return await town.book.submit(merchant_id, submission)
 
         (otto, _) = await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
-        creditor = Creditor(town.connect, ToldBook(break_for_one), clock=town.clock)
-        assert await creditor.credit_due() == 1
-        await creditor.close()
+        crediting_worker = CreditingWorker(town.connect, ToldBook(break_for_one), clock=town.clock)
+        assert await crediting_worker.credit_due() == 1
+        await crediting_worker.close()
         assert "out of order" in ((await town.deposit(otto)).cause or "")
         town.clock.advance(REST_MS)
-        assert await town.creditor().credit_due() == 1
+        assert await town.crediting_worker().credit_due() == 1
 
     in_town(scenario)
 
@@ -224,10 +224,10 @@ def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_to
             return outcome
 
         await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
-        creditor = Creditor(town.connect, ToldBook(ask), clock=clock)
+        crediting_worker = CreditingWorker(town.connect, ToldBook(ask), clock=clock)
         with pytest.raises(OSError, match="no clock"):
-            await creditor.credit_due()
-        await creditor.close()
+            await crediting_worker.credit_due()
+        await crediting_worker.close()
         # The turn ended after both: nothing of it runs beside the next turn.
         assert answered == [SHOP]
 
@@ -241,11 +241,11 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_town: InTown) -> N
             raise ConnectionError("no answer")
 
         (sent,) = await arrive(town, ToldChain(), ("ulla", COIN))
-        creditor = Creditor(town.connect, ToldBook(lose_the_answer), clock=town.clock)
-        assert await creditor.credit_due() == 0
-        await creditor.close()
+        crediting_worker = CreditingWorker(town.connect, ToldBook(lose_the_answer), clock=town.clock)
+        assert await crediting_worker.credit_due() == 0
+        await crediting_worker.close()
         town.clock.advance(REST_MS)
-        assert await town.creditor().credit_due() == 0
+        assert await town.crediting_worker().credit_due() == 0
         assert await town.standing(sent) == "credited"
         assert (await town.balances())["ulla"] == COIN
 
@@ -255,10 +255,10 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_town: InTown) -> N
 def test_more_than_a_page_is_credited_page_by_page_without_a_pause(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         await arrive(town, ToldChain(), *[("ulla", COIN)] * (PAGE + 1))
-        creditor = town.creditor()
-        assert await creditor.credit_due() == PAGE
-        assert creditor.wake.is_set()
-        assert await creditor.credit_due() == 1
+        crediting_worker = town.crediting_worker()
+        assert await crediting_worker.credit_due() == PAGE
+        assert crediting_worker.wake.is_set()
+        assert await crediting_worker.credit_due() == 1
 
     in_town(scenario)
 
@@ -267,7 +267,7 @@ def test_more_than_a_page_is_credited_page_by_page_without_a_pause(in_town: InTo
 def test_each_chain_has_its_own_custody_account(in_town: InTown, chain: str) -> None:
     async def scenario(town: Town) -> None:
         await arrive(town, ToldChain(chain), ("ulla", COIN))
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert await town.balances() == {f"chain:{chain}:USDT": -COIN, "ulla": COIN}
 
     in_town(scenario)
@@ -279,7 +279,7 @@ def test_what_arrives_at_a_tron_address_on_the_other_chain_is_credited_from_ther
         chain.mine((address("ulla", "TRC20"), COIN))
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(town.watcher(chain))
-        assert await town.creditor().credit_due() == 1
+        assert await town.crediting_worker().credit_due() == 1
         assert await town.balances() == {"chain:ERC20:USDT": -COIN, "ulla": COIN}
 
     in_town(scenario)

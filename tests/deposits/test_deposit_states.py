@@ -9,7 +9,7 @@ from psycopg import AsyncRawCursor
 from tests.deposits.conftest import COIN, FINAL_DEPTH, InTown, ToldChain, Town, address
 
 from merchant_wallet.book import store
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.deposit_states import (
     OPEN,
     SETTLED,
@@ -89,7 +89,7 @@ async def run(town: Town, name: str, key: dict[str, Any], **values: object) -> N
     """Run one of the watcher's statements."""
     own: dict[str, object] = {"first": 0, "last": 2**31, "cause": "a test", "actor": "ann", "now_ms": 2}
     dust: dict[str, object] = {"addresses": None, "merchant_ids": None, "minimum_units": 1}
-    text = sightings.QUERIES[name].text.encode()
+    text = deposit_store.QUERIES[name].text.encode()
     await town.connection.execute(text, {**key, **own, **dust, **values})
 
 

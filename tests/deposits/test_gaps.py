@@ -13,7 +13,7 @@ from tests.deposits.conftest import (
 )
 
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.listing import list_cursors
 from merchant_wallet.deposits.watcher import ALERT_AFTER
 
@@ -28,9 +28,9 @@ def test_every_block_is_read_once_as_final_whatever_the_pace(in_town: InTown) ->
                 await town.catch_up(watcher)
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(watcher)
-        creditor = town.creditor()
-        assert await creditor.credit_due() == len(sent)
-        assert await creditor.credit_due() == 0
+        crediting_worker = town.crediting_worker()
+        assert await crediting_worker.credit_due() == len(sent)
+        assert await crediting_worker.credit_due() == 0
         assert (await town.balances())["ulla"] == sum(range(1, 21)) * COIN
         await town.expect_sound()
 
@@ -50,10 +50,10 @@ def test_after_downtime_the_gap_is_read_in_stretches_and_told_of(
         turns = 1
         while await watcher.follow():
             turns += 1
-        stretches = [last - first + 1 for first, last in chain.asked if last <= 200]
-        assert stretches == [16, 32, 64, 88]
+        ranges = [last - first + 1 for first, last in chain.asked if last <= 200]
+        assert ranges == [16, 32, 64, 88]
         assert turns == 4
-        assert await town.creditor().credit_due() == len(sent) == 20
+        assert await town.crediting_worker().credit_due() == len(sent) == 20
         assert (await list_cursors(town.connection))[0].final_number == 200
 
     in_town(scenario)
@@ -136,8 +136,8 @@ def test_deposits_to_two_thousand_addresses_find_their_owners(in_town: InTown) -
             chain.mine(*sent[start : start + 250], *strangers[start : start + 250])
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(town.watcher(chain))
-        creditor, credited = town.creditor(), 0
-        while now := await creditor.credit_due():
+        crediting_worker, credited = town.crediting_worker(), 0
+        while now := await crediting_worker.credit_due():
             credited += now
         assert credited == len(sent) == 2000
         total = sum(units for _, units in sent)
@@ -149,20 +149,20 @@ def test_deposits_to_two_thousand_addresses_find_their_owners(in_town: InTown) -
 def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         chain = ToldChain()
-        watcher, creditor = town.watcher(chain), town.creditor()
+        watcher, crediting_worker = town.watcher(chain), town.crediting_worker()
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         (missed,) = chain.mine((address("late"), 2 * COIN))
         chain.mine(blocks=6)
         await town.catch_up(watcher)
-        await creditor.credit_due()
+        await crediting_worker.credit_due()
         assert await town.standing(missed) == "nothing"
         await town.register("late", "USDT")
         block = await chain.block(0)
         assert block is not None
-        assert await sightings.rewind_cursor(town.connection, "ERC20", block, START_MS)
-        assert not await sightings.rewind_cursor(town.connection, "TRC20", block, START_MS)
+        assert await deposit_store.rewind_cursor(town.connection, "ERC20", block, START_MS)
+        assert not await deposit_store.rewind_cursor(town.connection, "TRC20", block, START_MS)
         await town.catch_up(watcher)
-        assert await creditor.credit_due() == 1
+        assert await crediting_worker.credit_due() == 1
         assert (await town.standing(sent), await town.standing(missed)) == ("credited", "credited")
         assert (await town.balances())["ulla"] == 5 * COIN
         await town.expect_sound()
@@ -181,13 +181,13 @@ def test_nodes_that_disagree_are_told_of_until_they_agree(in_town: InTown) -> No
         async def disagree() -> None:
             raise ChainDisagrees("one node has a transfer more")
 
-        chain.on_arrivals = disagree
+        chain.on_transfers = disagree
         with pytest.raises(ChainDisagrees):
             await watcher.follow()
         (cursor,) = await list_cursors(town.connection)
         assert cursor.alert == "one node has a transfer more"
         assert await town.standing(sent) == "nothing"
-        chain.on_arrivals = None
+        chain.on_transfers = None
         await town.catch_up(watcher)
         (cursor,) = await list_cursors(town.connection)
         assert cursor.alert is None
@@ -207,7 +207,7 @@ def test_a_chain_that_can_not_be_read_for_long_is_an_alert_until_it_can(in_town:
         async def leave_out() -> None:
             raise ChainAway("the receipts of block 1 leave out logs")
 
-        chain.on_arrivals = leave_out
+        chain.on_transfers = leave_out
         for turn in range(ALERT_AFTER):
             assert (await list_cursors(town.connection))[0].alert is None, turn
             with pytest.raises(ChainAway):
@@ -215,7 +215,7 @@ def test_a_chain_that_can_not_be_read_for_long_is_an_alert_until_it_can(in_town:
         (cursor,) = await list_cursors(town.connection)
         assert cursor.alert == "the receipts of block 1 leave out logs"
         assert await town.standing(sent) == "nothing"
-        chain.on_arrivals = None
+        chain.on_transfers = None
         await town.catch_up(watcher)
         assert (await list_cursors(town.connection))[0].alert is None
         assert await town.standing(sent) == "pending"

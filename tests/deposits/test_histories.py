@@ -40,8 +40,8 @@ async def live(town: Town, history: list[tuple[str, object, object]]) -> tuple[T
     await town.rows("delete from chain_block")
     await town.rows("delete from deposit where status = 'dust'")
     before = await balances(town)
-    chain = ToldChain(transfers=number * 10_000, branch=number * 1000)
-    watchers, creditor = [town.watcher(chain) for _ in range(2)], town.creditor()
+    chain = ToldChain(transfer_count=number * 10_000, branch=number * 1000)
+    watchers, crediting_worker = [town.watcher(chain) for _ in range(2)], town.crediting_worker()
     await watchers[0].follow()
     for kind, first, second in history:
         if kind == "mine":
@@ -63,14 +63,14 @@ async def live(town: Town, history: list[tuple[str, object, object]]) -> tuple[T
             for _ in range(second):
                 await watchers[first].follow()
         else:
-            await creditor.credit_due()
+            await crediting_worker.credit_due()
     chain.behind = 0
     chain.mine(blocks=FINAL_DEPTH)
     for watcher in watchers:
         await town.catch_up(watcher)
         await watcher.close()
-    await creditor.credit_due()
-    await creditor.close()
+    await crediting_worker.credit_due()
+    await crediting_worker.close()
     after = await balances(town)
     after.subtract(before)
     return chain, after

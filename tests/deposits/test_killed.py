@@ -14,7 +14,7 @@ from tests.deposits.conftest import (
 )
 from tests.nursery import bear
 
-from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
 POINTS = [
     "before final 1",
@@ -26,7 +26,7 @@ POINTS = [
     "after credit 1",
     "after credit 3",
 ]
-ARRIVALS = 5
+TRANSFERS = 5
 
 
 def work(url: str, point: str) -> int | str:
@@ -41,14 +41,14 @@ def work(url: str, point: str) -> int | str:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_killed_at_any_point_loses_and_doubles_nothing(in_town: InTown, point: str) -> None:
     async def scenario(town: Town) -> None:
-        for number in range(ARRIVALS):
-            await add_arrival(town.connection, "ERC20", SENDER, address("ulla"), COIN + number, START_MS)
+        for number in range(TRANSFERS):
+            await add_deposit(town.connection, "ERC20", SENDER, address("ulla"), COIN + number, START_MS)
         assert await asyncio.to_thread(work, town.url, point) == -signal.SIGKILL
         assert await asyncio.to_thread(work, town.url, "never") == 0
-        total = ARRIVALS * COIN + sum(range(ARRIVALS))
+        total = TRANSFERS * COIN + sum(range(TRANSFERS))
         assert await town.balances() == {"chain:ERC20:USDT": -total, "ulla": total}
         assert await town.rows("select count(*), count(distinct entry_id) from deposit_credit") == [
-            (ARRIVALS, ARRIVALS)
+            (TRANSFERS, TRANSFERS)
         ]
         await town.expect_sound()
 

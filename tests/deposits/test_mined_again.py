@@ -21,8 +21,8 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, DEPOSIT_NOT_DUE, Credited
-from merchant_wallet.chains.protocol import Arrival
-from merchant_wallet.deposits import sightings
+from merchant_wallet.chains.protocol import TokenTransfer
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.listing import list_open_deposits
 
 FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
@@ -33,7 +33,7 @@ async def settle_and_credit(town: Town, chain: ToldChain, *sent: tuple[bytes, in
     hashes = chain.mine(*sent)
     chain.mine(blocks=FINAL_DEPTH)
     await town.catch_up(town.watcher(chain))
-    await town.creditor().credit_due()
+    await town.crediting_worker().credit_due()
     return hashes
 
 
@@ -41,17 +41,17 @@ async def rescan(town: Town, chain: ToldChain, after: int = 0) -> None:
     """What `deposits rescan` and the running service do."""
     block = await chain.block(after)
     assert block is not None
-    assert await sightings.rewind_cursor(town.connection, chain.name, block, START_MS)
+    assert await deposit_store.rewind_cursor(town.connection, chain.name, block, START_MS)
     await town.catch_up(town.watcher(chain))
-    await town.creditor().credit_due()
+    await town.crediting_worker().credit_due()
 
 
-async def move(chain: ToldChain, arrival: Arrival, **fields: Any) -> None:
+async def move(chain: ToldChain, transfer: TokenTransfer, **fields: Any) -> None:
     """The transfer again, in the newest block."""
     block = chain.blocks[-1]
-    values = {name: getattr(arrival, name) for name in Arrival.__struct_fields__}
+    values = {name: getattr(transfer, name) for name in TokenTransfer.__struct_fields__}
     values |= {"block_number": block.number, "block_hash": block.hash, "block_log_index": 7, **fields}
-    chain.logs[block.hash].append(Arrival(**values))
+    chain.logs[block.hash].append(TokenTransfer(**values))
 
 
 async def rows_of(town: Town, tx_hash: str) -> list[tuple[Any, ...]]:
@@ -60,11 +60,11 @@ async def rows_of(town: Town, tx_hash: str) -> list[tuple[Any, ...]]:
     )
 
 
-async def break_finality(chain: ToldChain) -> Arrival:
+async def break_finality(chain: ToldChain) -> TokenTransfer:
     """Every block is replaced; gives the one transfer that was in them."""
-    ((arrival,)) = [log for block in chain.blocks for log in chain.logs[block.hash]]
+    ((transfer,)) = [log for block in chain.blocks for log in chain.logs[block.hash]]
     chain.reorganise(len(chain.blocks) - 1)
-    return arrival
+    return transfer
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
@@ -72,8 +72,8 @@ def test_what_is_mined_again_at_its_place_is_credited_once(in_town: InTown, name
     async def scenario(town: Town) -> None:
         chain = ToldChain(name)
         (sent,) = await settle_and_credit(town, chain, (address("ulla", name), 25 * COIN))
-        arrival = await break_finality(chain)
-        await move(chain, arrival)
+        transfer = await break_finality(chain)
+        await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         for _ in range(2):
             await rescan(town, chain)
@@ -94,8 +94,8 @@ def test_what_is_mined_again_at_another_place_waits_for_a_person(
     async def scenario(town: Town) -> None:
         chain = ToldChain(name)
         (sent,) = await settle_and_credit(town, chain, (address("ulla", name), 25 * COIN))
-        arrival = await break_finality(chain)
-        await move(chain, arrival, log_index=3)
+        transfer = await break_finality(chain)
+        await move(chain, transfer, log_index=3)
         chain.mine(blocks=FINAL_DEPTH)
         for _ in range(2):
             await rescan(town, chain)
@@ -104,11 +104,11 @@ def test_what_is_mined_again_at_another_place_waits_for_a_person(
         (held,) = await list_open_deposits(town.connection, "held")
         assert held.cause is not None
         assert "settled in another block" in held.cause
-        decided = await sightings.decide(
+        decided = await deposit_store.decide(
             town.connection, name, (sent, 3), is_released=is_released, actor="op", now_ms=START_MS
         )
         assert decided == held.merchant_id
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         await rescan(town, chain)
         expected = (2, "credited") if is_released else (1, "dropped")
         assert (await town.balances())["ulla"] == 25 * COIN * expected[0]
@@ -124,24 +124,24 @@ def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain
         await town.set_rate(None)
         (sent,) = await settle_and_credit(town, chain, (address("anna"), 25 * COIN))
         assert await town.standing(sent) == "pending"
-        arrival = await break_finality(chain)
+        transfer = await break_finality(chain)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         await town.set_rate(7 * 10**8)
         town.clock.advance(60_000)
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         shown = await town.deposit(sent)
         assert (shown.status, shown.cause) == ("held", "its block 1 has left the chain")
         assert await town.balances() == {}
         # It comes again later: still a person decides.
-        await move(chain, arrival)
+        await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         assert await town.standing(sent) == "held"
-        await sightings.decide(
+        await deposit_store.decide(
             town.connection, "ERC20", (sent, 0), is_released=True, actor="op", now_ms=START_MS
         )
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert (await town.balances())["anna"] == 175 * COIN
         await town.expect_sound()
 
@@ -155,8 +155,8 @@ def test_a_credited_transfer_that_brings_something_else_now_says_so(
     async def scenario(town: Town) -> None:
         chain = ToldChain()
         (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
-        arrival = await break_finality(chain)
-        await move(chain, arrival, **fields)
+        transfer = await break_finality(chain)
+        await move(chain, transfer, **fields)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         shown = await town.deposit(sent)
@@ -173,11 +173,11 @@ def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_aga
     async def scenario(town: Town) -> None:
         chain = ToldChain()
         (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
-        arrival = await break_finality(chain)
+        transfer = await break_finality(chain)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         assert (await town.deposit(sent)).cause == "its block 1 has left the chain"
-        await move(chain, arrival)
+        await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         shown = await town.deposit(sent)
@@ -199,7 +199,7 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(town.watcher(chain))
         await town.rows(FROM_OLD_BLOCK)
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert await rows_of(town, "0xold") == [(5, "credited", 25 * COIN)]
         await town.register("late", "USDT")
         # In the same block it is the same transfer, and the other one is new.
@@ -234,18 +234,18 @@ def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_pers
     async def scenario(town: Town) -> None:
         chain = ToldChain()
         (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
-        arrival = await break_finality(chain)
-        await move(chain, arrival)
-        await move(chain, arrival, log_index=1, block_log_index=8, recipient=address("late"))
+        transfer = await break_finality(chain)
+        await move(chain, transfer)
+        await move(chain, transfer, log_index=1, block_log_index=8, recipient=address("late"))
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(town, chain)
         await town.register("late", "USDT")
         await rescan(town, chain)
         assert await rows_of(town, sent) == [(0, "credited", 25 * COIN), (1, "held", 25 * COIN)]
-        await sightings.decide(
+        await deposit_store.decide(
             town.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
         )
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert (await town.balances())["late"] == 25 * COIN
         await town.expect_sound()
 
@@ -260,15 +260,15 @@ def test_a_preview_may_bring_something_else_to_another_merchant_after_a_reorgani
         watcher = town.watcher(chain)
         (sent,) = chain.mine((address("ulla"), 25 * COIN))
         await town.catch_up(watcher)
-        (arrival,) = chain.logs[chain.blocks[-1].hash]
+        (transfer,) = chain.logs[chain.blocks[-1].hash]
         chain.reorganise(1)
-        await move(chain, arrival, recipient=address("otto"), amount_units=24 * COIN)
+        await move(chain, transfer, recipient=address("otto"), amount_units=24 * COIN)
         await town.catch_up(watcher)
         shown = await town.deposit(sent)
         assert (shown.merchant_id, shown.amount_units, shown.status) == (1002, 24 * COIN, "seen")
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(watcher)
-        await town.creditor().credit_due()
+        await town.crediting_worker().credit_due()
         assert (await town.balances(1002))["otto"] == 24 * COIN
         await town.expect_sound()
 
@@ -298,7 +298,7 @@ def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_town: I
         assert await town.book.submit(1001, Submission(second)) == DEPOSIT_ELSEWHERE
         await town.rows("update deposit set status = 'held' where log_index = 1")
         assert await town.book.submit(1001, Submission(second)) == DEPOSIT_NOT_DUE
-        await sightings.decide(
+        await deposit_store.decide(
             town.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
         )
         assert isinstance(await town.book.submit(1001, Submission(second)), Credited)

@@ -10,7 +10,7 @@ from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of,
 from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
 
 from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.listing import list_cursors
 from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher
 
@@ -33,7 +33,7 @@ async def rescan(town: Town, name: str, reader: Reader, after: int) -> None:
     """What `deposits rescan` writes."""
     block = await reader.block(after)
     assert block is not None
-    assert await sightings.rewind_cursor(town.connection, name, block, town.clock())
+    assert await deposit_store.rewind_cursor(town.connection, name, block, town.clock())
 
 
 def go_ahead(evm: EvmScene) -> None:
@@ -59,7 +59,7 @@ def watch(town: Town, name: str, reader: Reader) -> Watcher:
 def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_town: InTown, evm: EvmScene) -> None:
     async def scenario(town: Town) -> None:
         async with evm.chain() as reader:
-            watcher, creditor = watch(town, "ERC20", reader), town.creditor()
+            watcher, crediting_worker = watch(town, "ERC20", reader), town.crediting_worker()
             await town.catch_up(watcher)
             other = evm.node.deploy()
             sent = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
@@ -69,7 +69,7 @@ def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_town: InTown
             assert (await town.deposit(sent)).confirmations == 3
             evm.node.mine(2)
             await town.catch_up(watcher)
-            assert await creditor.credit_due() == 1
+            assert await crediting_worker.credit_due() == 1
             assert {await town.standing(each) for each in (faked, nothing)} == {"nothing"}
             assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
             assert await reader.balance(address("ulla")) == 5 * COIN
@@ -91,7 +91,7 @@ def test_of_a_transfer_that_the_token_takes_a_fee_of_what_arrived_is_credited(
             evm.token.give(address("ulla"), 20 * COIN, sender=address("a payer"))
             evm.node.mine(2)
             await town.catch_up(watcher)
-            await town.creditor().credit_due()
+            await town.crediting_worker().credit_due()
             arrived = evm.token.balance(address("ulla"))
             assert 0 < arrived < 20 * COIN
             assert (await town.balances())["ulla"] == arrived
@@ -116,7 +116,7 @@ def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_town: InTown
             assert (await town.standing(gone), await town.standing(come)) == ("undone", "seen")
             evm.node.mine(6)
             await town.catch_up(watcher)
-            await town.creditor().credit_due()
+            await town.crediting_worker().credit_due()
             assert (await town.balances())["ulla"] == evm.token.balance(address("ulla")) == 3 * COIN
             await watcher.close()
 
@@ -134,7 +134,7 @@ def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_town: InTown, evm: EvmS
             head = evm.node.mine(3)
             await town.catch_up(watcher)
             assert (await list_cursors(town.connection))[0].final_number == head - 2
-            await town.creditor().credit_due()
+            await town.crediting_worker().credit_due()
             assert (await town.balances())["ulla"] == 5 * COIN
             await watcher.close()
 
@@ -158,7 +158,7 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_town: InTown
         assert {await town.standing(each) for each in sent} == {"seen"}
         network.settle()
         await town.catch_up(watcher)
-        assert await town.creditor().credit_due() == 2
+        assert await town.crediting_worker().credit_due() == 2
         assert await town.balances() == {
             "chain:TRC20:USDT": -11 * COIN,
             "merchant:USDT": 6 * COIN,
@@ -179,14 +179,14 @@ def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
 
     async def scenario(town: Town) -> None:
         async with evm.chain() as reader:
-            watcher, creditor = watch(town, "ERC20", reader), town.creditor()
+            watcher, crediting_worker = watch(town, "ERC20", reader), town.crediting_worker()
             await town.catch_up(watcher)
             start = evm.node.height()
             raw = evm.foreign(0, to=address("ulla"), units=25 * COIN)
             sent = evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
             evm.node.mine(6)
             await town.catch_up(watcher)
-            assert await creditor.credit_due() == 1
+            assert await crediting_worker.credit_due() == 1
             before = await town.deposit(sent)
             evm.node.reorganise(6)
             evm.node.mine(3)
@@ -200,7 +200,7 @@ def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
             for _ in range(2):
                 await rescan(town, "ERC20", reader, start)
                 await town.catch_up(watcher)
-                assert await creditor.credit_due() == 0
+                assert await crediting_worker.credit_due() == 0
             after = await town.deposit(sent)
             assert (after.status, after.log_index) == ("credited", 0)
             assert after.block_number == int(log["blockNumber"], 16) > before.block_number
@@ -219,24 +219,24 @@ def test_a_transfer_that_a_tron_chain_moved_to_another_block_is_credited_once(
         network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
         reader = TronReader(tron.rules, tron.chain.nodes)
-        watcher, creditor = watch(town, "TRC20", reader), town.creditor()
+        watcher, crediting_worker = watch(town, "TRC20", reader), town.crediting_worker()
         await town.catch_up(watcher)
-        start = network.double.head.number
+        start = network.fake.head.number
         sent = network.pay(payer, address("ulla", "TRC20"), 25 * COIN)
         network.settle()
         await town.catch_up(watcher)
-        assert await creditor.credit_due() == 1
+        assert await crediting_worker.credit_due() == 1
         before = await town.deposit(sent)
-        network.double.reorganise(network.double.head.number - start, is_repooled=True)
-        network.double.holds_back = True
+        network.fake.reorganise(network.fake.head.number - start, is_repooled=True)
+        network.fake.holds_back = True
         network.mine(2)
-        network.double.holds_back = False
+        network.fake.holds_back = False
         network.mine()
         network.settle()
         for _ in range(2):
             await rescan(town, "TRC20", reader, start)
             await town.catch_up(watcher)
-            assert await creditor.credit_due() == 0
+            assert await crediting_worker.credit_due() == 0
         after = await town.deposit(sent)
         assert (after.status, after.log_index) == ("credited", 0)
         assert after.block_number > before.block_number

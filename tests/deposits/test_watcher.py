@@ -14,28 +14,28 @@ from tests.deposits.conftest import (
     address,
 )
 
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits.deposit_store import CursorMoved
 from merchant_wallet.deposits.listing import list_cursors, list_deposits
-from merchant_wallet.deposits.sightings import Overtaken
 from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
 
 
 def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         chain = ToldChain()
-        watcher, creditor = town.watcher(chain), town.creditor()
+        watcher, crediting_worker = town.watcher(chain), town.crediting_worker()
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         await town.catch_up(watcher)
         assert (await town.deposit(sent)).confirmations == 1
         assert await town.standing(sent) == "seen"
-        assert await creditor.credit_due() == 0
+        assert await crediting_worker.credit_due() == 0
         chain.mine(blocks=FINAL_DEPTH - 1)
         await town.catch_up(watcher)
         assert await town.standing(sent) == "seen"
         chain.mine()
         await town.catch_up(watcher)
         assert await town.standing(sent) == "pending"
-        assert await creditor.credit_due() == 1
+        assert await crediting_worker.credit_due() == 1
         shown = await town.deposit(sent)
         assert (shown.status, shown.confirmations, shown.arrival_units) == ("credited", 4, 5 * COIN)
         assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
@@ -59,7 +59,7 @@ def test_what_a_reorganisation_takes_away_is_undone_before_it_was_final(in_town:
         assert (await town.deposit(sent)).confirmations is None
         chain.mine(blocks=10)
         await town.catch_up(watcher)
-        assert await town.creditor().credit_due() == 0
+        assert await town.crediting_worker().credit_due() == 0
         assert await town.balances() == {}
 
     in_town(scenario)
@@ -80,7 +80,7 @@ def test_what_comes_again_on_the_new_branch_is_credited_once(in_town: InTown, la
         ) == [("seen", 0, 2)]
         chain.mine(blocks=10)
         await town.catch_up(watcher)
-        assert await town.creditor().credit_due() == 1
+        assert await town.crediting_worker().credit_due() == 1
         assert (await town.balances())["ulla"] == 5 * COIN
         await town.expect_sound()
 
@@ -101,8 +101,8 @@ def test_a_transfer_that_keeps_its_place_in_the_logs_stands_again_after_a_reorga
         block = chain.blocks[-1]
         chain.put(chain.blocks[-1], sent, address("ulla"), 5 * COIN, 0)
         chain.reorganise(1, keep=False)
-        for arrival in chain.logs[block.hash]:
-            chain.put(chain.blocks[-1], arrival.tx_hash, arrival.recipient, arrival.amount_units, 0)
+        for transfer in chain.logs[block.hash]:
+            chain.put(chain.blocks[-1], transfer.tx_hash, transfer.recipient, transfer.amount_units, 0)
         await town.catch_up(watcher)
         assert (await town.deposit(sent)).status == "seen"
         assert (await town.deposit(sent)).block_number == chain.blocks[-1].number
@@ -129,11 +129,11 @@ def test_a_final_read_settles_what_the_preview_had_wrong(in_town: InTown) -> Non
 def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         chain = ToldChain()
-        watcher, creditor = town.watcher(chain), town.creditor()
+        watcher, crediting_worker = town.watcher(chain), town.crediting_worker()
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(watcher)
-        await creditor.credit_due()
+        await crediting_worker.credit_due()
         chain.reorganise(FINAL_DEPTH + 1)
         chain.mine(blocks=2)
         for _ in range(2):
@@ -177,10 +177,10 @@ def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_town: InTown) ->
         chain.mine()
 
         async def reorganise_once() -> None:
-            chain.on_arrivals = None
+            chain.on_transfers = None
             chain.reorganise(2)
 
-        chain.on_arrivals = reorganise_once
+        chain.on_transfers = reorganise_once
         await watcher.follow()
         await town.catch_up(watcher)
         assert await town.standing(sent) == "undone"
@@ -214,18 +214,18 @@ def test_of_two_watchers_one_writes_and_the_other_gives_up(in_town: InTown) -> N
         chain.mine(blocks=FINAL_DEPTH)
 
         async def be_quicker() -> None:
-            chain.on_arrivals = None
+            chain.on_transfers = None
             await town.catch_up(second)
 
-        chain.on_arrivals = be_quicker
+        chain.on_transfers = be_quicker
         await town.catch_up(first)
         assert await town.standing(sent) == "pending"
         assert await town.rows("select count(*) from deposit") == [(1,)]
-        cursor = await sightings.read_cursor(town.connection, "ERC20")
+        cursor = await deposit_store.read_cursor(town.connection, "ERC20")
         assert cursor is not None
         old = type(cursor)(0, "0xold", 0, "0xold")
-        with pytest.raises(Overtaken):
-            await sightings.undo(town.connection, "ERC20", old, (0, "0xold"), START_MS)
+        with pytest.raises(CursorMoved):
+            await deposit_store.undo(town.connection, "ERC20", old, (0, "0xold"), START_MS)
 
     in_town(scenario)
 
@@ -234,7 +234,7 @@ def test_many_watchers_at_once_lose_and_double_nothing(in_town: InTown) -> None:
     async def scenario(town: Town) -> None:
         chain = ToldChain()
         watchers = [town.watcher(chain) for _ in range(4)]
-        creditors = [town.creditor() for _ in range(3)]
+        crediting_workers = [town.crediting_worker() for _ in range(3)]
         total = 0
         for number in range(12):
             chain.mine((address("ulla"), (number + 1) * COIN), blocks=2)
@@ -242,11 +242,11 @@ def test_many_watchers_at_once_lose_and_double_nothing(in_town: InTown) -> None:
             if number % 5 == 4:
                 chain.reorganise(1, keep=True)
             await asyncio.gather(*[watcher.follow() for watcher in watchers])
-            await asyncio.gather(*[creditor.credit_due() for creditor in creditors])
+            await asyncio.gather(*[crediting_worker.credit_due() for crediting_worker in crediting_workers])
         chain.mine(blocks=FINAL_DEPTH)
         for _ in range(3):
             await asyncio.gather(*[watcher.follow() for watcher in watchers])
-            await asyncio.gather(*[creditor.credit_due() for creditor in creditors])
+            await asyncio.gather(*[crediting_worker.credit_due() for crediting_worker in crediting_workers])
         assert (await town.balances())["ulla"] == total
         await town.expect_sound()
 
@@ -262,7 +262,7 @@ def test_one_transaction_may_bring_something_to_several_of_us(in_town: InTown) -
             chain.put(block, "0xmany", address(name), (index + 1) * COIN, index)
         chain.mine(blocks=FINAL_DEPTH)
         await town.catch_up(town.watcher(chain))
-        assert await town.creditor().credit_due() == 4
+        assert await town.crediting_worker().credit_due() == 4
         assert (await town.balances())["ulla"] == 6 * COIN
         assert (await town.balances())["merchant:USDT"] == 4 * COIN
         assert (await town.balances(1002))["otto"] == 3 * COIN
@@ -312,7 +312,7 @@ def test_a_watcher_that_is_told_to_stop_closes_what_it_opened(in_town: InTown) -
         async def stop_then() -> None:
             stop.set()
 
-        chain.on_arrivals = stop_then
+        chain.on_transfers = stop_then
         await town.watcher(chain).run(stop, interval_s=0.01)
         assert await town.standing(sent) == "seen"
         assert chain.closed

@@ -17,7 +17,7 @@ from devnet.programs import ANVIL
 
 from merchant_wallet.base.addresses import ERC20, TRC20, parse_wallet_address
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.chains.protocol import Arrival, ChainReader
+from merchant_wallet.chains.protocol import ChainReader, TokenTransfer
 from merchant_wallet.processes.nodes import check_chains, open_chain_readers
 
 ROOT = Path(__file__).parents[2]
@@ -108,10 +108,10 @@ def test_it_pays_whom_it_is_told_to_in_real_blocks() -> None:
             hashes = [order(process, f"send {customer} 12.5") for customer in CUSTOMERS]
             for tx_hash, chain, customer in zip(hashes, (ERC20, TRC20), CUSTOMERS, strict=True):
                 recipient = parse_wallet_address(customer)[1]
-                seen = [a for a in await all_arrivals(readers[chain]) if a.recipient == recipient]
+                seen = [a for a in await all_transfers(readers[chain]) if a.recipient == recipient]
                 while not seen:
                     await asyncio.sleep(0.05)
-                    seen = [a for a in await all_arrivals(readers[chain]) if a.recipient == recipient]
+                    seen = [a for a in await all_transfers(readers[chain]) if a.recipient == recipient]
                 assert [(a.tx_hash, a.amount_units) for a in seen] == [(tx_hash, 12_500_000)]
             assert process.stdin is not None
             process.stdin.write("send nowhere 1\n")
@@ -123,8 +123,8 @@ def test_it_pays_whom_it_is_told_to_in_real_blocks() -> None:
     asyncio.run(story())
 
 
-async def all_arrivals(reader: ChainReader) -> list[Arrival]:
-    return await reader.arrivals(1, (await reader.head()).number)
+async def all_transfers(reader: ChainReader) -> list[TokenTransfer]:
+    return await reader.transfers(1, (await reader.head()).number)
 
 
 def test_plain_settings_are_one_a_line() -> None:

@@ -25,7 +25,7 @@ from tests.journeys.orders import (
 from tests.journeys.test_callbacks import Endpoint, endpoint
 
 from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
 __all__ = ["endpoint"]
 
@@ -53,7 +53,7 @@ def told(platform: Platform, endpoint: Endpoint, method: str) -> tuple[Shop, dic
     shop.client.do("createMerchantWithdrawOrder", **withdrawal("1", notifyUrl=endpoint.url))
     _, recipient = parse_wallet_address(alice["tronAddress"])
     at_ms = platform.clock()
-    platform.operate(lambda conn: add_arrival(conn, "TRC20", SENDER, recipient, 100_000_000, at_ms))
+    platform.operate(lambda conn: add_deposit(conn, "TRC20", SENDER, recipient, 100_000_000, at_ms))
     wait_until(lambda: len(endpoint.told) >= 2, "both callbacks came")
     bodies = {
         "deposit" if "eventType" in json.loads(body) else "withdrawal": body for body, _ in endpoint.told

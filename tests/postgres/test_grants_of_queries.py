@@ -39,7 +39,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "custody/sandbox.sql": WORKER,
     "deposits/deposits.sql": WORKER,
     "deposits/listing.sql": WEB,
-    "deposits/sandbox_arrivals.sql": WORKER,
+    "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
     "merchants/merchants.sql": BOTH,
@@ -68,7 +68,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "custody/sweeps/sweeps.sql": WORKER,
     "book/nonce_partitions.sql": BOTH,
     "withdrawals/nonce_gaps.sql": WORKER,
-    "withdrawals/hot_wallets.sql": BOTH,
+    "withdrawals/hot_wallet_store.sql": BOTH,
     "withdrawals/payouts.sql": BOTH,
     "withdrawals/reservations.sql": WORKER,
     "withdrawals/sandbox_ledger.sql": WORKER,
@@ -88,7 +88,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/signs.sql": "record_sign",
         "book/nonce_partitions.sql": "drop_nonce_day",
-        "withdrawals/hot_wallets.sql": "open_wallet record_funds lose_nonces read_known_nonce",
+        "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",
     },
     # Merchants, sub-users and operators are opened and changed by the web side and by commands.
@@ -98,7 +98,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_accounts insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/records.sql": "record_treasury",
-        "deposits/sandbox_arrivals.sql": "lock_arrivals insert_arrival",
+        "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs insert_book insert_accounts write_settings
             write_status insert_secret retire_secret take_address_index""",

@@ -19,11 +19,11 @@ from merchant_wallet.base.config import ConfigError, load_settings
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.keys.keystore import keep_key
+from merchant_wallet.chains.keys.keystore import store_key
 from merchant_wallet.processes.app import make_base, make_writer
 from merchant_wallet.processes.payout_workers import Paying, enter_wallets, open_paying
 from merchant_wallet.processes.signers import keys_folder
-from merchant_wallet.withdrawals.hot_wallets import list_wallets
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import Payer
 
@@ -96,7 +96,7 @@ def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
         }
         folder = keys_folder(load_settings(environment))
         for chain in ("ERC20", "TRC20"):
-            keep_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+            store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
 
         async def scenario(shop: Shop) -> None:
             shop.clock.now_ms = now_ms()
@@ -151,7 +151,7 @@ def test_a_chain_without_a_key_is_refused(database_url: str, tmp_path: Path) -> 
         "WALLET_MASTER_KEY": "11" * 32,
         "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
     }
-    keep_key(keys_folder(load_settings(environment)), "TRC20", HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+    store_key(keys_folder(load_settings(environment)), "TRC20", HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
 
     async def scenario() -> None:
         async with opened(database_url, environment):

@@ -14,7 +14,7 @@ from tests.crash.service import Service, prepared_folder, service, wait_until
 from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.chains.keys.keystore import KeystoreError, keep_key
+from merchant_wallet.chains.keys.keystore import KeystoreError, store_key
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 from merchant_wallet.processes.signers import make_rules, open_signer, read_passphrase, require_signer
@@ -48,7 +48,7 @@ def test_a_socket_comes_before_a_keystore() -> None:
 
 
 def test_the_keystore_of_the_data_folder_is_opened(tmp_path: Path) -> None:
-    keep_key(tmp_path / "keys", ERC20, KEYS[ERC20], PASSPHRASE, cost=2**10)
+    store_key(tmp_path / "keys", ERC20, KEYS[ERC20], PASSPHRASE, cost=2**10)
     signer = open_signer(Settings(data=tmp_path, keystore_passphrase=PASSPHRASE))
     assert isinstance(signer, LocalSigner)
     assert asyncio.run(signer.wallets()).keys() == {ERC20}

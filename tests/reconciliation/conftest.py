@@ -11,11 +11,11 @@ from tests.deposits.conftest import InTown as InTown
 
 from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
-from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
+from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
+from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
 from merchant_wallet.custody.records import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.withdrawals.hot_wallets import open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 __all__ = ["COIN", "START_MS", "Town", "address", "in_town"]
 
@@ -35,7 +35,7 @@ class Ledger:
     """
 
     name: str = "ERC20"
-    blocks: list[list[Arrival]] = field(default_factory=lambda: [[]])
+    blocks: list[list[TokenTransfer]] = field(default_factory=lambda: [[]])
     keeps_past: bool = True
     is_away: bool = False
     lag: int = 0
@@ -51,7 +51,7 @@ class Ledger:
         name = tx_hash or f"0xt{number}.{self.name}"
         self.blocks.append(
             [
-                Arrival(self.name, name, index, number, f"0xb{number}", *each)
+                TokenTransfer(self.name, name, index, number, f"0xb{number}", *each)
                 for index, each in enumerate(sent)
             ]
         )
@@ -71,10 +71,10 @@ class Ledger:
     async def block(self, number: int) -> Block | None:
         return Block(number, f"0xb{number}", f"0xb{number - 1}", START_MS)
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         if self.most_blocks is not None and last - first >= self.most_blocks:
             raise ChainAway("too many blocks at once")
-        return [arrival for block in self.blocks[first : last + 1] for arrival in block]
+        return [transfer for block in self.blocks[first : last + 1] for transfer in block]
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         self.asked.append(address)
@@ -86,9 +86,9 @@ class Ledger:
         if self.lag:
             self.lag -= 1
             last -= 1
-        moved = [arrival for each in self.blocks[:last] for arrival in each]
-        received = sum(arrival.amount_units for arrival in moved if arrival.recipient == address)
-        return received - sum(arrival.amount_units for arrival in moved if arrival.sender == address)
+        moved = [transfer for each in self.blocks[:last] for transfer in each]
+        received = sum(transfer.amount_units for transfer in moved if transfer.recipient == address)
+        return received - sum(transfer.amount_units for transfer in moved if transfer.sender == address)
 
     async def coin_balance(self, address: bytes) -> int:
         return 7 * 10**18
@@ -111,11 +111,11 @@ class Vault:
         return self.chains["ERC20"]
 
     def reconciler(self) -> Reconciler:
-        custodians = {
-            name: Custodian(chain, chain.keeps_past, survey_size=self.survey_size)
+        custody_readers = {
+            name: CustodyReader(chain, chain.keeps_past, survey_size=self.survey_size)
             for name, chain in self.chains.items()
         }
-        reconciler = Reconciler(self.town.connect, lambda _: custodians, clock=self.town.clock)
+        reconciler = Reconciler(self.town.connect, lambda _: custody_readers, clock=self.town.clock)
         self.town.closing.push_async_callback(reconciler.close)
         return reconciler
 
@@ -208,7 +208,7 @@ class Vault:
         for chain in self.chains.values():
             watcher = self.town.watcher(chain)  # type: ignore[arg-type] # Two chains that read alike.
             await self.town.catch_up(watcher)
-        await self.town.creditor().credit_due()
+        await self.town.crediting_worker().credit_due()
 
 
 InVault = Callable[[Callable[[Vault], Awaitable[None]]], None]

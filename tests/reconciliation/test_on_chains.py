@@ -17,12 +17,12 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import Endpoints
-from merchant_wallet.custody.holdings import Custodian, Restless, read_balances
+from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances
 from merchant_wallet.custody.records import record_treasury
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.withdrawals.hot_wallets import open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 FUNDED = 1000 * COIN
 
@@ -41,8 +41,8 @@ def tron() -> Iterator[TronScene]:
         yield scene
 
 
-def make_reconciler(town: Town, name: str, custodian: Custodian) -> Reconciler:
-    reconciler = Reconciler(town.connect, lambda _: {name: custodian}, clock=town.clock)
+def make_reconciler(town: Town, name: str, custody_reader: CustodyReader) -> Reconciler:
+    reconciler = Reconciler(town.connect, lambda _: {name: custody_reader}, clock=town.clock)
     town.closing.push_async_callback(reconciler.close)
     return reconciler
 
@@ -50,12 +50,12 @@ def make_reconciler(town: Town, name: str, custodian: Custodian) -> Reconciler:
 async def follow_money(
     town: Town,
     name: str,
-    custodian: Custodian,
+    custody_reader: CustodyReader,
     wallet: bytes,
     give: Callable[[bytes, int, bytes | None], None],
 ) -> None:
     """What happens to a service's money; `give` moves units for good, from the issuer by default."""
-    reconciler = make_reconciler(town, name, custodian)
+    reconciler = make_reconciler(town, name, custody_reader)
 
     async def compare() -> tuple[bool, str, dict[str, str]]:
         (found,) = (await reconciler.reconcile())["chains"]
@@ -75,13 +75,13 @@ async def follow_money(
         now_ms=1,
     )
     assert await compare() == (True, "0", {})
-    watcher = town.watcher(custodian.reader)  # type: ignore[arg-type] # A real chain reads as a told one does.
+    watcher = town.watcher(custody_reader.reader)  # type: ignore[arg-type] # A real chain reads as a told one does.
     await town.catch_up(watcher)
     deposit = address("ulla", name)
     await asyncio.to_thread(give, deposit, 25 * COIN, None)
     assert await compare() == (True, "0", {"deposit unread": "25"})
     await town.catch_up(watcher)
-    await town.creditor().credit_due()
+    await town.crediting_worker().credit_due()
     assert await compare() == (True, "0", {})
     await asyncio.to_thread(give, wallet, 25 * COIN, deposit)
     assert await compare() == (True, "0", {})
@@ -98,7 +98,7 @@ def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_town: InTown) ->
 
     async def scenario(town: Town) -> None:
         reader = NamedChain(evm.rules, Endpoints([evm.node.url]))
-        await follow_money(town, "ERC20", Custodian(reader, keeps_past=True), WALLET, give)
+        await follow_money(town, "ERC20", CustodyReader(reader, keeps_past=True), WALLET, give)
 
     in_town(scenario)
 
@@ -116,8 +116,8 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
 
     async def scenario(town: Town) -> None:
         async with nodes(evm, 1) as (chain, (proxy,)):
-            custodian = Custodian(chain, keeps_past=True, read_many=chain.balances)
-            reconciler = make_reconciler(town, "ERC20", custodian)
+            custody_reader = CustodyReader(chain, keeps_past=True, read_many=chain.balances)
+            reconciler = make_reconciler(town, "ERC20", custody_reader)
             await open_wallet(town.connection, "ERC20", WALLET)
             await record_treasury(
                 town.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
@@ -147,9 +147,9 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
             proxy.mend()
             before = await chain.block(hidden - 1)
             assert before is not None
-            assert await sightings.rewind_cursor(town.connection, "ERC20", before, 1)
+            assert await deposit_store.rewind_cursor(town.connection, "ERC20", before, 1)
             await town.catch_up(watcher)
-            assert await town.creditor().credit_due() == 1
+            assert await town.crediting_worker().credit_due() == 1
             (after,) = (await reconciler.reconcile())["chains"]
             assert (after["sound"], after["unexplained"], after["addresses"]) == (True, "0", [])
             await watcher.close()
@@ -163,7 +163,7 @@ def test_balances_are_of_the_block_that_is_asked_for(evm: EvmScene) -> None:
             block = await chain.final()
             await asyncio.to_thread(evm.token.give, STRANGER, 7, sender=WALLET)
             await asyncio.to_thread(evm.settle)
-            return await read_balances(Custodian(chain, keeps_past=True), {WALLET, STRANGER}, block)
+            return await read_balances(CustodyReader(chain, keeps_past=True), {WALLET, STRANGER}, block)
 
     assert asyncio.run(run()) == {WALLET: FUNDED, STRANGER: 0}
 
@@ -173,7 +173,9 @@ def test_a_tron_balance_is_taken_back_to_the_block(tron: TronScene) -> None:
         block = await tron.chain.final()
         await asyncio.to_thread(tron.network.pay, tron.signer.key, STRANGER, 7)
         await asyncio.to_thread(tron.network.settle)
-        return await read_balances(Custodian(tron.chain, keeps_past=False), {STRANGER, tron.wallet}, block)
+        return await read_balances(
+            CustodyReader(tron.chain, keeps_past=False), {STRANGER, tron.wallet}, block
+        )
 
     assert tron.play(run()) == {STRANGER: 0, tron.wallet: FUNDED}
 
@@ -198,8 +200,8 @@ def test_an_address_that_never_rests_is_left_for_another_time(evm: EvmScene) -> 
     async def run() -> None:
         async with evm.chain() as chain:
             block = await chain.final()
-            restive = Custodian(Restive(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
-            with pytest.raises(Restless):
+            restive = CustodyReader(Restive(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
+            with pytest.raises(BalanceMoved):
                 await read_balances(restive, {STRANGER}, block)
 
     asyncio.run(run())

@@ -11,19 +11,19 @@ from tests.reconciliation.conftest import (
 )
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway
+from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.custody.records import read_survey
 
 
 def hide(chain: Ledger) -> None:
     """From now on the chain's logs lack the newest block's transfers; its balances have them."""
     hidden = len(chain.blocks) - 1
-    honest = chain.arrivals
+    honest = chain.transfers
 
-    async def arrivals(first: int, last: int) -> list[Arrival]:
+    async def transfers(first: int, last: int) -> list[TokenTransfer]:
         return [each for each in await honest(first, last) if each.block_number != hidden]
 
-    chain.arrivals = arrivals  # type: ignore[method-assign] # This chain is to lie.
+    chain.transfers = transfers  # type: ignore[method-assign] # This chain is to lie.
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])

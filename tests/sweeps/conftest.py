@@ -8,9 +8,9 @@ import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.sweeps.yard import Yard, open_yard
+from tests.sweeps.sweep_scene import SweepScene, open_sweep_scene
 
-InYard = Callable[[Callable[[Yard], Awaitable[None]]], None]
+InScene = Callable[[Callable[[SweepScene], Awaitable[None]]], None]
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def tron() -> Iterator[TronScene]:
 
 
 @pytest.fixture
-def in_yard(database_url: str) -> InYard:
-    """Runs a scenario in a fresh yard."""
+def in_scene(database_url: str) -> InScene:
+    """Runs a scenario in a fresh scene."""
 
-    async def play(scenario: Callable[[Yard], Awaitable[None]]) -> None:
+    async def play(scenario: Callable[[SweepScene], Awaitable[None]]) -> None:
         async with AsyncExitStack() as closing:
-            await scenario(await open_yard(database_url, closing))
+            await scenario(await open_sweep_scene(database_url, closing))
 
-    def run(scenario: Callable[[Yard], Awaitable[None]]) -> None:
+    def run(scenario: Callable[[SweepScene], Awaitable[None]]) -> None:
         asyncio.run(play(scenario))
 
     return run

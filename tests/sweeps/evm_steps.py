@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from tests.chains.evm_scene import WALLET, EvmScene
-from tests.sweeps.yard import Yard, open_evm
+from tests.sweeps.sweep_scene import SweepScene, open_evm
 
 from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps.worker import SweepWorker
 
 
 def coin(evm: EvmScene, address: bytes) -> int:
@@ -19,23 +19,23 @@ def open_it(evm: EvmScene, folder: Path) -> Sweeper:
     return open_evm(folder, evm.node.url, evm.token.address)
 
 
-async def pay_in(yard: Yard, evm: EvmScene, index: int, units: int) -> bytes:
+async def pay_in(scene: SweepScene, evm: EvmScene, index: int, units: int) -> bytes:
     """A deposit on the chain and in the books, final on both."""
-    address = await yard.deposit(index, units)
+    address = await scene.deposit(index, units)
     evm.token.give(address, units)
     evm.settle()
     return address
 
 
-async def finish(yard: Yard, evm: EvmScene, *runners: SweepRunner, rounds: int = 12) -> list[str]:
+async def finish(scene: SweepScene, evm: EvmScene, *workers: SweepWorker, rounds: int = 12) -> list[str]:
     """Turns and blocks until nothing is under way."""
     for _ in range(rounds):
-        for runner in runners:
-            await runner.follow(with_unsigned=True)
-        if not await store.count_open(yard.connection, ERC20):
+        for worker in workers:
+            await worker.follow(with_unsigned=True)
+        if not await store.count_open(scene.connection, ERC20):
             break
         evm.settle()
-    return await yard.steps()
+    return await scene.steps()
 
 
 def transfers_to_wallet(evm: EvmScene) -> list[int]:

@@ -13,14 +13,14 @@ import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
 from tests.nursery import STOPPED, Child, bear
-from tests.sweeps.dying_sweeper import open_real
-from tests.sweeps.yard import USDT, Yard
+from tests.sweeps.killed_sweeper import open_real
+from tests.sweeps.sweep_scene import USDT, SweepScene
 
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.custody.sweeps import store
 
 if TYPE_CHECKING:
-    from tests.sweeps.conftest import InYard
+    from tests.sweeps.conftest import InScene
 
 STEPS = ("after draft", "after sign", "before broadcast", "after broadcast", "after judge", "after fee_of")
 POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("top_up", "token") for step in STEPS]
@@ -66,16 +66,16 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Field:
     return made
 
 
-async def pay_in(yard: Yard, field: Field) -> None:
+async def pay_in(scene: SweepScene, field: Field) -> None:
     for index, units in enumerate(AMOUNTS):
-        field.give(await yard.deposit(index, units, field.chain), units)
+        field.give(await scene.deposit(index, units, field.chain), units)
     field.settle()
 
 
-async def meet(yard: Yard, field: Field, point: str, sent: str) -> Child:
+async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> Child:
     """A sweeper that comes to its point while blocks are made."""
-    child = bear("tests.sweeps.dying_sweeper", yard.url, point, sent, str(field.file))
-    yard.closing.callback(child.end)
+    child = bear("tests.sweeps.killed_sweeper", scene.url, point, sent, str(field.file))
+    scene.closing.callback(child.end)
     fate = asyncio.create_task(asyncio.to_thread(child.await_news))
     while not fate.done():
         await asyncio.to_thread(field.settle)
@@ -86,50 +86,50 @@ async def meet(yard: Yard, field: Field, point: str, sent: str) -> Child:
     return child
 
 
-async def finish(yard: Yard, field: Field) -> None:
+async def finish(scene: SweepScene, field: Field) -> None:
     """Another sweeper brings everything to its end."""
     chain, sweeper = open_real(json.loads(field.file.read_text()), field.file.parent)
-    runner = yard.runner({chain: sweeper})
-    await yard.begin(runner, chain)
+    worker = scene.worker({chain: sweeper})
+    await scene.begin(worker, chain)
     for _ in range(12):
-        await runner.follow(with_unsigned=True)
-        if not await store.count_open(yard.connection, chain):
+        await worker.follow(with_unsigned=True)
+        if not await store.count_open(scene.connection, chain):
             return
         field.settle()
 
 
-async def see_swept_once(yard: Yard, field: Field) -> None:
+async def see_swept_once(scene: SweepScene, field: Field) -> None:
     """Everything arrived, by one signature a step, and no place of the wallet is without its bytes."""
     assert field.held_by_wallet() == field.first_held + sum(AMOUNTS)
-    assert await yard.steps() == ["done"] * len(AMOUNTS)
-    signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
+    assert await scene.steps() == ["done"] * len(AMOUNTS)
+    signed = await scene.rows("select kind, count(*) from sweep_signed group by kind order by kind")
     assert signed == [("token", len(AMOUNTS)), ("top_up", len(AMOUNTS))]
-    nonces = await yard.rows("select nonce from wallet_nonce where purpose = 'top_up' order by nonce")
+    nonces = await scene.rows("select nonce from wallet_nonce where purpose = 'top_up' order by nonce")
     assert nonces == ([(0,), (1,)] if field.chain == ERC20 else [])
 
 
-def test_a_sweeper_killed_at_every_step_moves_everything_once(in_yard: "InYard", ground: Field) -> None:
-    async def scenario(yard: Yard) -> None:
-        await pay_in(yard, ground)
+def test_a_sweeper_killed_at_every_step_moves_everything_once(in_scene: "InScene", ground: Field) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        await pay_in(scene, ground)
         for point in POINTS:
-            await meet(yard, ground, point, "SIGKILL")
-        await finish(yard, ground)
-        await see_swept_once(yard, ground)
+            await meet(scene, ground, point, "SIGKILL")
+        await finish(scene, ground)
+        await see_swept_once(scene, ground)
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("point", ["after top_up draft", "before top_up broadcast", "before token fee_of"])
 def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
-    in_yard: "InYard", ground: Field, point: str
+    in_scene: "InScene", ground: Field, point: str
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        await pay_in(yard, ground)
-        child = await meet(yard, ground, point, "SIGSTOP")
-        await finish(yard, ground)
+    async def scenario(scene: SweepScene) -> None:
+        await pay_in(scene, ground)
+        child = await meet(scene, ground, point, "SIGSTOP")
+        await finish(scene, ground)
         child.wake()
         assert await asyncio.to_thread(child.await_news) == 0
         ground.settle()
-        await see_swept_once(yard, ground)
+        await see_swept_once(scene, ground)
 
-    in_yard(scenario)
+    in_scene(scenario)

@@ -9,8 +9,8 @@ from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps.plan import (
-    Holding,
-    Terms,
+    SweepCandidate,
+    SweepPolicy,
     budget_coin,
     judge,
     make_plan,
@@ -21,7 +21,7 @@ USDT = 1_000_000
 ETH = 10**18
 GWEI = 10**9
 # An ETH costs 3000 USDT, so that a USDT buys 333,333 gwei.
-TERMS = Terms(
+POLICY = SweepPolicy(
     coin_price_units=3_000 * USDT,
     coin_scale=ETH,
     share_e8=RATE_SCALE // 100,
@@ -33,8 +33,8 @@ TERMS = Terms(
 FEES = Quote(held=0, token_fee=100_000 * GWEI, top_up_fee=20_000 * GWEI)
 
 
-def holding(units: int, *, number: int = 1, quote: Quote | None = FEES, **others: str) -> Holding:
-    return Holding("ERC20", bytes([number]) * 20, 1001, Source(0, 0, number), units, quote, **others)
+def candidate(units: int, *, number: int = 1, quote: Quote | None = FEES, **others: str) -> SweepCandidate:
+    return SweepCandidate("ERC20", bytes([number]) * 20, 1001, Source(0, 0, number), units, quote, **others)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
     usdt: int, held_gwei: int, verdict: str, top_up_gwei: int, cost_usdt: str | None, share: str | None
 ) -> None:
     quote = msgspec.structs.replace(FEES, held=held_gwei * GWEI)
-    judged = judge(holding(usdt * USDT, quote=quote), TERMS)
+    judged = judge(candidate(usdt * USDT, quote=quote), POLICY)
     assert (judged.verdict, judged.top_up) == (verdict, top_up_gwei * GWEI)
     assert judged.cost_units == (None if cost_usdt is None else round(float(cost_usdt) * USDT))
     assert judged.share_e8 == (None if share is None else round(float(share) * RATE_SCALE))
@@ -64,36 +64,36 @@ def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
 
 def test_what_the_share_leaves_is_room_to_outbid_and_no_more() -> None:
     # A hundredth of 360 USDT is 3.60, for 1,200,000 gwei; 100,000 of them are the token's.
-    assert judge(holding(360 * USDT), TERMS).top_up_fee_limit == 1_100_000 * GWEI
-    assert judge(holding(36 * USDT), TERMS).top_up_fee_limit == 20_000 * GWEI
+    assert judge(candidate(360 * USDT), POLICY).top_up_fee_limit == 1_100_000 * GWEI
+    assert judge(candidate(36 * USDT), POLICY).top_up_fee_limit == 20_000 * GWEI
     # The chain's own fee cap holds all the same.
-    assert judge(holding(100_000 * USDT), TERMS).top_up_fee_limit == TERMS.fee_cap
+    assert judge(candidate(100_000 * USDT), POLICY).top_up_fee_limit == POLICY.fee_cap
     held = msgspec.structs.replace(FEES, held=ETH)
-    assert judge(holding(360 * USDT, quote=held), TERMS).top_up_fee_limit == 0
+    assert judge(candidate(360 * USDT, quote=held), POLICY).top_up_fee_limit == 0
 
 
 def test_without_a_price_nothing_is_worth_it_and_the_cost_is_told_in_coin_alone() -> None:
-    judged = judge(holding(1_000 * USDT), msgspec.structs.replace(TERMS, coin_price_units=None))
+    judged = judge(candidate(1_000 * USDT), msgspec.structs.replace(POLICY, coin_price_units=None))
     assert (judged.verdict, judged.cost, judged.cost_units) == ("unpriced", 120_000 * GWEI, None)
 
 
 def test_a_transaction_above_the_chains_fee_cap_is_dear_whatever_it_moves() -> None:
-    dear = msgspec.structs.replace(FEES, token_fee=TERMS.fee_cap + 1)
-    assert judge(holding(10**6 * USDT, quote=dear), TERMS).verdict == "dear"
+    dear = msgspec.structs.replace(FEES, token_fee=POLICY.fee_cap + 1)
+    assert judge(candidate(10**6 * USDT, quote=dear), POLICY).verdict == "dear"
 
 
 def test_what_stands_in_the_way_or_failed_before_is_left_alone() -> None:
-    assert judge(holding(1_000 * USDT, quote=None, hindrance="paused"), TERMS).verdict == "hindered"
-    failed = holding(1_000 * USDT, failed_cause="reverted")
-    assert judge(failed, TERMS).verdict == "failed"
-    assert judge(failed, TERMS, again=True).verdict == "sweep"
+    assert judge(candidate(1_000 * USDT, quote=None, blocked_by="paused"), POLICY).verdict == "blocked"
+    failed = candidate(1_000 * USDT, failed_cause="reverted")
+    assert judge(failed, POLICY).verdict == "failed"
+    assert judge(failed, POLICY, again=True).verdict == "sweep"
 
 
 def test_the_largest_benefit_comes_first_and_the_rest_waits() -> None:
     amounts = [40, 500, 10, 90, 70, 36]
-    holdings = [holding(usdt * USDT, number=number) for number, usdt in enumerate(amounts)]
-    plan = make_plan(holdings, TERMS)
-    assert [(one.holding.balance_units // USDT, one.verdict) for one in plan] == [
+    candidates = [candidate(usdt * USDT, number=number) for number, usdt in enumerate(amounts)]
+    plan = make_plan(candidates, POLICY)
+    assert [(one.candidate.balance_units // USDT, one.verdict) for one in plan] == [
         (500, "sweep"),
         (90, "sweep"),
         (70, "sweep"),
@@ -101,8 +101,8 @@ def test_the_largest_benefit_comes_first_and_the_rest_waits() -> None:
         (36, "later"),
         (10, "small"),
     ]
-    assert [one.verdict for one in make_plan(holdings, TERMS, under_way=2)][:2] == ["sweep", "later"]
-    assert not any(one.verdict == "sweep" for one in make_plan(holdings, TERMS, under_way=9))
+    assert [one.verdict for one in make_plan(candidates, POLICY, under_way=2)][:2] == ["sweep", "later"]
+    assert not any(one.verdict == "sweep" for one in make_plan(candidates, POLICY, under_way=9))
 
 
 COIN_SCALES = st.sampled_from([10**6, 10**18])
@@ -110,8 +110,8 @@ AMOUNTS = st.integers(0, 10**13)
 
 
 @st.composite
-def terms(draw: st.DrawFn) -> Terms:
-    return Terms(
+def policy(draw: st.DrawFn) -> SweepPolicy:
+    return SweepPolicy(
         coin_price_units=draw(st.one_of(st.none(), st.integers(1, 10**12))),
         coin_scale=draw(COIN_SCALES),
         share_e8=draw(st.integers(0, RATE_SCALE)),
@@ -122,25 +122,26 @@ def terms(draw: st.DrawFn) -> Terms:
 
 
 @st.composite
-def any_holdings(draw: st.DrawFn) -> list[Holding]:
+def any_holdings(draw: st.DrawFn) -> list[SweepCandidate]:
     fees = st.one_of(st.integers(0, 10**7), st.integers(0, 10**18))
     quotes = st.one_of(st.none(), st.builds(Quote, fees, st.integers(1, 10**18) | fees, fees))
     return [
-        holding(draw(AMOUNTS), number=number, quote=draw(quotes)) for number in range(draw(st.integers(0, 8)))
+        candidate(draw(AMOUNTS), number=number, quote=draw(quotes))
+        for number in range(draw(st.integers(0, 8)))
     ]
 
 
-@given(any_holdings(), terms(), st.integers(0, 6))
+@given(any_holdings(), policy(), st.integers(0, 6))
 def test_whatever_there_is_a_plan_keeps_its_rules(
-    holdings: list[Holding], laid_down: Terms, under_way: int
+    candidates: list[SweepCandidate], laid_down: SweepPolicy, under_way: int
 ) -> None:
-    plan = make_plan(holdings, laid_down, under_way=under_way)
-    assert sorted(one.holding.address for one in plan) == sorted(one.address for one in holdings)
+    plan = make_plan(candidates, laid_down, under_way=under_way)
+    assert sorted(one.candidate.address for one in plan) == sorted(one.address for one in candidates)
     swept = [one for one in plan if one.verdict == "sweep"]
     assert len(swept) <= max(0, laid_down.at_once - under_way)
     assert plan[: len(swept)] == swept
     for one in swept:
-        units, price, quote = one.holding.balance_units, laid_down.coin_price_units, one.holding.quote
+        units, price, quote = one.candidate.balance_units, laid_down.coin_price_units, one.candidate.quote
         assert units >= laid_down.minimum_units
         assert units > 0
         assert price is not None

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from tests.sweeps.yard import NOW_MS, TERMS, USDT, Yard, address_of
+from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_of
 
 from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
 from merchant_wallet.base.addresses import ERC20
-from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
+from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import Holding, Proposal, make_plan
-from merchant_wallet.custody.sweeps.store import Overtaken, Sweep
+from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepCandidate, make_plan
+from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
 
 if TYPE_CHECKING:
-    from tests.sweeps.conftest import InYard
+    from tests.sweeps.conftest import InScene
 
 WALLET = bytes(range(40, 60))
 GWEI = 10**9
@@ -38,25 +38,25 @@ class ToldDraft:
         return SignedTransfer(f"{self.name} at {nonce}".encode(), f"0x{self.name}{nonce}", 7)
 
 
-def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> Proposal:
+def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> PlannedSweep:
     quote = Quote(held, 100_000 * GWEI, 20_000 * GWEI)
-    holding = Holding(ERC20, address_of(index), 1001, Source(3, 0, index), units, quote)
-    [proposal] = make_plan([holding], TERMS[ERC20])
-    assert proposal.verdict == "sweep"
-    return proposal
+    candidate = SweepCandidate(ERC20, address_of(index), 1001, Source(3, 0, index), units, quote)
+    [planned] = make_plan([candidate], POLICY[ERC20])
+    assert planned.verdict == "sweep"
+    return planned
 
 
-async def begin(yard: Yard, *indexes: int, held: int = 0) -> list[Sweep]:
-    await store.open_wallet(yard.connection, ERC20, WALLET)
-    await store.set_first_nonce(yard.connection, ERC20, WALLET, 4)
+async def begin(scene: SweepScene, *indexes: int, held: int = 0) -> list[Sweep]:
+    await store.open_wallet(scene.connection, ERC20, WALLET)
+    await store.set_first_nonce(scene.connection, ERC20, WALLET, 4)
     for index in indexes:
-        await open_one(yard, index, held=held)
-    return await store.list_open(yard.connection, ERC20)
+        await open_one(scene, index, held=held)
+    return await store.list_open(scene.connection, ERC20)
 
 
-async def open_one(yard: Yard, index: int, *, held: int = 0, at_once: int = 10) -> int | None:
+async def open_one(scene: SweepScene, index: int, *, held: int = 0, at_once: int = 10) -> int | None:
     return await store.open_sweep(
-        yard.connection,
+        scene.connection,
         propose(index, held=held),
         WALLET,
         coin_price_units=3_000 * USDT,
@@ -66,9 +66,9 @@ async def open_one(yard: Yard, index: int, *, held: int = 0, at_once: int = 10) 
     )
 
 
-async def sign(yard: Yard, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 1) -> SignedTransfer:
+async def sign(scene: SweepScene, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 1) -> SignedTransfer:
     return await store.sign(
-        yard.connection,
+        scene.connection,
         sweep,
         draft,
         attempt_no=attempt_no,
@@ -78,55 +78,55 @@ async def sign(yard: Yard, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 
     )
 
 
-def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        await begin(yard, 0)
-        assert await open_one(yard, 0) is None
-        assert await open_one(yard, 1, at_once=1) is None
-        assert await open_one(yard, 1, at_once=2) is not None
-        assert await store.count_open(yard.connection, ERC20) == 2
+def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        await begin(scene, 0)
+        assert await open_one(scene, 0) is None
+        assert await open_one(scene, 1, at_once=1) is None
+        assert await open_one(scene, 1, at_once=2) is not None
+        assert await store.count_open(scene.connection, ERC20) == 2
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_who_read_an_older_version_signs_nothing_and_takes_no_nonce(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        [sweep] = await begin(yard, 0)
-        await sign(yard, sweep, ToldDraft("first"))
+def test_who_read_an_older_version_signs_nothing_and_takes_no_nonce(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
+        await sign(scene, sweep, ToldDraft("first"))
         late = ToldDraft("late")
-        with pytest.raises(Overtaken):
-            await sign(yard, sweep, late)
-        with pytest.raises(Overtaken):
-            await store.fail(yard.connection, sweep, "an old proof", None, NOW_MS)
-        with pytest.raises(Overtaken):
-            await store.end_tx(yard.connection, sweep, "0x1", 1, NOW_MS)
+        with pytest.raises(SweepMovedOn):
+            await sign(scene, sweep, late)
+        with pytest.raises(SweepMovedOn):
+            await store.fail(scene.connection, sweep, "an old proof", None, NOW_MS)
+        with pytest.raises(SweepMovedOn):
+            await store.end_tx(scene.connection, sweep, "0x1", 1, NOW_MS)
         assert late.nonces == []
-        assert await yard.rows("select nonce, purpose from wallet_nonce") == [(4, "top_up")]
-        assert await yard.rows("select tx_hash from sweep_signed") == [("0xfirst4",)]
+        assert await scene.rows("select nonce, purpose from wallet_nonce") == [(4, "top_up")]
+        assert await scene.rows("select tx_hash from sweep_signed") == [("0xfirst4",)]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-@pytest.mark.parametrize("refusal", [Hindered(Obstacle("limit", "no")), ConnectionError("gone")])
-def test_a_signature_that_fails_takes_no_nonce(in_yard: "InYard", refusal: Exception) -> None:
-    async def scenario(yard: Yard) -> None:
-        [sweep] = await begin(yard, 0)
+@pytest.mark.parametrize("refusal", [Blocked(Obstacle("limit", "no")), ConnectionError("gone")])
+def test_a_signature_that_fails_takes_no_nonce(in_scene: "InScene", refusal: Exception) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
         with pytest.raises(type(refusal)):
-            await sign(yard, sweep, ToldDraft("refused", refusal))
-        assert await yard.rows("select nonce from wallet_nonce") == []
-        assert await yard.rows("select next_nonce from hot_wallet") == [(4,)]
-        assert await store.list_open(yard.connection, ERC20) == [sweep]
+            await sign(scene, sweep, ToldDraft("refused", refusal))
+        assert await scene.rows("select nonce from wallet_nonce") == []
+        assert await scene.rows("select next_nonce from hot_wallet") == [(4,)]
+        assert await store.list_open(scene.connection, ERC20) == [sweep]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_many_at_once_get_different_nonces(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        sweeps = await begin(yard, *range(5))
+def test_many_at_once_get_different_nonces(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        sweeps = await begin(scene, *range(5))
         drafts = [ToldDraft(str(sweep.sweep_id)) for sweep in sweeps]
 
         async def sign_alone(sweep: Sweep, draft: ToldDraft) -> None:
-            async with await yard.connect() as connection:
+            async with await scene.connect() as connection:
                 await store.sign(
                     connection,
                     sweep,
@@ -140,74 +140,74 @@ def test_many_at_once_get_different_nonces(in_yard: "InYard") -> None:
         await asyncio.gather(*map(sign_alone, sweeps, drafts))
         assert sorted(draft.nonces for draft in drafts) == [[4], [5], [6], [7], [8]]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_coin_that_other_top_ups_may_take_is_promised(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        first, second = await begin(yard, 0, 1)
+def test_coin_that_other_top_ups_may_take_is_promised(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        first, second = await begin(scene, 0, 1)
         assert (first.promised, second.promised) == (0, 2 * first.top_up)
-        await sign(yard, first, ToldDraft("first"))
-        [first, second] = await store.list_open(yard.connection, ERC20)
-        await store.end_tx(yard.connection, first, "0xfirst4", 5, NOW_MS)
-        [first, second] = await store.list_open(yard.connection, ERC20)
+        await sign(scene, first, ToldDraft("first"))
+        [first, second] = await store.list_open(scene.connection, ERC20)
+        await store.end_tx(scene.connection, first, "0xfirst4", 5, NOW_MS)
+        [first, second] = await store.list_open(scene.connection, ERC20)
         assert (first.step, second.promised) == ("token", 0)
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        [sweep] = await begin(yard, 0)
-        await sign(yard, sweep, ToldDraft("first"))
-        [sweep] = await store.list_open(yard.connection, ERC20)
-        await store.fail(yard.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
-        assert await yard.rows("select frozen_cause from hot_wallet") == [("a stranger's nonce",)]
-        [shown] = await yard.shown()
+def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
+        await sign(scene, sweep, ToldDraft("first"))
+        [sweep] = await store.list_open(scene.connection, ERC20)
+        await store.fail(scene.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
+        assert await scene.rows("select frozen_cause from hot_wallet") == [("a stranger's nonce",)]
+        [shown] = await scene.shown()
         assert (shown.step, shown.cause, shown.top_up_fee, shown.token_fee) == ("failed", "dead", 3, None)
-        await open_one(yard, 1, held=10**18)
-        [token] = await store.list_open(yard.connection, ERC20)
-        with pytest.raises(Hindered, match="frozen"):
-            await sign(yard, token, ToldDraft("token"))
+        await open_one(scene, 1, held=10**18)
+        [token] = await store.list_open(scene.connection, ERC20)
+        with pytest.raises(Blocked, match="frozen"):
+            await sign(scene, token, ToldDraft("token"))
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_only_what_was_never_signed_is_dropped(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        signed, unsigned = await begin(yard, 0, 1)
-        await sign(yard, signed, ToldDraft("first"))
-        assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS - 1, NOW_MS) == 0
-        assert await store.drop_unsigned(yard.connection, ERC20, NOW_MS, NOW_MS) == 1
-        assert await yard.steps() == ["top_up", "dropped"]
+def test_only_what_was_never_signed_is_dropped(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        signed, unsigned = await begin(scene, 0, 1)
+        await sign(scene, signed, ToldDraft("first"))
+        assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS - 1, NOW_MS) == 0
+        assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS, NOW_MS) == 1
+        assert await scene.steps() == ["top_up", "dropped"]
         # Whoever was about to sign it comes too late.
-        with pytest.raises(Overtaken):
-            await sign(yard, unsigned, ToldDraft("late"))
+        with pytest.raises(SweepMovedOn):
+            await sign(scene, unsigned, ToldDraft("late"))
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
-def test_a_known_wallet_is_never_replaced_and_a_nonce_never_given_twice(in_yard: "InYard") -> None:
-    async def scenario(yard: Yard) -> None:
-        [sweep] = await begin(yard, 0)
+def test_a_known_wallet_is_never_replaced_and_a_nonce_never_given_twice(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
         other = bytes(range(60, 80))
-        assert await store.open_wallet(yard.connection, ERC20, other) == (WALLET, True)
-        await sign(yard, sweep, ToldDraft("first"))
+        assert await store.open_wallet(scene.connection, ERC20, other) == (WALLET, True)
+        await sign(scene, sweep, ToldDraft("first"))
         # As when an operator has thawed the wallet and the chain has not seen our last transaction yet.
-        await yard.rows("update hot_wallet set next_nonce = null")
-        await store.set_first_nonce(yard.connection, ERC20, WALLET, 2)
-        assert await yard.rows("select next_nonce from hot_wallet") == [(5,)]
+        await scene.rows("update hot_wallet set next_nonce = null")
+        await store.set_first_nonce(scene.connection, ERC20, WALLET, 2)
+        assert await scene.rows("select next_nonce from hot_wallet") == [(5,)]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_transaction(
-    in_yard: "InYard",
+    in_scene: "InScene",
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        await begin(yard, 0)
+    async def scenario(scene: SweepScene) -> None:
+        await begin(scene, 0)
         with pytest.raises(psycopg.errors.UniqueViolation):
-            await yard.rows(
+            await scene.rows(
                 "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
                 " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
                 " select chain, address, merchant_id, account_no, branch, address_index, wallet,"
@@ -216,30 +216,30 @@ def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_tr
             )
         for step in ("done", "token"):
             with pytest.raises(psycopg.errors.CheckViolation):
-                await yard.rows("update sweep set step = %s, ended_ms = 1", step)
+                await scene.rows("update sweep set step = %s, ended_ms = 1", step)
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_stands(
-    in_yard: "InYard",
+    in_scene: "InScene",
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        topped_up, direct = await begin(yard, 1), await begin(yard, 1, 2, held=10**18)
+    async def scenario(scene: SweepScene) -> None:
+        topped_up, direct = await begin(scene, 1), await begin(scene, 1, 2, held=10**18)
         assert (len(topped_up), len(direct)) == (1, 2)
         behind = RollbackSign(
             1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS
         )
-        await record_signs(yard.connection, [behind])
-        assert await store.list_open(yard.connection, ERC20) == []
-        assert await open_one(yard, 3) is None
+        await record_signs(scene.connection, [behind])
+        assert await store.list_open(scene.connection, ERC20) == []
+        assert await open_one(scene, 3) is None
         for sweep in direct:
             draft = ToldDraft("x")
-            with pytest.raises(Overtaken):
-                await sign(yard, sweep, draft)
+            with pytest.raises(SweepMovedOn):
+                await sign(scene, sweep, draft)
             assert draft.nonces == []
-        await yard.connection.execute("delete from rollback_sign")
-        assert await store.list_open(yard.connection, ERC20) == direct
-        assert (await sign(yard, direct[1], ToldDraft("x"))).raw == b"x at 9"
+        await scene.connection.execute("delete from rollback_sign")
+        assert await store.list_open(scene.connection, ERC20) == direct
+        assert (await sign(scene, direct[1], ToldDraft("x"))).raw == b"x at 9"
 
-    in_yard(scenario)
+    in_scene(scenario)

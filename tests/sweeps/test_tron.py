@@ -5,58 +5,58 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
-from tests.sweeps.yard import USDT, Yard, address_of, open_tron
+from tests.sweeps.sweep_scene import USDT, SweepScene, address_of, open_tron
 
 from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import worth_units
-from merchant_wallet.custody.sweeps.runner import SweepRunner, SweepsLeft
+from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 
 if TYPE_CHECKING:
-    from tests.sweeps.conftest import InYard
+    from tests.sweeps.conftest import InScene
 
 TRANSFER_SUN = 6_428_500
 """What the double burns for a transfer to somebody who has the token."""
 
 
-def make_runner(yard: Yard, tron: TronScene, folder: Path) -> SweepRunner:
-    return yard.runner({TRC20: open_tron(folder, tron.network.urls, tron.rules)})
+def make_runner(scene: SweepScene, tron: TronScene, folder: Path) -> SweepWorker:
+    return scene.worker({TRC20: open_tron(folder, tron.network.urls, tron.rules)})
 
 
-async def pay_in(yard: Yard, tron: TronScene, index: int, units: int) -> bytes:
-    address = await yard.deposit(index, units, TRC20)
+async def pay_in(scene: SweepScene, tron: TronScene, index: int, units: int) -> bytes:
+    address = await scene.deposit(index, units, TRC20)
     tron.network.fund(address, units=units)
     tron.network.settle()
     return address
 
 
-async def finish(yard: Yard, tron: TronScene, *runners: SweepRunner) -> list[str]:
+async def finish(scene: SweepScene, tron: TronScene, *workers: SweepWorker) -> list[str]:
     """Turns and blocks until nothing is under way."""
     for _ in range(12):
-        for runner in runners:
-            await runner.follow(with_unsigned=True)
-        if not await store.count_open(yard.connection, TRC20):
+        for worker in workers:
+            await worker.follow(with_unsigned=True)
+        if not await store.count_open(scene.connection, TRC20):
             break
         tron.network.settle()
-    return await yard.steps()
+    return await scene.steps()
 
 
 def test_addresses_without_an_account_are_topped_up_and_emptied(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runners = [make_runner(yard, tron, tmp_path) for _ in range(2)]
-        addresses = [await pay_in(yard, tron, index, (70 + index) * USDT) for index in range(3)]
-        [*plan] = await yard.plan(TRC20, runners[0].sweepers[TRC20])
+    async def scenario(scene: SweepScene) -> None:
+        workers = [make_runner(scene, tron, tmp_path) for _ in range(2)]
+        addresses = [await pay_in(scene, tron, index, (70 + index) * USDT) for index in range(3)]
+        [*plan] = await scene.plan(TRC20, workers[0].sweepers[TRC20])
         # An address that never had TRX costs the chain's fee for a new account too.
         assert {(one.verdict, one.top_up_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
-        await yard.begin(runners[0], TRC20)
-        assert await finish(yard, tron, *runners) == ["done"] * 3
+        await scene.begin(workers[0], TRC20)
+        assert await finish(scene, tron, *workers) == ["done"] * 3
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 213 * USDT
-        sweeps = await yard.shown()
-        coins = tron.network.double.coins
+        sweeps = await scene.shown()
+        coins = tron.network.fake.coins
         assert coins[tron.wallet] == WALLET_SUN - sum(sweep.top_up for sweep in sweeps)
         for sweep in sweeps:
             assert (sweep.top_up_fee, sweep.token_fee) == (0, TRANSFER_SUN)
@@ -64,155 +64,155 @@ def test_addresses_without_an_account_are_topped_up_and_emptied(
             assert tron.network.balance(sweep.address) == 0
             assert worth_units(sweep.token_fee or 0, sweep.coin_price_units, 10**6) * 10 <= sweep.amount_units
         assert sorted(sweep.address for sweep in sweeps) == sorted(addresses)
-        signed = await yard.rows("select kind, count(*) from sweep_signed group by kind order by kind")
+        signed = await scene.rows("select kind, count(*) from sweep_signed group by kind order by kind")
         assert signed == [("token", 3), ("top_up", 3)]
-        assert await yard.rows("select count(*) from wallet_nonce") == [(0,)]
+        assert await scene.rows("select count(*) from wallet_nonce") == [(0,)]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_transactions_that_expired_are_signed_again_and_counted_once(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
-        await pay_in(yard, tron, 0, 70 * USDT)
-        await yard.begin(runner, TRC20)
+    async def scenario(scene: SweepScene) -> None:
+        worker, fake = make_runner(scene, tron, tmp_path), tron.network.fake
+        await pay_in(scene, tron, 0, 70 * USDT)
+        await scene.begin(worker, TRC20)
         for kind in ("top_up", "token"):
-            double.holds_back = True
-            await runner.follow(with_unsigned=True)
-            await runner.follow()
-            assert await yard.rows("select count(*) from sweep_signed where kind = %s", kind) == [(1,)]
+            fake.holds_back = True
+            await worker.follow(with_unsigned=True)
+            await worker.follow()
+            assert await scene.rows("select count(*) from sweep_signed where kind = %s", kind) == [(1,)]
             tron.let_expire()
-            double.holds_back = False
-            await runner.follow()
-            assert await yard.rows("select count(*) from sweep_signed where kind = %s", kind) == [(2,)]
+            fake.holds_back = False
+            await worker.follow()
+            assert await scene.rows("select count(*) from sweep_signed where kind = %s", kind) == [(2,)]
             tron.network.settle()
-            await runner.follow()
-        assert await yard.steps() == ["done"]
-        [sweep] = await yard.shown()
-        assert double.coins[tron.wallet] == WALLET_SUN - sweep.top_up
+            await worker.follow()
+        assert await scene.steps() == ["done"]
+        [sweep] = await scene.shown()
+        assert fake.coins[tron.wallet] == WALLET_SUN - sweep.top_up
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_a_node_that_hides_a_top_up_does_not_make_it_look_void(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runner = make_runner(yard, tron, tmp_path)
-        await pay_in(yard, tron, 0, 70 * USDT)
-        await yard.begin(runner, TRC20)
-        await runner.follow(with_unsigned=True)
-        [(txid,)] = await yard.rows("select tx_hash from sweep_signed")
-        hiding = tron.network.servers[1].face.switches
+    async def scenario(scene: SweepScene) -> None:
+        worker = make_runner(scene, tron, tmp_path)
+        await pay_in(scene, tron, 0, 70 * USDT)
+        await scene.begin(worker, TRC20)
+        await worker.follow(with_unsigned=True)
+        [(txid,)] = await scene.rows("select tx_hash from sweep_signed")
+        hiding = tron.network.servers[1].api.switches
         hiding.hidden.add(txid)
         tron.network.settle()
         tron.let_expire()
-        await runner.follow()
-        assert await yard.steps() == ["top_up"]
-        assert await yard.rows("select count(*) from sweep_signed") == [(1,)]
+        await worker.follow()
+        assert await scene.steps() == ["top_up"]
+        assert await scene.rows("select count(*) from sweep_signed") == [(1,)]
         hiding.hidden.clear()
-        assert await finish(yard, tron, runner) == ["done"]
+        assert await finish(scene, tron, worker) == ["done"]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_a_dearer_energy_waits_at_the_address_until_it_is_cheaper(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
-        address = await pay_in(yard, tron, 0, 70 * USDT)
-        await yard.begin(runner, TRC20)
-        await runner.follow(with_unsigned=True)
+    async def scenario(scene: SweepScene) -> None:
+        worker, fake = make_runner(scene, tron, tmp_path), tron.network.fake
+        address = await pay_in(scene, tron, 0, 70 * USDT)
+        await scene.begin(worker, TRC20)
+        await worker.follow(with_unsigned=True)
         tron.network.settle()
-        await runner.follow()
-        double.energy_sun *= 2
-        await runner.follow()
-        [sweep] = await yard.shown()
+        await worker.follow()
+        fake.energy_sun *= 2
+        await worker.follow()
+        [sweep] = await scene.shown()
         assert "for energy" in (sweep.obstacle or "")
         assert tron.network.balance(address) == 70 * USDT
-        double.energy_sun //= 2
-        assert await finish(yard, tron, runner) == ["done"]
+        fake.energy_sun //= 2
+        assert await finish(scene, tron, worker) == ["done"]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_the_hot_wallet_keeps_what_payouts_on_their_way_may_burn(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runner = make_runner(yard, tron, tmp_path)
-        await pay_in(yard, tron, 0, 70 * USDT)
-        tron.network.double.coins[tron.wallet] = 50_000_000
-        await yard.begin(runner, TRC20)
-        await runner.follow(with_unsigned=True)
-        [sweep] = await yard.shown()
+    async def scenario(scene: SweepScene) -> None:
+        worker = make_runner(scene, tron, tmp_path)
+        await pay_in(scene, tron, 0, 70 * USDT)
+        tron.network.fake.coins[tron.wallet] = 50_000_000
+        await scene.begin(worker, TRC20)
+        await worker.follow(with_unsigned=True)
+        [sweep] = await scene.shown()
         assert "must keep" in (sweep.obstacle or "")
-        assert await yard.rows("select count(*) from sweep_signed") == [(0,)]
+        assert await scene.rows("select count(*) from sweep_signed") == [(0,)]
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
-        runner, double = make_runner(yard, tron, tmp_path), tron.network.double
-        await pay_in(yard, tron, 0, 70 * USDT)
-        await yard.begin(runner, TRC20)
-        await runner.follow(with_unsigned=True)
+    async def scenario(scene: SweepScene) -> None:
+        worker, fake = make_runner(scene, tron, tmp_path), tron.network.fake
+        await pay_in(scene, tron, 0, 70 * USDT)
+        await scene.begin(worker, TRC20)
+        await worker.follow(with_unsigned=True)
         tron.network.settle()
-        await runner.follow()
+        await worker.follow()
         # Paused after the look and before the block.
-        double.holds_back = True
-        await runner.follow()
+        fake.holds_back = True
+        await worker.follow()
         tron.network.pause()
         tron.network.mine()
-        double.holds_back = False
-        assert await finish(yard, tron, runner) == ["failed"]
-        [sweep] = await yard.shown()
+        fake.holds_back = False
+        assert await finish(scene, tron, worker) == ["failed"]
+        [sweep] = await scene.shown()
         assert (sweep.token_fee or 0) > 0
         assert "failed on the chain" in (sweep.cause or "")
         assert tron.network.balance(address_of(0, TRC20)) == 70 * USDT
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 def test_nothing_is_swept_while_the_token_takes_a_fee(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
     """Neither planned, nor topped_up when it was begun before, nor signed when it was topped_up before."""
 
-    async def scenario(yard: Yard) -> None:
-        runner = make_runner(yard, tron, tmp_path)
-        await pay_in(yard, tron, 0, 70 * USDT)
+    async def scenario(scene: SweepScene) -> None:
+        worker = make_runner(scene, tron, tmp_path)
+        await pay_in(scene, tron, 0, 70 * USDT)
         tron.network.set_fee(10, 49)
         tron.network.mine()
-        [proposal] = await yard.plan(TRC20, runner.sweepers[TRC20])
-        assert proposal.verdict == "hindered"
+        [planned] = await scene.plan(TRC20, worker.sweepers[TRC20])
+        assert planned.verdict == "blocked"
         tron.network.set_fee(0, 0)
         tron.network.mine()
-        await yard.begin(runner, TRC20)
+        await scene.begin(worker, TRC20)
         for signed in (0, 1):
             tron.network.set_fee(10, 49)
             tron.network.mine()
-            await runner.follow(with_unsigned=True)
-            [sweep] = await yard.shown()
+            await worker.follow(with_unsigned=True)
+            [sweep] = await scene.shown()
             assert "takes a fee" in (sweep.obstacle or "")
-            assert await yard.rows("select count(*) from sweep_signed") == [(signed,)]
+            assert await scene.rows("select count(*) from sweep_signed") == [(signed,)]
             tron.network.set_fee(0, 0)
             tron.network.mine()
-            await runner.follow(with_unsigned=True)
+            await worker.follow(with_unsigned=True)
             tron.network.settle()
             if not signed:
-                await runner.follow()
-        assert await finish(yard, tron, runner) == ["done"]
+                await worker.follow()
+        assert await finish(scene, tron, worker) == ["done"]
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
 
-    in_yard(scenario)
+    in_scene(scenario)
 
 
 class LosingSweeper(TronSweeper):
@@ -224,19 +224,19 @@ class LosingSweeper(TronSweeper):
 
 
 def test_a_broadcast_that_fails_after_it_was_taken_changes_nothing(
-    in_yard: "InYard", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    async def scenario(yard: Yard) -> None:
+    async def scenario(scene: SweepScene) -> None:
         sweeper = open_tron(tmp_path, tron.network.urls, tron.rules, kind=LosingSweeper)
-        runner = yard.runner({TRC20: sweeper})
-        await pay_in(yard, tron, 0, 70 * USDT)
-        await yard.begin(runner, TRC20)
+        worker = scene.worker({TRC20: sweeper})
+        await pay_in(scene, tron, 0, 70 * USDT)
+        await scene.begin(worker, TRC20)
         for _ in ("top_up", "token"):
-            with pytest.raises(SweepsLeft):
-                await runner.follow(with_unsigned=True)
+            with pytest.raises(SweepsFailed):
+                await worker.follow(with_unsigned=True)
             tron.network.settle()
-            await runner.follow()
-        assert await yard.steps() == ["done"]
-        assert await yard.rows("select count(*) from sweep_signed") == [(2,)]
+            await worker.follow()
+        assert await scene.steps() == ["done"]
+        assert await scene.rows("select count(*) from sweep_signed") == [(2,)]
 
-    in_yard(scenario)
+    in_scene(scenario)

@@ -106,7 +106,7 @@ class ToldChain:
     async def funds(self) -> int:
         return self.funds_units
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         if self.examine_error:
             raise self.examine_error
 

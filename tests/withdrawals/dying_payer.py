@@ -66,8 +66,8 @@ class DyingChain:
     async def funds(self) -> int:
         return await self.death.around("funds", self.chain.funds())
 
-    async def examine(self, transfer: Transfer) -> None:
-        await self.death.around("examine", self.chain.examine(transfer))
+    async def check_payable(self, transfer: Transfer) -> None:
+        await self.death.around("check_payable", self.chain.check_payable(transfer))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         return await self.death.around("build", self.chain.build(payout, earlier))

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from merchant_wallet.chains.protocol import (
+    Blocked,
     Dead,
+    Expired,
     Final,
-    Hindered,
-    Lapsed,
     Obstacle,
     Payout,
     Pending,
@@ -87,17 +87,17 @@ class FakeChain:
             spent = sum(tx["amount"] for tx in _executed(state["blocks"][: state["final"]]))
             return int(state["balance"] - spent)
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         with self.state() as state:
             if transfer.recipient.hex() in state["black"]:
                 raise Unpayable("the token has blacklisted the recipient")
             if state["paused"]:
-                raise Hindered(Obstacle("paused", "the token is paused"))
+                raise Blocked(Obstacle("paused", "the token is paused"))
             if self.wallet.hex() in state["black"]:
-                raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+                raise Blocked(Obstacle("wallet", "the token has blacklisted our own wallet"))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        await self.examine(payout.transfer)
+        await self.check_payable(payout.transfer)
         transfer = payout.transfer
         tx = {"payout": payout.payout_id, "to": transfer.recipient.hex(), "amount": transfer.amount_units}
         return self._sign(tx, payout.nonce, earlier)
@@ -109,7 +109,7 @@ class FakeChain:
         with self.state() as state:
             fee = max([state["fee"], *(json.loads(one.raw)["fee"] * 9 // 8 + 1 for one in earlier)])
             if fee > FEE_CAP:
-                raise Hindered(Obstacle("fee", f"a fee of {fee} is above the cap"))
+                raise Blocked(Obstacle("fee", f"a fee of {fee} is above the cap"))
             height = len(state["blocks"])
             # No two signatures are alike, as with a node's prices or a clock's moments in them.
             tx |= {
@@ -283,7 +283,7 @@ class TronLikeFake(FakeChain):
 
     def _judge_absent(self, state: State, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         if all(state["final"] > json.loads(one.raw)["expires"] for one in signed):
-            return Lapsed("expired, and in no block up to there")
+            return Expired("expired, and in no block up to there")
         return Pending()
 
 

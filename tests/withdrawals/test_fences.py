@@ -8,8 +8,8 @@ from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.withdrawals import payouts, reservations
-from merchant_wallet.withdrawals.hot_wallets import WalletMoved, freeze_wallet, open_wallet
-from merchant_wallet.withdrawals.payouts import Claim, Fenced, Halted
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, freeze_wallet, open_wallet
+from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Halted
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ def test_signed_bytes_are_stored_only_under_the_newest_fence(in_shop: "InShop") 
     async def scenario(shop: "Shop") -> None:
         old = await hold(shop)
         new = await overtake(shop, old)
-        with pytest.raises(Fenced):
+        with pytest.raises(ClaimLost):
             await store(shop, old, 1, "the old worker's")
         assert await stored(shop) == []
         await store(shop, new, 1, "the new worker's")
         # Nor later, under the number that would be next.
         for attempt_no in (1, 2):
-            with pytest.raises(Fenced):
+            with pytest.raises(ClaimLost):
                 await store(shop, old, attempt_no, "the old worker's")
         assert await stored(shop) == [(1, "hash of the new worker's")]
 
@@ -89,9 +89,9 @@ def test_signed_bytes_are_stored_only_under_the_number_that_is_next(
     async def scenario(shop: "Shop") -> None:
         held = await hold(shop)
         await store(shop, held, 1, "one")
-        with pytest.raises((Fenced, psycopg.IntegrityError)) as refused:
+        with pytest.raises((ClaimLost, psycopg.IntegrityError)) as refused:
             await store(shop, held, attempt_no, "another")
-        assert refused.type is Fenced
+        assert refused.type is ClaimLost
         assert await stored(shop) == [(1, "hash of one")]
         await store(shop, held, 2, "two")
         assert await stored(shop) == [(1, "hash of one"), (2, "hash of two")]
@@ -104,13 +104,13 @@ def test_nothing_is_stored_for_an_order_that_was_given_up_or_frozen(in_shop: "In
         held = await hold(shop)
         await store(shop, held, 1, "one")
         await give_up(shop, held, 1)
-        with pytest.raises(Fenced):
+        with pytest.raises(ClaimLost):
             await store(shop, held, 2, "two")
         await shop.rows(
             "update payout set given_up_cause = null, given_up_ms = null, given_up_signed_no = null"
         )
         await reservations.freeze(shop.connection, held, "a look", 1, freezes_wallet=None)
-        with pytest.raises(Fenced):
+        with pytest.raises(ClaimLost):
             await store(shop, held, 2, "two")
         assert await stored(shop) == [(1, "hash of one")]
 
@@ -123,7 +123,7 @@ def test_an_order_is_given_up_only_by_a_proof_of_all_that_was_signed(in_shop: "I
         await store(shop, held, 1, "one")
         await store(shop, held, 2, "two")
         for signed_no in (0, 1, 3):
-            with pytest.raises(Fenced):
+            with pytest.raises(ClaimLost):
                 await give_up(shop, held, signed_no)
             assert await shop.rows("select given_up_ms, given_up_signed_no from payout") == [(None, None)]
         await give_up(shop, held, 2)
@@ -136,11 +136,11 @@ def test_an_order_is_given_up_only_under_the_newest_fence_and_once(in_shop: "InS
     async def scenario(shop: "Shop") -> None:
         old = await hold(shop)
         new = await overtake(shop, old)
-        with pytest.raises(Fenced):
+        with pytest.raises(ClaimLost):
             await give_up(shop, old, 0)
         await give_up(shop, new, 0)
         assert await shop.rows("select * from payout_reservation") == []
-        with pytest.raises(Fenced):
+        with pytest.raises(ClaimLost):
             await give_up(shop, new, 0)
 
     in_shop(scenario)

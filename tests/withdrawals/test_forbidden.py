@@ -10,7 +10,7 @@ from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import CREATE
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
-from merchant_wallet.withdrawals.hot_wallets import open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

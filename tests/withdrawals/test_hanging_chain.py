@@ -22,9 +22,9 @@ class Hanging(EvmLikeFake):
         super().__init__(path, "ERC20")
         self.mended = asyncio.Event()
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         await self.mended.wait()
-        await super().examine(transfer)
+        await super().check_payable(transfer)
 
 
 def test_orders_of_a_hanging_chain_leave_room_for_the_others(in_shop: "InShop") -> None:

@@ -10,8 +10,8 @@ from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.node_proxy import NodeProxy
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.withdrawals.hot_wallets import list_wallets
-from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.withdrawals.payouts import list_blocked
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -130,7 +130,7 @@ def test_the_first_order_waits_while_only_one_node_says_where_nonces_begin(
             proxies[0].always(COUNT, "0x3e8")
             order = await shop.order(address=RECIPIENT)
             await shop.turn(payer)
-            [waiting] = await list_hindered(shop.connection)
+            [waiting] = await list_blocked(shop.connection)
             assert (waiting.order_id, waiting.kind) == (order.order_id, "node")
             assert "has sent 1000 and 0 transactions" in waiting.cause
             assert (await shop.rows("select * from wallet_nonce"), evm.signer.asked) == ([], [])

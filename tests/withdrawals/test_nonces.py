@@ -9,10 +9,10 @@ import pytest
 from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.base.addresses import parse_address
-from merchant_wallet.chains.protocol import Hindered, Obstacle, Payout, SignedTransfer, Unpayable
+from merchant_wallet.chains.protocol import Blocked, Obstacle, Payout, SignedTransfer, Unpayable
 from merchant_wallet.withdrawals.guards import read_stopped, resume
-from merchant_wallet.withdrawals.hot_wallets import list_wallets, thaw_wallet
-from merchant_wallet.withdrawals.payouts import list_hindered, read_signed
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
+from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
@@ -145,13 +145,13 @@ def test_a_replacement_above_the_fee_cap_waits_and_the_same_bytes_are_sent_on(in
         await shop.turn(payer)
         chain.set(fee=100_001)
         assert await finish(shop, payer, order) == [1]
-        [waiting] = await list_hindered(shop.connection)
+        [waiting] = await list_blocked(shop.connection)
         assert (waiting.order_id, waiting.kind) == (order.order_id, "fee")
         chain.drop_pool()
         chain.set(fee=99_000)
         shop.clock.advance(50_000)
         assert await finish(shop, payer, order) == [2]
-        assert await list_hindered(shop.connection) == []
+        assert await list_blocked(shop.connection) == []
         assert len(await read_signed(shop.connection, 1001, order.order_id)) == 1
 
     in_shop(scenario)
@@ -163,7 +163,7 @@ def test_a_recipient_that_becomes_unpayable_while_its_transfer_waits_fails_nothi
         await shop.turn(payer)
         chain.set(fee=1_100, black=[parse_address("ERC20", order.address).hex()])
         assert await finish(shop, payer, order) == [1]
-        assert [waiting.kind for waiting in await list_hindered(shop.connection)] == ["stuck"]
+        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["stuck"]
         # What was signed counts after all.
         chain.set(fee=1_000)
         shop.clock.advance(50_000)
@@ -187,7 +187,7 @@ def test_a_blacklisted_recipient_is_seen_before_anything_is_signed(in_shop: "InS
     ("error", "status"),
     [
         (Unpayable("blacklisted a moment ago"), 6),
-        (Hindered(Obstacle("fuel", "no gas")), 1),
+        (Blocked(Obstacle("fuel", "no gas")), 1),
         (ConnectionError("the node went away"), 1),
     ],
 )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.withdrawals.fake_chains import TronLikeFake
 
-from merchant_wallet.withdrawals.hot_wallets import list_wallets, open_wallet
-from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_hindered
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet
+from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked
 from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted, reserve
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
         chain, order = Overwritten(shop.folder / "chain", shop, its_clock_ms), await shop.order(address=TRON)
         payer = shop.payer(chains={"TRC20": chain})
         await shop.turn(payer)
-        [waiting] = await list_hindered(shop.connection)
+        [waiting] = await list_blocked(shop.connection)
         assert (waiting.order_id, waiting.kind) == (order.order_id, kind)
         assert text in waiting.cause
         assert "free" not in waiting.cause
@@ -65,7 +65,7 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
         chain.its_clock_ms = 0
         shop.clock.advance(50_000)
         await shop.turn(payer)
-        assert await list_hindered(shop.connection) == []
+        assert await list_blocked(shop.connection) == []
         assert len(chain.waiting()) == 1
 
     in_shop(scenario)

@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
     Dead,
+    Expired,
     Final,
-    Hindered,
-    Lapsed,
     Obstacle,
     Pending,
     Transfer,
@@ -221,7 +221,7 @@ FINAL = Final(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
         (Pending(), False, True, Event.PENDING),
         (Pending(stuck=True), False, True, Event.STUCK),
         (Pending(stuck=True), False, False, Event.PENDING),
-        (Lapsed("expired"), False, False, Event.LAPSED),
+        (Expired("expired"), False, False, Event.LAPSED),
         (Dead("reverted"), False, True, Event.DEAD),
         (FINAL, True, True, Event.FINAL),
         (FINAL, False, True, Event.DIFFERENT),
@@ -233,7 +233,7 @@ def test_a_verdict_is_one_event(verdict: Verdict, is_exact: bool, has_nonces: bo
 
 ANYWHERE = [
     (Unpayable("blacklisted"), Event.UNPAYABLE),
-    (Hindered(Obstacle("fee", "too high")), Event.HINDERED),
+    (Blocked(Obstacle("fee", "too high")), Event.HINDERED),
     (ChainAway("no node"), Event.FAILED),
     (ValueError("a fault"), Event.FAILED),
 ]

@@ -66,7 +66,7 @@ class World:
         """One of the answers, half the time the usual one, so that walks get far."""
         return self.draw(st.sampled_from([usual] * len(others) + list(others)))
 
-    def examine(self) -> Event:
+    def check_payable(self) -> Event:
         return self.choose(Event.PAYABLE, Event.UNPAYABLE, Event.HINDERED, Event.FAILED)
 
     def check_stops(self) -> Event:

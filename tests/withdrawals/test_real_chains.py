@@ -66,8 +66,8 @@ def folder(tmp_path: Path, evm: EvmScene, tron: TronScene) -> Path:
 
 async def count_transfers(chain: EvmChain | TronChain) -> Counter[tuple[bytes, int]]:
     """Whom the wallet paid how much, and how often, in all blocks there are."""
-    arrivals = await chain.arrivals(0, (await chain.head()).number)
-    return Counter((one.recipient, one.amount_units) for one in arrivals if one.sender == chain.wallet)
+    transfers = await chain.transfers(0, (await chain.head()).number)
+    return Counter((one.recipient, one.amount_units) for one in transfers if one.sender == chain.wallet)
 
 
 async def mine(evm: EvmScene, tron: TronScene, blocks: int = 1) -> None:

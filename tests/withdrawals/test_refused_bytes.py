@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tests.withdrawals.fake_chains import STUCK_BLOCKS, EvmLikeFake
 
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.withdrawals.payouts import list_hindered, read_signed
+from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -33,7 +33,7 @@ def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "In
         shop.clock.advance(5_000)
         await shop.turn(payer)
         # Not stuck yet: it waits, and says why.
-        assert [waiting.kind for waiting in await list_hindered(shop.connection)] == ["fault"]
+        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["fault"]
         chain.mine(STUCK_BLOCKS)
         shop.clock.advance(30_000)
         await shop.turn(payer)

@@ -9,16 +9,16 @@ from tests.withdrawals.fake_chains import EvmLikeFake, TronLikeFake
 
 from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
     Dead,
+    Expired,
     Final,
-    Hindered,
-    Lapsed,
     Obstacle,
     Pending,
 )
-from merchant_wallet.withdrawals.hot_wallets import WalletMoved, list_wallets, open_wallet, thaw_wallet
-from merchant_wallet.withdrawals.payouts import list_frozen, list_hindered, read_signed
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, list_wallets, open_wallet, thaw_wallet
+from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen, read_signed
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -45,7 +45,7 @@ async def finish(shop: "Shop", payer: "Payer", *orders: "Withdrawal", rounds: in
 
 
 async def kinds(shop: "Shop") -> list[str]:
-    return [waiting.kind for waiting in await list_hindered(shop.connection)]
+    return [waiting.kind for waiting in await list_blocked(shop.connection)]
 
 
 def test_orders_beyond_the_wallets_funds_wait_and_are_paid_once_there_is_more(in_shop: "InShop") -> None:
@@ -120,8 +120,8 @@ def test_a_payout_counts_against_the_funds_until_they_were_asked_for_after_its_e
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (Hindered(Obstacle("fuel", "no coin for the fee")), "fuel"),
-        (Hindered(Obstacle("fee", "above the cap")), "fee"),
+        (Blocked(Obstacle("fuel", "no coin for the fee")), "fuel"),
+        (Blocked(Obstacle("fee", "above the cap")), "fee"),
         (ChainAway("no node answered"), "node"),
         (ValueError("a fault"), "fault"),
     ],
@@ -137,14 +137,14 @@ def test_an_obstacle_is_kept_with_the_order_until_it_has_passed(
         for _ in range(4):
             await shop.turn(payer)
             shop.clock.advance(20_000)
-        [waiting] = await list_hindered(shop.connection)
+        [waiting] = await list_blocked(shop.connection)
         assert (waiting.order_id, waiting.kind, waiting.since_ms) == (order.order_id, kind, began)
         assert waiting.cause in (str(error), f"{type(error).__name__}: {error}")
         assert (await shop.status(order), chain.built) == (1, [])
         chain.examine_error = None
         shop.clock.advance(50_000)
         await shop.turn(payer)
-        assert (len(chain.built), await list_hindered(shop.connection)) == (1, [])
+        assert (len(chain.built), await list_blocked(shop.connection)) == (1, [])
 
     in_shop(scenario)
 
@@ -227,7 +227,7 @@ def test_without_nonces_a_stuck_transfer_is_never_signed_again(in_shop: "InShop"
             await shop.turn(payer)
             shop.clock.advance(5_000)
         assert len(chain.signed) == 1
-        assert [(row.order_id, row.kind) for row in await list_hindered(shop.connection)] == [
+        assert [(row.order_id, row.kind) for row in await list_blocked(shop.connection)] == [
             (order.order_id, "alert")
         ]
 
@@ -238,7 +238,7 @@ def test_a_payout_that_lapsed_is_not_signed_anew_before_the_chain_has_judged_all
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(Lapsed("expired")), await shop.order()
+        chain, order = shop.told(Expired("expired")), await shop.order()
         payer = shop.payer(chain, max_builds=3)
         for _ in range(6):
             await shop.turn(payer)
@@ -262,7 +262,7 @@ def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_sh
         await payer.start_due()
         await old.judging.wait()
         shop.clock.advance(1_000)
-        new = shop.told(Lapsed("expired"), name="new")
+        new = shop.told(Expired("expired"), name="new")
         new.broadcasts.append(b"")
         await shop.turn(shop.payer(new))
         old.may_judge.set()

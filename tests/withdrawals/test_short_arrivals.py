@@ -8,8 +8,8 @@ from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import RECIPIENT, WALLET, EvmScene, open_scene
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.withdrawals.hot_wallets import list_wallets
-from merchant_wallet.withdrawals.payouts import list_frozen, list_hindered
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -50,7 +50,7 @@ def test_payouts_that_arrive_short_freeze_with_every_leg_and_no_other_is_signed(
             # Whichever was looked at first keeps the other from being signed: the fee, or the frozen wallet.
             shop.clock.advance(50_000)
             await shop.turn(payer)
-            kinds = {row.order_id: row.kind for row in await list_hindered(shop.connection)}
+            kinds = {row.order_id: row.kind for row in await list_blocked(shop.connection)}
             assert kinds.get(waits.order_id) in (None, "token_fee", "stopped")
             assert len(evm.signer.asked) == 1
             assert (await shop.status(short), await shop.status(waits)) in ((1, 0), (1, 1))

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
-from merchant_wallet.chains.protocol import Hindered, Lapsed, Obstacle
-from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.chains.protocol import Blocked, Expired, Obstacle
+from merchant_wallet.withdrawals.payouts import list_blocked
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def obstacles(shop: "Shop") -> list[tuple[str, str]]:
     """What each order waits for, and why."""
-    return [(waiting.kind, waiting.cause) for waiting in await list_hindered(shop.connection)]
+    return [(waiting.kind, waiting.cause) for waiting in await list_blocked(shop.connection)]
 
 
 def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "InShop") -> None:
@@ -24,7 +24,7 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
         await shop.turn(payer)
         await stop_payouts(shop.connection, "ERC20", "reconcile", "custody is short", shop.clock.now_ms)
         await stop_payouts(shop.connection, "TRC20", "operator", "another chain", shop.clock.now_ms)
-        chain.verdict = Lapsed("expired")
+        chain.verdict = Expired("expired")
         shop.clock.advance(60_000)
         await shop.turn(payer)
         [(kind, cause)] = await obstacles(shop)
@@ -44,7 +44,7 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
 def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await shop.order()
-        payer = shop.payer(shop.told(Lapsed("expired")), max_builds=2)
+        payer = shop.payer(shop.told(Expired("expired")), max_builds=2)
         for _ in range(3):
             await shop.turn(payer)
             shop.clock.advance(60_000)
@@ -56,7 +56,7 @@ def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop"
 def test_an_order_rests_longer_the_longer_it_waits_and_is_told_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.told()
-        chain.build_error = Hindered(Obstacle("fee", "the market asks for more than the cap"))
+        chain.build_error = Blocked(Obstacle("fee", "the market asks for more than the cap"))
         await shop.order()
         payer, rests_ms, began_ms = shop.payer(chain), [], shop.clock.now_ms
         with capture_logs() as lines:

@@ -19,7 +19,7 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.chains.protocol import SignedTransfer, Unpayable
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from tests.withdrawals.test_nonces import finish
 
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.withdrawals.guards import read_stopped, resume
-from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.withdrawals.payouts import list_blocked
 from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_a_stop_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
         chain.may_build.set()
         await payer.finish()
         assert (await shop.status(order), chain.broadcasts) == (1, [])
-        assert [waiting.kind for waiting in await list_hindered(shop.connection)] == ["stopped"]
+        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["stopped"]
         # The signer has signed for what was reserved, and will sign for nothing else.
         assert await shop.rows("select count(*) from payout_reservation") == [(1,)]
 

@@ -8,7 +8,7 @@ from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
 from merchant_wallet.chains.signer import SignerAway
-from merchant_wallet.withdrawals.payouts import list_hindered
+from merchant_wallet.withdrawals.payouts import list_blocked
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -40,7 +40,7 @@ def test_an_order_keeps_the_nonce_that_its_signer_may_have_signed_for(
         await shop.turn(payer)
         nonces = "select order_id, nonce from payout_reservation order by nonce"
         assert await shop.rows(nonces) == [(first.order_id, 0), (second.order_id, 1)]
-        assert [waiting.order_id for waiting in await list_hindered(shop.connection)] == [first.order_id]
+        assert [waiting.order_id for waiting in await list_blocked(shop.connection)] == [first.order_id]
         chain.error = None
         shop.clock.advance(50_000)
         await shop.turn(payer)

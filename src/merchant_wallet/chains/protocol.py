@@ -54,7 +54,7 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     alert: str | None = None
 
 
-class Leg(msgspec.Struct, frozen=True, gc=False):
+class TransferLog(msgspec.Struct, frozen=True, gc=False):
     """One Transfer log of the token: 20 bytes each for sender and recipient, and millionths."""
 
     sender: bytes
@@ -65,18 +65,18 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
 class Final(msgspec.Struct, frozen=True, gc=False):
     """The chain's own final record of what one of the payout's transactions moved.
 
-    `legs` is empty when the transaction has one Transfer log of the token, from the payer's wallet, or none;
-    without one `transfer` has 0 units. Else `legs` has them all, so the transaction is not what was ordered,
-    and `transfer` is what reached the ordered recipient from that wallet.
+    `transfer_logs` is empty when the transaction has one Transfer log of the token, from the payer's wallet,
+    or none; without one `transfer` has 0 units. Else `transfer_logs` has them all, so the transaction is not
+    what was ordered, and `transfer` is what reached the ordered recipient from that wallet.
     """
 
     transfer: Transfer
     tx_hash: str
-    legs: tuple[Leg, ...] = ()
+    transfer_logs: tuple[TransferLog, ...] = ()
 
     def is_exactly(self, ordered: Transfer) -> bool:
         """Whether the transaction moved what was ordered and nothing else."""
-        return not self.legs and self.transfer == ordered
+        return not self.transfer_logs and self.transfer == ordered
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
@@ -89,13 +89,13 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
     wallet_fault: str | None = None
 
 
-class Lapsed(msgspec.Struct, frozen=True, gc=False):
+class Expired(msgspec.Struct, frozen=True, gc=False):
     """Proof that everything signed for the payout is void and moved nothing; it may be built anew."""
 
     cause: str
 
 
-Verdict = Pending | Final | Dead | Lapsed
+Verdict = Pending | Final | Dead | Expired
 
 
 class Obstacle(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +113,7 @@ class Unpayable(Exception):
     """Nothing was signed, and nothing ever can be: the recipient can't be paid. The text is the cause."""
 
 
-class Hindered(Exception):
+class Blocked(Exception):
     """Nothing was signed because of an obstacle that may pass; the order waits."""
 
     def __init__(self, obstacle: Obstacle) -> None:
@@ -143,7 +143,7 @@ class Chain(Protocol):
     async def funds(self) -> int:
         """Units of the token that the hot wallet holds for certain: as of the last final block."""
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         """See that a transfer could be paid now. Raises Unpayable with proof, Hindered."""
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
@@ -151,7 +151,7 @@ class Chain(Protocol):
 
         `earlier` is everything signed for this payout before, the oldest first. On a sequenced chain the
         result takes the same place as they do, so that at most one of them can ever count; on any other it
-        may only be asked for when `judge` has called all of them `Lapsed`. Raises Unpayable with proof and
+        may only be asked for when `judge` has called all of them `Expired`. Raises Unpayable with proof and
         Hindered; any other error means: try again later.
         """
 
@@ -174,7 +174,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
     time_ms: int
 
 
-class Arrival(msgspec.Struct, frozen=True, gc=False):
+class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
     """One Transfer log of our token: (chain, tx_hash, log_index) names it for ever.
 
     `log_index` is its place among the logs of its own transaction, counted from 0. It stays the same when the
@@ -205,7 +205,7 @@ class ChainReader(Protocol):
     async def block(self, number: int) -> Block | None:
         """The block of this number on the branch that the node follows now."""
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """Every Transfer log of our token in these blocks (both ends included), in the chain's order.
 
         Where several nodes are configured and the blocks are final, two must say the same.

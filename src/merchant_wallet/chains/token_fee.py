@@ -8,7 +8,7 @@ Rules:
 from typing import Final
 
 from merchant_wallet.base.money import format_units
-from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.protocol import Blocked, Obstacle
 
 _BASIS_POINTS: Final = 10_000
 
@@ -26,4 +26,4 @@ def require_no_fee(amount_units: int, fee: int) -> None:
             f"the token's issuer takes a fee: {format_units(fee)} of {format_units(amount_units)} USDT would "
             "not arrive; nothing is signed while the fee is in force"
         )
-        raise Hindered(Obstacle("token_fee", text))
+        raise Blocked(Obstacle("token_fee", text))

@@ -172,15 +172,15 @@ class Endpoints:
     async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
         """What each node answers, or how it failed, in the nodes' order; all are asked at once."""
 
-        async def hear(node: int) -> T | NodeFailed | NodeRefused:
+        async def ask_one(node: int) -> T | NodeFailed | NodeRefused:
             try:
                 return await ask(node)
             except (NodeFailed, NodeRefused) as error:
                 return error
 
-        return await ask_together(hear, range(len(self)))
+        return await ask_together(ask_one, range(len(self)))
 
-    async def heard(self, ask: Callable[[int], Awaitable[T]]) -> list[T]:
+    async def answers(self, ask: Callable[[int], Awaitable[T]]) -> list[T]:
         """What all nodes that answer say, at least one, in the nodes' order. Raises ChainAway."""
         answers = await self.every(ask)
         usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]

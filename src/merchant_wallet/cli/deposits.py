@@ -184,7 +184,7 @@ def rescan(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.base.workers import WorkerConnection
-        from merchant_wallet.deposits import sightings
+        from merchant_wallet.deposits import deposit_store
         from merchant_wallet.processes.worker import make_readers
 
         worker_connection = WorkerConnection(lambda: _connect(session.url))
@@ -198,7 +198,7 @@ def rescan(
         if block is None:
             raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
         async with session.conn.transaction():
-            if not await sightings.rewind_cursor(session.conn, chain, block, now_ms()):
+            if not await deposit_store.rewind_cursor(session.conn, chain, block, now_ms()):
                 raise Failure(
                     f"{chain} was not read up to block {first - 1} yet, so nothing was left out there."
                 )
@@ -250,7 +250,7 @@ def _decide(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.session import name_actor
-        from merchant_wallet.deposits import listing, sightings
+        from merchant_wallet.deposits import deposit_store, listing
 
         found = await listing.find_deposits(session.conn, tx_hash)
         held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
@@ -263,7 +263,7 @@ def _decide(
         (one,) = held
         async with session.conn.transaction():
             key, actor = (one.tx_hash, one.log_index), name_actor()
-            decided = await sightings.decide(
+            decided = await deposit_store.decide(
                 session.conn, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
             )
             if decided is None:
@@ -303,7 +303,7 @@ def simulate(
         from merchant_wallet.base.addresses import parse_wallet_address
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.chains.sandbox.reader import name_transaction
-        from merchant_wallet.deposits.sandbox_arrivals import add_arrival
+        from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
         if not session.settings.sandbox:
             raise Failure("Only the sandbox lets anything arrive; this service runs on real chains.")
@@ -314,7 +314,7 @@ def simulate(
         if units == 0:
             raise Failure("AMOUNT: nothing can't arrive.")
         async with session.conn.transaction():
-            arrival = await add_arrival(session.conn, chain, SENDER, recipient, units, now_ms())
+            arrival = await add_deposit(session.conn, chain, SENDER, recipient, units, now_ms())
             await session.record("deposits.simulate", f"address {address}", after={"amount": amount})
         return {
             "chainType": chain,

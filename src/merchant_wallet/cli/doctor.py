@@ -348,7 +348,7 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
 
 async def _check_payouts(conn: Any) -> Finding:
     from merchant_wallet.withdrawals import payouts
-    from merchant_wallet.withdrawals.hot_wallets import find_halts
+    from merchant_wallet.withdrawals.hot_wallet_store import find_halts
 
     frozen = await payouts.list_frozen(conn)
     halts = [(chain, cause) for chain in CHAINS for cause in await find_halts(conn, chain)]

@@ -105,7 +105,7 @@ def import_(
     import psycopg
 
     from merchant_wallet.base.config import ConfigError
-    from merchant_wallet.chains.keys.keystore import check_passphrase, keep_key, read_secret
+    from merchant_wallet.chains.keys.keystore import check_passphrase, read_secret, store_key
     from merchant_wallet.processes.signers import keys_folder
 
     settings = read_running(data)
@@ -114,7 +114,7 @@ def import_(
     passphrase = ask_passphrase(settings, confirm=True)
     check_passphrase(folder, passphrase)
     own = file_passphrase.read().rstrip("\r\n") if file_passphrase else passphrase
-    keep_key(folder, name, read_secret(typed, own), passphrase)
+    store_key(folder, name, read_secret(typed, own), passphrase)
     described = _describe(folder)
     terminal.print_answer(described, as_json)
     terminal.note(BACK_UP)

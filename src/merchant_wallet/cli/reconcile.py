@@ -80,21 +80,21 @@ def reconcile(
 
         from merchant_wallet.base import db
         from merchant_wallet.observability import logs
-        from merchant_wallet.processes.custody_readers import Custodians
+        from merchant_wallet.processes.custody_readers import CustodyReaders
         from merchant_wallet.processes.reconciliation import Reconciler
 
         # Log lines must not mix with the answer.
         logs.set_up("error", session.settings.log_format)
         base, connect = await session.open_base(), partial(db.connect, session.url)
-        custodians = Custodians(base, connect)
-        reconciler = Reconciler(connect, custodians.open)
+        custody_readers = CustodyReaders(base, connect)
+        reconciler = Reconciler(connect, custody_readers.open)
         try:
             return await reconciler.reconcile(chain, surveys_all=every_address)
         except LookupError as error:
             raise Failure(f"{error}.") from error
         finally:
             await reconciler.close()
-            await custodians.close()
+            await custody_readers.close()
 
     document = run(data, act)
     if as_json:

@@ -14,9 +14,9 @@ from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.chains.sweeps import Sweeper
-    from merchant_wallet.custody.sweeps.plan import Proposal, Terms
-    from merchant_wallet.custody.sweeps.runner import SweepRunner
+    from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepPolicy
     from merchant_wallet.custody.sweeps.store import SweepShown
+    from merchant_wallet.custody.sweeps.worker import SweepWorker
 
 app = typer.Typer(
     help="Bring deposits to the hot wallet, for less than a set share of them.", no_args_is_help=True
@@ -63,8 +63,9 @@ WHY: Final = {
     "later": "others come first, see WALLET_SWEEP_AT_ONCE",
     "unpriced": "the coin's price is not set",
 }
+VERDICT_NAMES: Final = {"blocked": "hindered"}
 STEP_NAMES: Final = {"top_up": "fuel"}
-"""Steps that this command line prints under the names it has always had."""
+"""Verdicts and steps that are printed under the names they have always had."""
 
 
 @app.command()
@@ -98,8 +99,8 @@ def plan(
         addresses = []
         for name, sweeper in sweepers.items():
             try:
-                proposals = await _make_plan(session, name, sweeper, again=again, least_units=1)
-                addresses += [_describe(one) for one in proposals]
+                planned_sweeps = await _make_plan(session, name, sweeper, again=again, least_units=1)
+                addresses += [_describe(one) for one in planned_sweeps]
             finally:
                 await sweeper.close()
         return {"addresses": addresses}
@@ -181,24 +182,24 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
-    runner = await open_runner(
+    worker = await open_runner(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
     )
     try:
-        sweepers = {name: runner.sweepers[name] for name in _chosen(chain) if name in runner.sweepers}
+        sweepers = {name: worker.sweepers[name] for name in _chosen(chain) if name in worker.sweepers}
         if not sweepers:
             raise Failure("No chain is set up here that could be swept.")
         await _insist_on_sound(sweepers)
         watched = set()
         for name, sweeper in sweepers.items():
             watched |= {(name, sweep.sweep_id) for sweep in await store.list_open(session.conn, name)}
-            opened = await _open(session, runner, name, sweeper, again)
+            opened = await _open(session, worker, name, sweeper, again)
             watched |= {(name, sweep_id) for sweep_id in opened}
-        if await _follow(session, runner, watched, once=once):
+        if await _follow(session, worker, watched, once=once):
             terminal.note(GOES_ON)
         shown = await store.list_sweeps(session.conn, limit=MOST_SHOWN)
     finally:
-        await runner.close()
+        await worker.close()
     return {"sweeps": [_describe_sweep(one) for one in shown if (one.chain, one.sweep_id) in watched]}
 
 
@@ -209,40 +210,40 @@ async def _insist_on_sound(sweepers: Mapping[str, "Sweeper"]) -> None:
 
 
 async def _open(
-    session: Session, runner: "SweepRunner", chain: str, sweeper: "Sweeper", again: bool
+    session: Session, worker: "SweepWorker", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
     from merchant_wallet.custody.sweeps.plan import SWEEP
     from merchant_wallet.processes.sweeps import make_terms
 
-    terms = make_terms(session.settings, chain, sweeper)
-    if terms.coin_price_units is None:
+    policy = make_terms(session.settings, chain, sweeper)
+    if policy.coin_price_units is None:
         terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
         return []
-    proposals = await _make_plan(session, chain, sweeper, again=again, least_units=terms.minimum_units)
-    addresses = sum(proposal.verdict == SWEEP for proposal in proposals)
+    planned_sweeps = await _make_plan(session, chain, sweeper, again=again, least_units=policy.minimum_units)
+    addresses = sum(planned.verdict == SWEEP for planned in planned_sweeps)
     if not addresses:
         return []
     # Each sweep commits by itself, so the record of what will begin is written first.
     subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
     await session.record("sweep.run.asked", subject, after=told)
-    opened = await runner.open(chain, proposals, terms, name_actor())
+    opened = await worker.open(chain, planned_sweeps, policy, name_actor())
     await session.record("sweep.run", subject, after={"sweepIds": opened, "again": again})
     return opened
 
 
 async def _follow(
-    session: Session, runner: "SweepRunner", watched: set[tuple[str, int]], *, once: bool
+    session: Session, worker: "SweepWorker", watched: set[tuple[str, int]], *, once: bool
 ) -> int:
     """Continue until none of the watched sweeps is open. Returns how many still are."""
     from merchant_wallet.custody.sweeps import store
-    from merchant_wallet.custody.sweeps.runner import SweepsLeft
+    from merchant_wallet.custody.sweeps.worker import SweepsFailed
 
     progress = terminal.Progress()
     try:
         while True:
             try:
-                await runner.follow(with_unsigned=True)
-            except SweepsLeft as left:
+                await worker.follow(with_unsigned=True)
+            except SweepsFailed as left:
                 terminal.note(f"{left}; they are tried again.")
             shown = await store.list_sweeps(session.conn, only_open=True, limit=MOST_SHOWN)
             under_way = sum((one.chain, one.sweep_id) in watched for one in shown)
@@ -256,51 +257,51 @@ async def _follow(
 
 async def _make_plan(
     session: Session, chain: str, sweeper: "Sweeper", *, again: bool, least_units: int
-) -> "list[Proposal]":
+) -> "list[PlannedSweep]":
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.plan import make_plan
     from merchant_wallet.custody.sweeps.survey import survey
     from merchant_wallet.processes.sweeps import make_terms
 
-    terms: Terms = make_terms(session.settings, chain, sweeper)
+    policy: SweepPolicy = make_terms(session.settings, chain, sweeper)
     progress = terminal.Progress()
-    holdings = await survey(
+    candidates = await survey(
         session.conn,
         chain,
         sweeper,
-        minimum_units=terms.minimum_units,
+        minimum_units=policy.minimum_units,
         least_units=max(1, least_units),
         tell=lambda done, total: progress.tell(f"{chain}: {done} of {total} addresses looked at"),
     )
     progress.end()
     under_way = await store.count_open(session.conn, chain)
-    return make_plan(holdings, terms, under_way=under_way, again=again)
+    return make_plan(candidates, policy, under_way=under_way, again=again)
 
 
 def _chosen(chain: Chain | None) -> tuple[str, ...]:
     return ("ERC20", "TRC20") if chain is None else (chain,)
 
 
-def _describe(proposal: "Proposal") -> dict[str, Any]:
+def _describe(planned: "PlannedSweep") -> dict[str, Any]:
     from merchant_wallet.base.addresses import format_address
     from merchant_wallet.base.money import format_rate, format_units
 
-    holding, is_priced = proposal.holding, proposal.cost_units is not None
-    coin = _coin_of(holding.chain)
-    has_cost = proposal.token_fee > 0
+    candidate, is_priced = planned.candidate, planned.cost_units is not None
+    coin = _coin_of(candidate.chain)
+    has_cost = planned.token_fee > 0
     return {
-        "chainType": holding.chain,
-        "address": format_address(holding.chain, holding.address),
-        "merchantId": holding.merchant_id,
-        "balance": format_units(holding.balance_units),
-        "fuel": coin(proposal.top_up) if has_cost else None,
-        "fuelFee": coin(proposal.top_up_fee) if has_cost else None,
-        "tokenFee": coin(proposal.token_fee) if has_cost else None,
-        "cost": coin(proposal.cost) if has_cost else None,
-        "costUsdt": format_units(proposal.cost_units or 0) if is_priced else None,
-        "share": format_rate(proposal.share_e8 or 0) if is_priced else None,
-        "verdict": proposal.verdict,
-        "why": holding.hindrance or holding.failed_cause or WHY.get(proposal.verdict),
+        "chainType": candidate.chain,
+        "address": format_address(candidate.chain, candidate.address),
+        "merchantId": candidate.merchant_id,
+        "balance": format_units(candidate.balance_units),
+        "fuel": coin(planned.top_up) if has_cost else None,
+        "fuelFee": coin(planned.top_up_fee) if has_cost else None,
+        "tokenFee": coin(planned.token_fee) if has_cost else None,
+        "cost": coin(planned.cost) if has_cost else None,
+        "costUsdt": format_units(planned.cost_units or 0) if is_priced else None,
+        "share": format_rate(planned.share_e8 or 0) if is_priced else None,
+        "verdict": VERDICT_NAMES.get(planned.verdict, planned.verdict),
+        "why": candidate.blocked_by or candidate.failed_cause or WHY.get(planned.verdict),
     }
 
 

@@ -14,7 +14,7 @@ from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
-    from merchant_wallet.withdrawals.hot_wallets import WalletShown
+    from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 app = typer.Typer(help="Look at the hot wallets, stop them and let them go on.", no_args_is_help=True)
 
@@ -127,8 +127,8 @@ def thaw(
 
 
 async def _read(session: Session) -> dict[str, Any]:
-    from merchant_wallet.withdrawals.hot_wallets import list_wallets
-    from merchant_wallet.withdrawals.payouts import list_hindered
+    from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+    from merchant_wallet.withdrawals.payouts import list_blocked
     from merchant_wallet.withdrawals.stops import list_stops
 
     stops = [
@@ -144,7 +144,7 @@ async def _read(session: Session) -> dict[str, Any]:
             "cause": order.cause,
             "sinceMs": order.since_ms,
         }
-        for order in await list_hindered(session.conn, limit=MOST_WAITING)
+        for order in await list_blocked(session.conn, limit=MOST_WAITING)
     ]
     wallets = [_describe(wallet) for wallet in await list_wallets(session.conn)]
     return {"wallets": wallets, "stops": stops, "waiting": waiting}

@@ -16,14 +16,14 @@ from merchant_wallet.base.money import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody
-from merchant_wallet.custody.statement import read_coin
+from merchant_wallet.custody.report import read_coin
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, figures, orders
 from merchant_wallet.reporting.figures import DayFigure
 from merchant_wallet.reporting.halts import Halt, Queued, count_queued, list_halts
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import hot_wallets
-from merchant_wallet.withdrawals.hot_wallets import WalletShown
+from merchant_wallet.withdrawals import hot_wallet_store
+from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 OVERVIEW: Final = "/console"
 RANGES: Final = (7, 30, 90)
@@ -130,7 +130,7 @@ async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
 
 
 async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
-    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
+    wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     shown = []
     for chain in request.context.chains:
         results = await custody.list_results(conn, chain, 1)

@@ -25,8 +25,8 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import guards, hot_wallets, stops
-from merchant_wallet.withdrawals.hot_wallets import WalletShown
+from merchant_wallet.withdrawals import guards, hot_wallet_store, stops
+from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 ROWS: Final = 50
 MAX_REASON: Final = 500
@@ -135,7 +135,7 @@ async def _show(
 
 async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
     """The chains that are connected, and any other that something is known of."""
-    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
+    wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
     queued = {one.chain: one for one in await count_queued(conn, list(CHAINS))}
     return [

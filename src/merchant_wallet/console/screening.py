@@ -18,7 +18,7 @@ from merchant_wallet.reporting import deposits, figures, orders, sub_users
 from merchant_wallet.reporting.orders import AddressHistory, OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import fetch
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals.hot_wallets import list_addresses
+from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 USUAL_DAYS: Final = 30
 USUAL_LEAST: Final = 3

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
-from merchant_wallet.chains.protocol import Arrival
+from merchant_wallet.chains.protocol import TokenTransfer
 
 DEPOSIT_PENDING: Final = "deposit pending"
 DEPOSIT_DUST: Final = "deposit dust"
@@ -70,7 +70,7 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
         return -self.amount_units if self.is_out else self.amount_units
 
 
-class Judged(msgspec.Struct, frozen=True, gc=False):
+class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     """A movement, whether the books contain it, and the status of the order that it was signed for, if any.
 
     `at_hot`: our end is a hot wallet. `is_held`: it is a deposit that waits for a person.
@@ -182,7 +182,7 @@ class Custody(msgspec.Struct, frozen=True):
 
 
 def compare(
-    chain: str, block_number: int, books: Books, held: tuple[int, int], judged: Iterable[Judged]
+    chain: str, block_number: int, books: Books, held: tuple[int, int], judged: Iterable[JudgedMovement]
 ) -> Comparison:
     """Hold one chain's books against what its hot wallets and deposit addresses hold (`held`, in units)."""
     found: dict[str, list[Movement]] = {}
@@ -202,7 +202,7 @@ def compare(
     return Comparison(chain, block_number, books, hot_units, deposit_units, tuple(lines))
 
 
-def _kind_of(judged: Judged, watched_block: int) -> str:
+def _kind_of(judged: JudgedMovement, watched_block: int) -> str:
     movement = judged.movement
     if movement.is_out:
         if judged.order_status is None:
@@ -222,42 +222,44 @@ def weigh_custody(liability_units: int, comparisons: Sequence[Comparison]) -> Cu
     return Custody(held_units, liability_units + unbooked_units)
 
 
-def find_movements(arrivals: Iterable[Arrival], hot: Set[bytes], deposits: Set[bytes]) -> list[Movement]:
+def find_movements(
+    transfers: Iterable[TokenTransfer], hot: Set[bytes], deposits: Set[bytes]
+) -> list[Movement]:
     """The ends of transfers that are ours, those between us left out that concern no book.
 
     What any address of ours sends to a hot wallet stays in custody and in the same chain's account. A
     transfer of nothing is made by strangers in anybody's name, so it says nothing.
     """
     movements = []
-    for arrival in arrivals:
-        is_ours = arrival.sender in hot or arrival.sender in deposits
-        if not 0 < arrival.amount_units <= MAX_BALANCE_UNITS or (is_ours and arrival.recipient in hot):
+    for transfer in transfers:
+        is_ours = transfer.sender in hot or transfer.sender in deposits
+        if not 0 < transfer.amount_units <= MAX_BALANCE_UNITS or (is_ours and transfer.recipient in hot):
             continue
         if is_ours:
-            movements.append(_end_of(arrival, is_out=True))
-        if arrival.recipient in hot or arrival.recipient in deposits:
-            movements.append(_end_of(arrival, is_out=False))
+            movements.append(_end_of(transfer, is_out=True))
+        if transfer.recipient in hot or transfer.recipient in deposits:
+            movements.append(_end_of(transfer, is_out=False))
     return movements
 
 
-def _end_of(arrival: Arrival, *, is_out: bool) -> Movement:
+def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:
     return Movement(
-        arrival.tx_hash,
-        arrival.log_index,
+        transfer.tx_hash,
+        transfer.log_index,
         is_out,
-        arrival.block_number,
-        arrival.sender,
-        arrival.recipient,
-        arrival.amount_units,
-        arrival.block_log_index,
+        transfer.block_number,
+        transfer.sender,
+        transfer.recipient,
+        transfer.amount_units,
+        transfer.block_log_index,
     )
 
 
-def balance_before(balance_units: int, address: bytes, later: Iterable[Arrival]) -> int:
+def balance_before(balance_units: int, address: bytes, later: Iterable[TokenTransfer]) -> int:
     """What an address held before these transfers, if it holds so much after them."""
-    for arrival in later:
-        balance_units += arrival.amount_units if arrival.sender == address else 0
-        balance_units -= arrival.amount_units if arrival.recipient == address else 0
+    for transfer in later:
+        balance_units += transfer.amount_units if transfer.sender == address else 0
+        balance_units -= transfer.amount_units if transfer.recipient == address else 0
     return balance_units
 
 

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.custody.comparison import Books, Judged, Movement, Waiting
+from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Waiting
 
 QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -186,7 +186,7 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
 
 async def judge_movements(
     connection: AsyncConnection, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
-) -> list[Judged]:
+) -> list[JudgedMovement]:
     """Which of these the books contain."""
     if not movements:
         return []
@@ -200,7 +200,7 @@ async def judge_movements(
         amounts=_amounts(movements),
     )
     return [
-        Judged(movement, at_hot, is_booked, order_status, is_held)
+        JudgedMovement(movement, at_hot, is_booked, order_status, is_held)
         for movement, at_hot, (_, is_booked, order_status, is_held) in zip(
             movements, at_hots, rows, strict=True
         )
@@ -208,7 +208,7 @@ async def judge_movements(
 
 
 async def write_movements(
-    connection: AsyncConnection, chain: str, judged: Sequence[Judged], upto: int, now_ms: int
+    connection: AsyncConnection, chain: str, judged: Sequence[JudgedMovement], upto: int, now_ms: int
 ) -> None:
     """Keep what no book contains, note what the books contain now, and move the search on to a block.
 

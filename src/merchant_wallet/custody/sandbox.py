@@ -12,7 +12,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
 from merchant_wallet.chains.sandbox.reader import name_transaction
 
@@ -58,7 +58,7 @@ class SandboxCustody:
         """A moment that has passed."""
         return _block(number) if number <= self._clock() else None
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """What became final in these milliseconds, and a while before them."""
         parameters = self._span(last) | {"first_ms": max(0, first - OVERLAP_MS)}
         cursor = await self._connection.execute(_TEXTS["list_transfers"], parameters)
@@ -67,11 +67,11 @@ class SandboxCustody:
             place = (0, final_ms, _block(final_ms).hash)
             if sender is None:
                 # What the sandbox pays leaves its world, even to an address that is given out here.
-                found.append(Arrival(self._name, name, *place, self._wallet, NOBODY, amount_units))
+                found.append(TokenTransfer(self._name, name, *place, self._wallet, NOBODY, amount_units))
             else:
                 tx_hash = name_transaction(self._name, int(name))
                 ends = (bytes(sender), bytes(recipient))
-                found.append(Arrival(self._name, tx_hash, *place, *ends, amount_units))
+                found.append(TokenTransfer(self._name, tx_hash, *place, *ends, amount_units))
         return found
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:

@@ -6,14 +6,14 @@
 select tx_hash, null::bytea, recipient, amount_units, final_ms from sandbox_transfer
  where chain = %(chain)s::text and verdict = 'paid' and final_ms >= %(first_ms)s::bigint and final_ms <= %(last_ms)s::bigint
 union all
-select block_number::text, sender, recipient, amount_units, at_ms + %(confirm_ms)s::bigint from sandbox_arrival
+select block_number::text, sender, recipient, amount_units, at_ms + %(confirm_ms)s::bigint from sandbox_deposit
  where chain = %(chain)s::text and at_ms >= %(first_ms)s::bigint - %(confirm_ms)s::bigint
    and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
  order by 5, 1;
 
 -- name: sum_received
 -- What each address has got up to a moment.
-select recipient, sum(amount_units)::bigint from sandbox_arrival
+select recipient, sum(amount_units)::bigint from sandbox_deposit
  where chain = %(chain)s::text and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
  group by recipient;
 

@@ -17,8 +17,8 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Credited, Outcome, Stale
-from merchant_wallet.deposits import sightings
-from merchant_wallet.deposits.sightings import DueDeposit
+from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits.deposit_store import DueDeposit
 
 POLL_INTERVAL_S: Final = 0.5
 PAGE: Final = 500
@@ -34,7 +34,7 @@ class Book(Protocol):
         """Ask the book; the outcome is what the database holds."""
 
 
-class Creditor:
+class CreditingWorker:
     """The worker that has final deposits credited."""
 
     def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
@@ -56,7 +56,7 @@ class Creditor:
 
     async def credit_due(self) -> int:
         """Ask for every deposit that is due now, up to a page; gives how many were credited."""
-        due = await sightings.peek_due(await self._worker_connection.get(), self._clock(), limit=PAGE)
+        due = await deposit_store.peek_due(await self._worker_connection.get(), self._clock(), limit=PAGE)
         # All end before a failure is raised, so that no turn runs beside the next one.
         results = await asyncio.gather(*map(self._credit, due), return_exceptions=True)
         for result in results:
@@ -88,4 +88,4 @@ class Creditor:
         return False
 
     async def _postpone(self, due: DueDeposit, cause: str) -> None:
-        await sightings.postpone(await self._worker_connection.get(), due, cause, self._clock() + REST_MS)
+        await deposit_store.postpone(await self._worker_connection.get(), due, cause, self._clock() + REST_MS)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from merchant_wallet.chains.protocol import Arrival
+from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.deposits.deposit_states import (
     OPEN,
     SETTLED,
@@ -29,7 +29,7 @@ class Owned(msgspec.Struct, frozen=True, gc=False):
 
     merchant_id: int
     user_id: int | None
-    arrival: Arrival
+    transfer: TokenTransfer
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
@@ -55,21 +55,21 @@ class Known(msgspec.Struct, frozen=True, gc=False):
         """Its name on its chain."""
         return self.tx_hash, self.log_index
 
-    def is_log_of(self, arrival: Arrival) -> bool:
+    def is_log_of(self, transfer: TokenTransfer) -> bool:
         """Whether it is this very log of this very block."""
-        if (self.tx_hash, self.block_hash) != (arrival.tx_hash, arrival.block_hash):
+        if (self.tx_hash, self.block_hash) != (transfer.tx_hash, transfer.block_hash):
             return False
-        if self.block_log_index is None or arrival.block_log_index is None:
-            return self.log_index == arrival.log_index
-        return self.block_log_index == arrival.block_log_index
+        if self.block_log_index is None or transfer.block_log_index is None:
+            return self.log_index == transfer.log_index
+        return self.block_log_index == transfer.block_log_index
 
     def brought_the_same(self, owned: Owned) -> bool:
         """Whether it brought as much to the same address."""
-        arrival = owned.arrival
+        transfer = owned.transfer
         return (self.merchant_id, self.address, self.amount_units) == (
             owned.merchant_id,
-            arrival.recipient,
-            arrival.amount_units,
+            transfer.recipient,
+            transfer.amount_units,
         )
 
 
@@ -85,7 +85,7 @@ class Move(msgspec.Struct, frozen=True):
     """A credited or dropped deposit that is in another block now."""
 
     known: Known
-    arrival: Arrival
+    transfer: TokenTransfer
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -112,17 +112,17 @@ def settle_transfers(
     of_transaction: dict[str, list[Known]] = {}
     for row in known:
         of_transaction.setdefault(row.tx_hash, []).append(row)
-    new = [each for each in owned if not _is_known(each, of_transaction.get(each.arrival.tx_hash, ()))]
+    new = [each for each in owned if not _is_known(each, of_transaction.get(each.transfer.tx_hash, ()))]
     seen_in: dict[str, str] = {}
     changes: list[Change] = []
     for each in new:
-        arrival = each.arrival
-        rows = of_transaction.get(arrival.tx_hash, [])
-        first_seen = seen_in.setdefault(arrival.tx_hash, arrival.block_hash)
+        transfer = each.transfer
+        rows = of_transaction.get(transfer.tx_hash, [])
+        first_seen = seen_in.setdefault(transfer.tx_hash, transfer.block_hash)
         others = {first_seen, *(row.block_hash for row in rows if row.status in SETTLED)}
         others |= {row.credited_hash for row in rows if row.credited_hash is not None}
-        is_elsewhere = bool(others - {arrival.block_hash})
-        at = next((row for row in rows if row.log_index == arrival.log_index), None)
+        is_elsewhere = bool(others - {transfer.block_hash})
+        at = next((row for row in rows if row.log_index == transfer.log_index), None)
         changes.append(_place(each, at, is_elsewhere=is_elsewhere, minimum_units=minimum_units))
     decided = {_key_of(change) for change in changes}
     gone = [row for row in _find_gone(owned, known, blocks) if row.key not in decided]
@@ -130,40 +130,40 @@ def settle_transfers(
 
 
 def _is_known(each: Owned, rows: Iterable[Known]) -> bool:
-    return any(row.status in SETTLED and row.is_log_of(each.arrival) for row in rows)
+    return any(row.status in SETTLED and row.is_log_of(each.transfer) for row in rows)
 
 
 def _key_of(change: Change) -> tuple[str, int]:
     if isinstance(change, Write):
-        return change.owned.arrival.tx_hash, change.owned.arrival.log_index
+        return change.owned.transfer.tx_hash, change.owned.transfer.log_index
     return change.known.key
 
 
 def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: int) -> Change:
     """What to do about a transfer that is new, where `at` has its name already."""
-    arrival = each.arrival
+    transfer = each.transfer
     if at is None or at.status not in SETTLED:
         before = None if at is None else at.status
         if is_elsewhere:
-            text = f"the transaction was settled in another block than {arrival.block_number}"
+            text = f"the transaction was settled in another block than {transfer.block_number}"
             return Write(each, step(before, Event.MINED_AGAIN), text)
-        event = Event.FINAL if arrival.amount_units >= minimum_units else Event.FINAL_SMALL
+        event = Event.FINAL if transfer.amount_units >= minimum_units else Event.FINAL_SMALL
         return Write(each, step(before, event))
-    if at.block_hash != arrival.block_hash:
+    if at.block_hash != transfer.block_hash:
         if at.status in OPEN:
-            text = f"it was settled in block {at.block_number}, and is in block {arrival.block_number} now"
+            text = f"it was settled in block {at.block_number}, and is in block {transfer.block_number} now"
             return Write(each, step(at.status, Event.MINED_AGAIN), text)
         if at.brought_the_same(each):
-            return Move(at, arrival)
-    shown = f"{arrival.amount_units} units to {arrival.recipient.hex()}"
-    return Note(at, f"block {arrival.block_number} has {shown} at this place, which no book contains")
+            return Move(at, transfer)
+    shown = f"{transfer.amount_units} units to {transfer.recipient.hex()}"
+    return Note(at, f"block {transfer.block_number} has {shown} at this place, which no book contains")
 
 
 def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) -> Iterator[Known]:
     """What was settled in these blocks and is not there any more."""
-    held: dict[str, list[Arrival]] = {}
+    held: dict[str, list[TokenTransfer]] = {}
     for each in owned:
-        held.setdefault(each.arrival.tx_hash, []).append(each.arrival)
+        held.setdefault(each.transfer.tx_hash, []).append(each.transfer)
     for row in known:
         is_settled_here = row.status is State.CREDITED or Event.ORPHANED in STEPS[row.status]
         if (

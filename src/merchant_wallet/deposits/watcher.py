@@ -17,19 +17,19 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees, ChainReader
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.deposit_states import State
+from merchant_wallet.deposits.deposit_store import Cursor, CursorMoved
 from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
-from merchant_wallet.deposits.sightings import Cursor, Overtaken
 
 POLL_INTERVAL_S: Final = 3.0
-FIRST_STRETCH: Final = 16
-LONGEST_STRETCH: Final = 1000
-FEW_ARRIVALS: Final = 2_000
-MANY_ARRIVALS: Final = 20_000
-LONGEST_PREVIEW: Final = 128
+FIRST_RANGE_BLOCKS: Final = 16
+LARGEST_RANGE_BLOCKS: Final = 1000
+FEW_TRANSFERS: Final = 2_000
+MANY_TRANSFERS: Final = 20_000
+MOST_UNCONFIRMED_BLOCKS: Final = 128
 """Blocks of the preview that one turn reads."""
 ALERT_AFTER: Final = 8
 """So many failed turns in a row, about a minute, are no passing trouble of a node: operators are alerted."""
@@ -73,7 +73,7 @@ class Watcher:
         reader: Reader,
         *,
         minimum_units: int,
-        longest: int = LONGEST_STRETCH,
+        longest: int = LARGEST_RANGE_BLOCKS,
         check: Check | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
@@ -82,7 +82,7 @@ class Watcher:
         self._chain = chain
         self._reader = reader
         self._minimum_units = minimum_units
-        self._stretch = min(FIRST_STRETCH, longest)
+        self._range_blocks = min(FIRST_RANGE_BLOCKS, longest)
         self._longest = longest
         self._check = check
         self._clock = clock
@@ -118,18 +118,18 @@ class Watcher:
             has_more = await self._follow(connection)
             self._failures = 0
             return has_more
-        except Overtaken as overtaken:
-            log.info("gave a reading up", chain=self._chain, reason=str(overtaken))
+        except CursorMoved as moved:
+            log.info("gave a reading up", chain=self._chain, reason=str(moved))
             return False
         except (ChainAway, NodeRefused, BlocksMissing) as failure:
             # What a node can't answer for many blocks it may answer for fewer.
-            self._stretch = max(1, self._stretch // 2)
+            self._range_blocks = max(1, self._range_blocks // 2)
             self._failures += 1
             if self._failures >= ALERT_AFTER:
-                await sightings.raise_alert(connection, self._chain, str(failure))
+                await deposit_store.raise_alert(connection, self._chain, str(failure))
             raise
         except (FinalityBroken, ChainDisagrees) as broken:
-            await sightings.raise_alert(connection, self._chain, str(broken))
+            await deposit_store.raise_alert(connection, self._chain, str(broken))
             raise
 
     async def _follow(self, connection: AsyncConnection) -> bool:
@@ -143,22 +143,22 @@ class Watcher:
             log.info("catching up", chain=self._chain, block=cursor.final_number, blocks_left=left)
             self.wake.set()
             return True
-        return await self._preview(connection, cursor, head)
+        return await self._read_unconfirmed(connection, cursor, head)
 
     async def _judge_dust(self, connection: AsyncConnection) -> None:
         """The minimum may have been lowered since the last start."""
         if not self._knows_minimum:
-            await sightings.raise_dust(connection, self._chain, self._minimum_units)
+            await deposit_store.raise_dust(connection, self._chain, self._minimum_units)
             self._knows_minimum = True
 
     async def _read_cursor(self, connection: AsyncConnection, final: Block) -> Cursor:
-        cursor = await sightings.read_cursor(connection, self._chain)
+        cursor = await deposit_store.read_cursor(connection, self._chain)
         if cursor is None:
-            oldest_ms = await sightings.oldest_merchant_ms(connection)
+            oldest_ms = await deposit_store.oldest_merchant_ms(connection)
             first = final if oldest_ms is None else await self._last_before(oldest_ms - MARGIN_MS, final)
             log.info("begins to read", chain=self._chain, after_block=first.number)
-            await sightings.begin_cursor(connection, self._chain, first, self._clock())
-            cursor = await sightings.read_cursor(connection, self._chain)
+            await deposit_store.begin_cursor(connection, self._chain, first, self._clock())
+            cursor = await deposit_store.read_cursor(connection, self._chain)
         assert cursor is not None, "a cursor is never taken away"
         return cursor
 
@@ -178,7 +178,7 @@ class Watcher:
         return before or found
 
     async def _settle(self, connection: AsyncConnection, cursor: Cursor, final: Block) -> Cursor:
-        first, last = cursor.final_number + 1, min(final.number, cursor.final_number + self._stretch)
+        first, last = cursor.final_number + 1, min(final.number, cursor.final_number + self._range_blocks)
         begin = await self._block(first)
         if begin.parent_hash != cursor.final_hash:
             raise FinalityBroken(
@@ -186,32 +186,34 @@ class Watcher:
                 f"block {first} follows {begin.parent_hash}"
             )
         end = final if last == final.number else await self._block(last)
-        arrivals = await self._arrivals(first, last)
-        owned = await self._find_owned(connection, arrivals)
+        transfers = await self._transfers(first, last)
+        owned = await self._find_owned(connection, transfers)
         _expect_block(end, owned)
         now = self._clock()
-        moved, changes, gone = await sightings.settle(
+        moved, changes, gone = await deposit_store.settle(
             connection, self._chain, cursor, end, owned, minimum_units=self._minimum_units, now_ms=now
         )
         for change in changes:
             self._tell(change)
         self._tell_undone(gone)
-        self._adapt(len(arrivals))
+        self._adapt(len(transfers))
         return moved
 
-    async def _preview(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> bool:
+    async def _read_unconfirmed(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> bool:
         if head.hash == cursor.head_hash or head.number <= cursor.final_number:
             return False
         cursor = await self._undo(connection, cursor, head)
-        upto = min(head.number, cursor.head_number + LONGEST_PREVIEW)
+        upto = min(head.number, cursor.head_number + MOST_UNCONFIRMED_BLOCKS)
         for number in range(cursor.head_number + 1, upto + 1):
             block = await self._reader.block(number)
             if block is None or block.parent_hash != cursor.head_hash:
                 # The branch has changed while it was read; the next turn finds where.
                 return False
-            owned = await self._find_owned(connection, await self._arrivals(number, number))
+            owned = await self._find_owned(connection, await self._transfers(number, number))
             _expect_block(block, owned)
-            cursor = await sightings.preview(connection, self._chain, cursor, block, owned, self._clock())
+            cursor = await deposit_store.write_unconfirmed(
+                connection, self._chain, cursor, block, owned, self._clock()
+            )
             for seen in owned:
                 log.info("deposit seen", **_name(seen))
         if upto < head.number:
@@ -225,14 +227,14 @@ class Watcher:
         if fork[0] == top:
             # The same branch: grown further, or told of by a node that is behind.
             return cursor
-        cursor, gone = await sightings.undo(connection, self._chain, cursor, fork, self._clock())
+        cursor, gone = await deposit_store.undo(connection, self._chain, cursor, fork, self._clock())
         log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
         self._tell_undone(gone)
         return cursor
 
     async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
         """The highest block that both branches have, the last final one at the lowest."""
-        held = await sightings.previewed_blocks(
+        held = await deposit_store.unconfirmed_blocks(
             connection, self._chain, top, max(0, top - cursor.final_number)
         )
         for number, block_hash in held:
@@ -246,27 +248,29 @@ class Watcher:
             raise BlocksMissing(f"{self._chain} has no block {number}")
         return block
 
-    async def _arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def _transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """What moved in these blocks; zeros are nothing, and what no token can hold is no money."""
-        arrivals = [each for each in await self._reader.arrivals(first, last) if each.amount_units > 0]
-        for each in arrivals:
+        transfers = [each for each in await self._reader.transfers(first, last) if each.amount_units > 0]
+        for each in transfers:
             if not first <= each.block_number <= last:
                 raise BlocksMissing(f"{self._chain} gave block {each.block_number} for {first} to {last}")
-        return arrivals
+        return transfers
 
-    async def _find_owned(self, connection: AsyncConnection, arrivals: Sequence[Arrival]) -> list[Owned]:
-        owned = await sightings.find_owned(connection, arrivals)
+    async def _find_owned(
+        self, connection: AsyncConnection, transfers: Sequence[TokenTransfer]
+    ) -> list[Owned]:
+        owned = await deposit_store.find_owned(connection, transfers)
         for seen in owned:
-            if seen.arrival.amount_units > MAX_BALANCE_UNITS:
+            if seen.transfer.amount_units > MAX_BALANCE_UNITS:
                 log.error("deposit of an impossible amount is left out", **_name(seen))
-        return [seen for seen in owned if seen.arrival.amount_units <= MAX_BALANCE_UNITS]
+        return [seen for seen in owned if seen.transfer.amount_units <= MAX_BALANCE_UNITS]
 
-    def _adapt(self, arrivals: int) -> None:
+    def _adapt(self, transfers: int) -> None:
         """Longer stretches where little moves, shorter ones where much does."""
-        if arrivals < FEW_ARRIVALS:
-            self._stretch = min(self._longest, self._stretch * 2)
-        elif arrivals > MANY_ARRIVALS:
-            self._stretch = max(1, self._stretch // 2)
+        if transfers < FEW_TRANSFERS:
+            self._range_blocks = min(self._longest, self._range_blocks * 2)
+        elif transfers > MANY_TRANSFERS:
+            self._range_blocks = max(1, self._range_blocks // 2)
 
     def _tell(self, change: Change) -> None:
         if isinstance(change, Write):
@@ -278,7 +282,7 @@ class Watcher:
         known = change.known
         name = {"chain": self._chain, "tx_hash": known.tx_hash, "log_index": known.log_index}
         if isinstance(change, Move):
-            log.warning("deposit is in another block now", **name, block=change.arrival.block_number)
+            log.warning("deposit is in another block now", **name, block=change.transfer.block_number)
         elif isinstance(change, Note):
             log.error("deposit is not what the chain shows", **name, cause=change.cause)
         else:
@@ -292,19 +296,19 @@ class Watcher:
 def _expect_block(block: Block, owned: Sequence[Owned]) -> None:
     """What the node says of a block must be of the very block that it showed. Raises BlocksMissing."""
     for seen in owned:
-        arrival = seen.arrival
-        if arrival.block_number == block.number and arrival.block_hash != block.hash:
-            raise BlocksMissing(f"{arrival.tx_hash} is in {arrival.block_hash}, not in {block.hash}")
+        transfer = seen.transfer
+        if transfer.block_number == block.number and transfer.block_hash != block.hash:
+            raise BlocksMissing(f"{transfer.tx_hash} is in {transfer.block_hash}, not in {block.hash}")
 
 
 def _name(seen: Owned) -> dict[str, object]:
-    arrival = seen.arrival
+    transfer = seen.transfer
     return {
-        "chain": arrival.chain,
-        "tx_hash": arrival.tx_hash,
-        "log_index": arrival.log_index,
-        "block": arrival.block_number,
+        "chain": transfer.chain,
+        "tx_hash": transfer.tx_hash,
+        "log_index": transfer.log_index,
+        "block": transfer.block_number,
         "merchant_id": seen.merchant_id,
         "user_id": seen.user_id,
-        "amount_units": arrival.amount_units,
+        "amount_units": transfer.amount_units,
     }

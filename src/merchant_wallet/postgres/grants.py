@@ -122,7 +122,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "deposit": Grant(_READ, _CHANGE),
     "deposit_credit": Grant(_READ, _ADD),
     "credited_transaction": Grant(_READ, _ADD),
-    "sandbox_arrival": Grant("", _READ),
+    "sandbox_deposit": Grant("", _READ),
     "sweep": Grant(_READ, _CHANGE),
     "sweep_signed": Grant(_READ, _ADD),
     # Callbacks.

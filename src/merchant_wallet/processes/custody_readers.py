@@ -12,7 +12,7 @@ from merchant_wallet.base.addresses import ERC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
-from merchant_wallet.custody.holdings import SURVEY_SIZE, Custodian
+from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
 from merchant_wallet.custody.sandbox import SandboxCustody
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import open_chain_readers
@@ -22,11 +22,11 @@ KEEP_PAST: Final = frozenset({ERC20})
 """Chains whose nodes tell balances at a block that is not the newest."""
 BATCHED_SURVEY_SIZE: Final = 1000
 """Balances that are looked at by one comparison where many are asked for together."""
-ENDLESS_STRETCH: Final = 2**62
+UNLIMITED_RANGE_BLOCKS: Final = 2**62
 """The sandbox's blocks are moments, which are read in one go."""
 
 
-class Custodians:
+class CustodyReaders:
     """All chains of the settings; give them back with `close`."""
 
     def __init__(self, base: Base, connect: Connect, clock: Callable[[], int] = now_ms) -> None:
@@ -35,12 +35,12 @@ class Custodians:
         self._worker_connection = WorkerConnection(connect)
         self._readers = {} if base.settings.sandbox else open_chain_readers(base.settings)
 
-    def open(self, connection: AsyncConnection) -> Mapping[str, Custodian]:
+    def open(self, connection: AsyncConnection) -> Mapping[str, CustodyReader]:
         """Each chain by its name; the sandbox's are read over the connection."""
         if self._base.settings.sandbox:
             return self._open_sandbox(connection)
         return {
-            name: Custodian(
+            name: CustodyReader(
                 reader,
                 name in KEEP_PAST,
                 getattr(reader, "balances", None),
@@ -55,13 +55,13 @@ class Custodians:
         for reader in self._readers.values():
             await reader.close()
 
-    def _open_sandbox(self, connection: AsyncConnection) -> dict[str, Custodian]:
+    def _open_sandbox(self, connection: AsyncConnection) -> dict[str, CustodyReader]:
         confirm_ms = self._base.settings.sandbox_confirm_ms
         return {
-            name: Custodian(
+            name: CustodyReader(
                 SandboxCustody(name, chain.wallet, connection, confirm_ms=confirm_ms, clock=self._clock),
                 keeps_past=True,
-                longest_stretch=ENDLESS_STRETCH,
+                largest_range_blocks=UNLIMITED_RANGE_BLOCKS,
                 wallet=chain.wallet,
                 own_units=ENDLESS_UNITS,
                 survey_size=BATCHED_SURVEY_SIZE,

@@ -16,14 +16,14 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
-from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountedSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_runner
 from merchant_wallet.withdrawals.attempt import Book
-from merchant_wallet.withdrawals.hot_wallets import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
@@ -46,7 +46,7 @@ class Paying:
         payer: Payer,
         gaps: NonceGapWorker,
         check: Check | None = None,
-        sweeps: SweepRunner | None = None,
+        sweeps: SweepWorker | None = None,
         signer: CountedSigner | None = None,
         close_chains: Close | None = None,
     ) -> None:

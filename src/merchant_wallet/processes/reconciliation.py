@@ -20,30 +20,30 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import CURRENCIES, USDT, format_units
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody import records
+from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances, read_block_ranges
 from merchant_wallet.custody.comparison import (
     Comparison,
     Custody,
-    Judged,
+    JudgedMovement,
     compare,
     find_imbalance,
     find_movements,
     sum_liabilities,
     weigh_custody,
 )
-from merchant_wallet.custody.holdings import Custodian, Restless, read_balances, read_stretches
 from merchant_wallet.custody.records import Balances
-from merchant_wallet.custody.statement import (
+from merchant_wallet.custody.report import (
     Document,
-    Surroundings,
+    ReportContext,
     describe_comparison,
     describe_custody,
     describe_failure,
     read_coin,
 )
-from merchant_wallet.deposits import sightings
+from merchant_wallet.deposits import deposit_store
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 ACTOR: Final = "reconciliation"
@@ -56,13 +56,13 @@ FAILURES: Final = (
     NodeFailed,
     NodeRefused,
     CallReverted,
-    Restless,
+    BalanceMoved,
     TimeoutError,
 )
 """What a chain may say instead of an answer; the comparison is made another time."""
 
-Custodians = Mapping[str, Custodian]
-OpenCustodians = Callable[[AsyncConnection], Custodians]
+CustodyReaders = Mapping[str, CustodyReader]
+OpenCustodyReaders = Callable[[AsyncConnection], CustodyReaders]
 
 log = structlog.get_logger(__name__)
 
@@ -71,9 +71,9 @@ class View(msgspec.Struct, frozen=True):
     """One chain seen beside its books, and what is to be remembered of it."""
 
     comparison: Comparison
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedMovement, ...]
     new_deposits: frozenset[bytes]
-    around: Surroundings
+    context: ReportContext
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Look(msgspec.Struct, frozen=True):
         """
         known = {kind.removeprefix("chain:") for (kind, _), units in self.balances.items() if units}
         unseen = {"ERC20", "TRC20"} & known - self.views.keys()
-        without_wallet = [name for name, view in self.views.items() if not view.around.coin]
+        without_wallet = [name for name, view in self.views.items() if not view.context.coin]
         if self.failures or unseen or without_wallet or not self.views:
             return None
         comparisons = [view.comparison for view in self.views.values()]
@@ -109,13 +109,13 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Reconciler:
-    """Compares all chains; `open_custodians` gives them, over the connection that the books are read over."""
+    """Compares all chains. `open_custody_readers` opens readers on the connection that reads the books."""
 
     def __init__(
-        self, connect: Connect, open_custodians: OpenCustodians, *, clock: Callable[[], int] = now_ms
+        self, connect: Connect, open_custody_readers: OpenCustodyReaders, *, clock: Callable[[], int] = now_ms
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
-        self._open_custodians = open_custodians
+        self._open_custody_readers = open_custody_readers
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float) -> None:
@@ -135,13 +135,13 @@ class Reconciler:
         With `surveys_all` the balance of every address that was given out is looked at, not of the next few.
         """
         connection = await self._worker_connection.get()
-        custodians = self._open_custodians(connection)
+        custody_readers = self._open_custody_readers(connection)
         if only is not None:
-            if only not in custodians:
+            if only not in custody_readers:
                 raise LookupError(f"{only} is not set up here")
-            custodians = {only: custodians[only]}
-        failures = await self._catch_up(connection, custodians, surveys_all=surveys_all)
-        reachable = {name: each for name, each in custodians.items() if name not in failures}
+            custody_readers = {only: custody_readers[only]}
+        failures = await self._catch_up(connection, custody_readers, surveys_all=surveys_all)
+        reachable = {name: each for name, each in custody_readers.items() if name not in failures}
         for _ in range(LOOKS):
             look = await self._look(connection, reachable, failures)
             await self._remember(connection, look)
@@ -150,24 +150,24 @@ class Reconciler:
         return await self._conclude(connection, look, is_whole=only is None)
 
     async def _catch_up(
-        self, connection: AsyncConnection, custodians: Custodians, *, surveys_all: bool
+        self, connection: AsyncConnection, custody_readers: CustodyReaders, *, surveys_all: bool
     ) -> dict[str, str]:
         """Search every chain up to its final block; gives why where that was not possible."""
         failures = {}
-        for name, custodian in custodians.items():
+        for name, custody_reader in custody_readers.items():
             try:
-                final = await self._search(connection, name, custodian)
-                await self._survey(connection, name, custodian, final, is_whole=surveys_all)
+                final = await self._search(connection, name, custody_reader)
+                await self._survey(connection, name, custody_reader, final, is_whole=surveys_all)
             except FAILURES as error:
                 failures[name] = str(error) or type(error).__name__
         return failures
 
-    async def _search(self, connection: AsyncConnection, name: str, custodian: Custodian) -> Block:
+    async def _search(self, connection: AsyncConnection, name: str, custody_reader: CustodyReader) -> Block:
         """Find what moved at our addresses since the last search; gives the newest final block, its end."""
         now = self._clock()
-        wallets = (custodian.wallet, await records.read_hot_wallet(connection, name))
+        wallets = (custody_reader.wallet, await records.read_hot_wallet(connection, name))
         await records.add_addresses(connection, name, records.HOT, {each for each in wallets if each}, now)
-        final = await custodian.reader.final()
+        final = await custody_reader.reader.final()
         scanned = await records.read_scanned(connection, name)
         since_ms = 0 if scanned is None else scanned.moved_ms
         reached = await records.find_deposit_addresses(connection, name, since_ms)
@@ -177,8 +177,8 @@ class Reconciler:
             after = final.number if first is None else min(first, final.number)
         else:
             after = scanned.block_number
-        async for last, arrivals in read_stretches(custodian, after, final.number):
-            await self._keep(connection, name, arrivals, last)
+        async for last, transfers in read_block_ranges(custody_reader, after, final.number):
+            await self._keep(connection, name, transfers, last)
             if last < final.number:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
@@ -186,7 +186,13 @@ class Reconciler:
         return final
 
     async def _survey(
-        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block, *, is_whole: bool
+        self,
+        connection: AsyncConnection,
+        name: str,
+        custody_reader: CustodyReader,
+        final: Block,
+        *,
+        is_whole: bool,
     ) -> None:
         """Look at the next addresses that are not known to hold anything, or at all from the first on.
 
@@ -195,20 +201,25 @@ class Reconciler:
         if is_whole:
             last: bytes | None = b""
             while last is not None:
-                last = await self._survey_page(connection, name, custodian, final, last)
+                last = await self._survey_page(connection, name, custody_reader, final, last)
         else:
             last = await records.read_survey_place(connection, name)
-            last = await self._survey_page(connection, name, custodian, final, last)
+            last = await self._survey_page(connection, name, custody_reader, final, last)
         await records.move_survey(connection, name, last, self._clock())
 
     async def _survey_page(
-        self, connection: AsyncConnection, name: str, custodian: Custodian, final: Block, after: bytes
+        self,
+        connection: AsyncConnection,
+        name: str,
+        custody_reader: CustodyReader,
+        final: Block,
+        after: bytes,
     ) -> bytes | None:
         """Look at some addresses after one; gives the last of them, None when no more follow."""
-        limit = custodian.survey_size
+        limit = custody_reader.survey_size
         addresses = await records.page_unsurveyed(connection, name, after, limit)
         if addresses:
-            held = await read_balances(custodian, addresses, final)
+            held = await read_balances(custody_reader, addresses, final)
             found = {address for address, units in held.items() if units > 0}
             for address in sorted(found):
                 log.info(
@@ -221,11 +232,11 @@ class Reconciler:
         return None if len(addresses) < limit else addresses[-1]
 
     async def _keep(
-        self, connection: AsyncConnection, name: str, arrivals: Sequence[Arrival], last: int
+        self, connection: AsyncConnection, name: str, transfers: Sequence[TokenTransfer], last: int
     ) -> None:
-        owned = {seen.arrival.recipient for seen in await sightings.find_owned(connection, arrivals)}
+        owned = {seen.transfer.recipient for seen in await deposit_store.find_owned(connection, transfers)}
         known = await records.read_addresses(connection, name)
-        movements = find_movements(arrivals, known.hot, known.deposits | owned)
+        movements = find_movements(transfers, known.hot, known.deposits | owned)
         judged = await records.judge_movements(connection, name, movements, known.hot)
         # What the books contain already will be in every later snapshot of them.
         found = [each for each in judged if not each.is_booked]
@@ -235,52 +246,56 @@ class Reconciler:
             await records.write_movements(connection, name, found, last, now)
 
     async def _look(
-        self, connection: AsyncConnection, custodians: Custodians, failures: Mapping[str, str]
+        self, connection: AsyncConnection, custody_readers: CustodyReaders, failures: Mapping[str, str]
     ) -> Look:
         views: dict[str, View] = {}
         causes = dict(failures)
         async with connection.transaction():
             balances = await records.begin_snapshot(connection)
-            for name, custodian in custodians.items():
+            for name, custody_reader in custody_readers.items():
                 try:
                     async with asyncio.timeout(CHAIN_TIMEOUT_S):
-                        views[name] = await self._view(connection, name, custodian, balances)
+                        views[name] = await self._view(connection, name, custody_reader, balances)
                 except FAILURES as error:
                     causes[name] = str(error) or type(error).__name__
         return Look(balances, views, causes)
 
     async def _view(
-        self, connection: AsyncConnection, name: str, custodian: Custodian, balances: Balances
+        self, connection: AsyncConnection, name: str, custody_reader: CustodyReader, balances: Balances
     ) -> View:
         """One chain beside the books of the snapshot, at a block that became final no earlier."""
-        reader = custodian.reader
-        books = await records.read_books(connection, name, balances, custodian.own_units)
+        reader = custody_reader.reader
+        books = await records.read_books(connection, name, balances, custody_reader.own_units)
         scanned = await records.read_scanned(connection, name)
         block = await reader.final()
         if scanned is None or block.number < scanned.block_number:
-            raise Restless("the nodes have gone back behind what they called final before")
+            raise BalanceMoved("the nodes have gone back behind what they called final before")
         later = []
         if block.number > scanned.block_number:
-            later = await reader.arrivals(scanned.block_number + 1, block.number)
-        owned = {seen.arrival.recipient for seen in await sightings.find_owned(connection, later)}
+            later = await reader.transfers(scanned.block_number + 1, block.number)
+        owned = {seen.transfer.recipient for seen in await deposit_store.find_owned(connection, later)}
         known = await records.read_addresses(connection, name)
         deposits = known.deposits | owned
         movements = await records.read_open_movements(connection, name)
         # The sandbox's stretches overlap.
         movements += [each for each in find_movements(later, known.hot, deposits) if each not in movements]
         judged = await records.judge_movements(connection, name, movements, known.hot)
-        held = await read_balances(custodian, known.hot | deposits, block)
+        held = await read_balances(custody_reader, known.hot | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
         deposit_units = sum(held.values()) - hot_units
         comparison = compare(name, block.number, books, (hot_units, deposit_units), judged)
-        around = await self._look_around(connection, name, custodian, known.hot, len(deposits))
+        context = await self._look_around(connection, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
             strays = await self._find_strays(connection, name, held, judged)
-            around = msgspec.structs.replace(around, strays=strays)
-        return View(comparison, tuple(judged), frozenset(owned - known.deposits), around)
+            context = msgspec.structs.replace(context, strays=strays)
+        return View(comparison, tuple(judged), frozenset(owned - known.deposits), context)
 
     async def _find_strays(
-        self, connection: AsyncConnection, name: str, held: Mapping[bytes, int], judged: Sequence[Judged]
+        self,
+        connection: AsyncConnection,
+        name: str,
+        held: Mapping[bytes, int],
+        judged: Sequence[JudgedMovement],
     ) -> dict[str, tuple[int, int]]:
         """Deposit addresses that hold something else than deposits, sweeps and open movements say."""
         expected = await records.read_expected(connection, name)
@@ -301,18 +316,18 @@ class Reconciler:
         self,
         connection: AsyncConnection,
         name: str,
-        custodian: Custodian,
+        custody_reader: CustodyReader,
         hot: frozenset[bytes],
         deposit_count: int,
-    ) -> Surroundings:
+    ) -> ReportContext:
         seen, under_way = await records.read_surroundings(connection, name)
         before = read_coin(await records.read_last_explanation(connection, name))
         coin = {
-            format_address(name, address): await custodian.reader.coin_balance(address)
+            format_address(name, address): await custody_reader.reader.coin_balance(address)
             for address in sorted(hot)
         }
         surveyed_ms = await records.read_survey(connection, name)
-        return Surroundings(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
+        return ReportContext(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
 
     async def _remember(self, connection: AsyncConnection, look: Look) -> None:
         now = self._clock()
@@ -329,7 +344,7 @@ class Reconciler:
         for name, view in look.views.items():
             comparison = view.comparison
             is_sound = comparison.is_sound and not look.imbalances
-            document = describe_comparison(comparison, view.around, is_sound=is_sound)
+            document = describe_comparison(comparison, view.context, is_sound=is_sound)
             numbers = (
                 comparison.block_number,
                 comparison.books.total_units,

@@ -12,7 +12,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.keys.keystore import FOLDER, KeystoreError, open_keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
-from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
 from merchant_wallet.chains.signer import Signer
 
 NO_SIGNER = (
@@ -47,8 +47,8 @@ def make_rules(settings: Settings) -> SigningRules:
     """What the settings let a signer sign."""
     return SigningRules(
         chains={
-            ERC20: ChainTerms(settings.erc20_token, settings.erc20_fee_cap, settings.erc20_chain_id),
-            TRC20: ChainTerms(settings.trc20_token, settings.trc20_fee_cap),
+            ERC20: ChainLimits(settings.erc20_token, settings.erc20_fee_cap, settings.erc20_chain_id),
+            TRC20: ChainLimits(settings.trc20_token, settings.trc20_fee_cap),
         },
         payment_limit_units=settings.signer_payment_limit,
         hour_limit_units=settings.signer_hour_limit,

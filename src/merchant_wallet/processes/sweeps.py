@@ -8,18 +8,18 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import Sweeper
-from merchant_wallet.custody.sweeps.plan import Terms
-from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps.plan import SweepPolicy
+from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.nodes import open_sweepers
 
 COIN_DECIMALS: Final = {ERC20: 18, TRC20: 6}
 """Of each chain's own coin."""
 
 
-def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> Terms:
+def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
     """What the settings lay down for a chain's sweeps."""
     prices = {ERC20: settings.erc20_coin_price, TRC20: settings.trc20_coin_price}
-    return Terms(
+    return SweepPolicy(
         coin_price_units=prices[chain],
         coin_scale=10 ** COIN_DECIMALS[chain],
         share_e8=settings.sweep_share,
@@ -29,7 +29,7 @@ def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> Terms:
     )
 
 
-async def open_runner(settings: Settings, connect: Connect, signer: Signer) -> SweepRunner:
+async def open_runner(settings: Settings, connect: Connect, signer: Signer) -> SweepWorker:
     """What carries sweeps out on every chain that the signer has a key for. Raises SignerAway."""
     sweepers: Mapping[str, Sweeper] = open_sweepers(settings, await signer.wallets(), signer)
-    return SweepRunner(connect, sweepers)
+    return SweepWorker(connect, sweepers)

@@ -36,8 +36,8 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.deposits.crediting import Creditor
-from merchant_wallet.deposits.sandbox_arrivals import SandboxArrivals
+from merchant_wallet.deposits.crediting import CreditingWorker
+from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
@@ -47,7 +47,7 @@ from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, make_writer
-from merchant_wallet.processes.custody_readers import Custodians
+from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.maintenance import Maintenance, Task, id_range_task
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_paying
@@ -99,10 +99,10 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
     messenger = make_messenger(base, connect)
-    creditor = Creditor(connect, writer)
+    crediting_worker = CreditingWorker(connect, writer)
     watchers = make_watchers(base, connect, chain_line)
-    custodians = Custodians(base, connect)
-    reconciler = Reconciler(connect, custodians.open)
+    custody_readers = CustodyReaders(base, connect)
+    reconciler = Reconciler(connect, custody_readers.open)
     # The sandbox's chains cost nothing to ask.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
     watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
@@ -130,18 +130,24 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
             start_after(checkpoint_task.compared, paying.run),
             start_after(checkpoint_task.compared, expiry.run),
         )
-        others: list[Worker] = [checkpoints.run, creditor.run, messenger.run, maintenance.run, *watching]
+        others: list[Worker] = [
+            checkpoints.run,
+            crediting_worker.run,
+            messenger.run,
+            maintenance.run,
+            *watching,
+        ]
         await run_workers([pay, expire, *others], stop)
     finally:
         await writer.close()
         await paying.close()
         await expiry.close()
         await messenger.close()
-        await creditor.close()
+        await crediting_worker.close()
         for watcher in watchers:
             await watcher.close()
         await reconciler.close()
-        await custodians.close()
+        await custody_readers.close()
         await page.stop()
         await metrics.close()
         await maintenance.close()
@@ -174,7 +180,7 @@ def make_readers(
     settings = base.settings
     if not settings.sandbox:
         return open_chain_readers(settings)
-    record, confirm_ms = SandboxArrivals(worker_connection), settings.sandbox_confirm_ms
+    record, confirm_ms = SandboxDeposits(worker_connection), settings.sandbox_confirm_ms
     return {name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms) for name in (ERC20, TRC20)}
 
 

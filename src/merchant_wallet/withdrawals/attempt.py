@@ -24,10 +24,10 @@ from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
 from merchant_wallet.chains.protocol import Payout
 from merchant_wallet.withdrawals import payouts, reservations
-from merchant_wallet.withdrawals.evidence import find_journal_fault, plan_payout
+from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
+from merchant_wallet.withdrawals.payout_checks import find_journal_mismatch, plan_payout
 from merchant_wallet.withdrawals.payouts import Claim, PayableOrder
-from merchant_wallet.withdrawals.purse import Purse
 
 DONE = Waits(0)
 
@@ -53,7 +53,7 @@ class Attempt:
         held: Claim,
         worker_connection: WorkerConnection,
         book: Book,
-        purses: Mapping[str, Purse],
+        hot_wallets: Mapping[str, HotWallet],
         *,
         hold_refunds: bool,
         max_builds: int,
@@ -62,7 +62,7 @@ class Attempt:
         self._held = held
         self._worker_connection = worker_connection
         self._book = book
-        self._purses = purses
+        self._hot_wallets = hot_wallets
         self._hold_refunds = hold_refunds
         self._max_builds = max_builds
         self._clock = clock
@@ -95,7 +95,7 @@ class Attempt:
     async def _freeze_unlike_journal(self, withdrawal: Withdrawal) -> bool:
         found = await payouts.read_entry(await self._worker_connection.get(), self._held)
         entry, previous_hash = found or (None, None)
-        fault = find_journal_fault(self._held.merchant_id, withdrawal, entry, previous_hash)
+        fault = find_journal_mismatch(self._held.merchant_id, withdrawal, entry, previous_hash)
         if fault is None:
             return False
         await self._freeze(fault)
@@ -112,10 +112,10 @@ class Attempt:
 
     async def _pay(self, order: PayableOrder, payout: Payout) -> Waits:
         chain = payout.transfer.chain
-        purse = self._purses.get(chain)
-        if purse is None:
+        hot_wallet = self._hot_wallets.get(chain)
+        if hot_wallet is None:
             raise LookupError(f"no chain {chain} is set up here")
-        asked = (self._held, self._worker_connection, purse, order, payout)
+        asked = (self._held, self._worker_connection, hot_wallet, order, payout)
         result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):
             return result

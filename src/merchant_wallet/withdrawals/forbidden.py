@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable
 
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.withdrawals.hot_wallets import list_addresses
+from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 REFRESH_INTERVAL_S = 10.0
 

@@ -19,7 +19,7 @@ from merchant_wallet.approvals.changes import (
     Kind,
     ProposedChange,
 )
-from merchant_wallet.withdrawals.hot_wallets import TEXTS, thaw_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import TEXTS, thaw_wallet
 from merchant_wallet.withdrawals.stops import Stop, list_stops
 
 THAW: Final = "wallet.thaw"

@@ -17,9 +17,9 @@ from merchant_wallet.audit.rollback import signs
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.chains.protocol import Chain, Hindered, SignedTransfer
-from merchant_wallet.withdrawals import hot_wallets, reservations
-from merchant_wallet.withdrawals.timely import TimelyChain
+from merchant_wallet.chains.protocol import Blocked, Chain, SignedTransfer
+from merchant_wallet.withdrawals import hot_wallet_store, reservations
+from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 
 QUERIES: Final = Queries(Path(__file__).with_name("nonce_gaps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -49,7 +49,7 @@ class NonceGapWorker:
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
-        self._chains = {name: TimelyChain(chain) for name, chain in chains.items() if chain.has_nonces}
+        self._chains = {name: ChainWithTimeout(chain) for name, chain in chains.items() if chain.has_nonces}
         self._patience_ms = patience_ms
         self._clock = clock
 
@@ -81,7 +81,7 @@ class NonceGapWorker:
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
         connection, now = await self._worker_connection.get(), self._clock()
-        if await hot_wallets.is_frozen(connection, name) or await signs.is_standing(connection):
+        if await hot_wallet_store.is_frozen(connection, name) or await signs.is_standing(connection):
             return []
         before_ms = now - self._patience_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
@@ -99,8 +99,8 @@ class NonceGapWorker:
         if not stored or now - signed_ms >= REPLACE_MS:
             try:
                 cancel = await chain.build_cancel(nonce, stored)
-            except Hindered as hindered:
-                log.warning("nonce gap can't be cancelled yet", chain=name, nonce=nonce, cause=str(hindered))
+            except Blocked as blocked:
+                log.warning("nonce gap can't be cancelled yet", chain=name, nonce=nonce, cause=str(blocked))
             else:
                 await _store_cancel(connection, key, len(stored) + 1, cancel, now)
                 log.info("nonce gap cancelled", chain=name, nonce=nonce, tx_hash=cancel.tx_hash)

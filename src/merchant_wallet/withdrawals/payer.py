@@ -23,10 +23,10 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure,
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
+from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
+from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import Waits
-from merchant_wallet.withdrawals.payouts import Claim, Fenced, OrderKey
-from merchant_wallet.withdrawals.purse import Purse
-from merchant_wallet.withdrawals.timely import TimelyChain
+from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, OrderKey
 
 POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000
@@ -63,9 +63,14 @@ class Payer:
         self._is_away = False
         # The last one used is used next, so that no more connections are opened than are needed.
         self._free = [WorkerConnection(connect) for _ in range(parallel)]
-        purses = {chain: Purse(chain, TimelyChain(chains[chain]), clock) for chain in chains}
+        hot_wallets = {chain: HotWallet(chain, ChainWithTimeout(chains[chain]), clock) for chain in chains}
         self._attempt = partial(
-            Attempt, book=book, purses=purses, hold_refunds=hold_refunds, max_builds=max_builds, clock=clock
+            Attempt,
+            book=book,
+            hot_wallets=hot_wallets,
+            hold_refunds=hold_refunds,
+            max_builds=max_builds,
+            clock=clock,
         )
         self._hold_refunds = hold_refunds
         self._claim_ms = claim_ms
@@ -125,7 +130,7 @@ class Payer:
         merchant_id, order_id = key
         try:
             await self._claim_and_try(key, worker_connection)
-        except Fenced:
+        except ClaimLost:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
         except Exception as error:
             # The claim lapses by itself, then any payer may try again.
@@ -159,7 +164,7 @@ class Payer:
         """How the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
         try:
             return await self._attempt(held, worker_connection).advance(), 0
-        except Fenced:
+        except ClaimLost:
             raise
         except Exception as error:
             failures, order = held.failures + 1, {"merchant_id": held.merchant_id, "order_id": held.order_id}

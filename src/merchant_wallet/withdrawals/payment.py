@@ -16,9 +16,9 @@ import structlog
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
+    Blocked,
     Dead,
-    Hindered,
-    Lapsed,
+    Expired,
     Obstacle,
     Payout,
     Pending,
@@ -28,8 +28,8 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import SigningRefused
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.withdrawals import hot_wallets, payouts, reservations
-from merchant_wallet.withdrawals.evidence import find_transfer_fault
+from merchant_wallet.withdrawals import hot_wallet_store, payouts, reservations
+from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment_states import (
     ACTIONS,
     Action,
@@ -40,8 +40,8 @@ from merchant_wallet.withdrawals.payment_states import (
     read_verdict,
     step,
 )
+from merchant_wallet.withdrawals.payout_checks import find_transfer_mismatch
 from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, StoredTransfer
-from merchant_wallet.withdrawals.purse import Purse
 
 RESEND_MS: Final = 5_000
 """A young pending transfer's bytes are sent again at least this often; later, ever more rarely."""
@@ -89,7 +89,7 @@ class Payment:
         self,
         held: Claim,
         worker_connection: WorkerConnection,
-        hot_wallet: Purse,
+        hot_wallet: HotWallet,
         order: PayableOrder,
         payout: Payout,
         *,
@@ -137,7 +137,7 @@ class Payment:
         reserved = self._reserved
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
-            raise hot_wallets.WalletMoved(
+            raise hot_wallet_store.WalletMoved(
                 f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, of which "
                 "there is no key here"
             )
@@ -166,7 +166,7 @@ class Payment:
     async def _examine(self) -> Event:
         if self._payout.transfer.recipient == self._chain.wallet:
             raise Unpayable("the recipient is the platform's own hot wallet")
-        await self._chain.examine(self._payout.transfer)
+        await self._chain.check_payable(self._payout.transfer)
         return Event.PAYABLE
 
     async def _reserve(self) -> Event:
@@ -185,7 +185,7 @@ class Payment:
         try:
             self._unstored = await self._chain.build(self._with_nonce(), earlier)
         except SigningRefused as refused:
-            raise Hindered(Obstacle("limit", f"the signer refused: {refused}")) from refused
+            raise Blocked(Obstacle("limit", f"the signer refused: {refused}")) from refused
         return Event.SIGNED
 
     async def _store(self) -> Event:
@@ -195,7 +195,7 @@ class Payment:
         try:
             await payouts.store_signed(connection, self._held, chain, self._chain.wallet, number, signed, now)
         except Halted as halted:
-            raise Hindered(Obstacle("stopped", str(halted))) from halted
+            raise Blocked(Obstacle("stopped", str(halted))) from halted
         log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=number)
         self._stored.append(StoredTransfer(number, signed, now, None))
         return Event.STORED
@@ -228,24 +228,26 @@ class Payment:
 
     def _find_fault(self, final: protocol.Final) -> str | None:
         """How a final transfer differs from the order."""
-        if fault := find_transfer_fault(self._payout.transfer, final):
+        if fault := find_transfer_mismatch(self._payout.transfer, final):
             return fault
         if final.tx_hash not in {one.signed.tx_hash for one in self._stored}:
             return f"the chain calls {final.tx_hash} final, which was never signed for this order"
         return None
 
     async def _check_stops(self) -> Event:
-        if halts := await hot_wallets.find_halts(await self._worker_connection.get(), self._hot_wallet.name):
-            raise Hindered(Obstacle("stopped", halts[0]))
+        if halts := await hot_wallet_store.find_halts(
+            await self._worker_connection.get(), self._hot_wallet.name
+        ):
+            raise Blocked(Obstacle("stopped", halts[0]))
         return Event.ALLOWED
 
     async def _check_rebuild(self) -> Event:
         await self._check_stops()
         count, verdict = len(self._stored), self._verdict
-        assert isinstance(verdict, Lapsed), "only what lapsed is built again"
+        assert isinstance(verdict, Expired), "only what lapsed is built again"
         if count >= self._max_builds:
             text = f"{count} transfers in a row came to nothing: {verdict.cause}"
-            raise Hindered(Obstacle("lapsed", text))
+            raise Blocked(Obstacle("lapsed", text))
         return Event.ALLOWED
 
     async def _end(self, state: State) -> Result:
@@ -253,9 +255,9 @@ class Payment:
         match state, self._verdict, self._error:
             case State.WAITING, Pending() as pending, _:
                 return self._wait_for_chain(pending)
-            case State.RETRYING, Lapsed(), _:
+            case State.RETRYING, Expired(), _:
                 return Waits(0)
-            case State.HINDERED, _, Hindered(obstacle=obstacle):
+            case State.HINDERED, _, Blocked(obstacle=obstacle):
                 return await self._wait_for(obstacle)
             case State.IRREPLACEABLE, _, Unpayable() as unpayable:
                 return await self._wait_for(Obstacle("stuck", f"it can't be replaced: {unpayable}"))
@@ -286,14 +288,14 @@ class Payment:
         if obstacle.kind == "wallet":
             await self._hot_wallet.freeze(await self._worker_connection.get(), obstacle.cause)
         self._report(obstacle)
-        waited_ms, before = 0, self._order.hindrance
+        waited_ms, before = 0, self._order.standing_obstacle
         if before is not None and before.kind == obstacle.kind:
             waited_ms = self._clock() - before.since_ms
         return Waits(min(LONGEST_REST_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
 
     def _report(self, obstacle: Obstacle | None) -> None:
         """Log an obstacle once, when it appears."""
-        before = self._order.hindrance
+        before = self._order.standing_obstacle
         if obstacle is not None and (before is None or before.kind != obstacle.kind):
             log.warning("payout waits", **self._name, kind=obstacle.kind, cause=obstacle.cause)
 

@@ -20,7 +20,7 @@ from enum import Enum, auto
 from typing import Final
 
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import Dead, Hindered, Lapsed, Unpayable, Verdict
+from merchant_wallet.chains.protocol import Blocked, Dead, Expired, Unpayable, Verdict
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeRefused
 
@@ -260,7 +260,7 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
         return Event.FINAL if is_exact else Event.DIFFERENT
     if isinstance(verdict, Dead):
         return Event.DEAD
-    if isinstance(verdict, Lapsed):
+    if isinstance(verdict, Expired):
         return Event.LAPSED
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
 
@@ -269,7 +269,7 @@ def read_error(action: Action, error: Exception) -> Event:
     """The event that an error of an action is."""
     if isinstance(error, Unpayable):
         return Event.UNPAYABLE
-    if isinstance(error, Hindered):
+    if isinstance(error, Blocked):
         return Event.HINDERED
     if action is Action.SEND and isinstance(error, NodeRefused):
         return Event.REFUSED

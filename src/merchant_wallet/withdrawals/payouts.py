@@ -1,8 +1,8 @@
 """What the payer remembers of orders: its queue, its claims, what was signed, and orders that are frozen.
 
 Rules: each function is one statement that commits by itself. A claim is a fence number that only grows; a
-write names the fence and changes nothing when a later claim has taken the order: then `Fenced` is raised and
-whoever held the old claim must leave the order alone. What an order has of its hot wallet is in
+write names the fence and changes nothing when a later claim has taken the order: then `ClaimLost` is raised
+and whoever held the old claim must leave the order alone. What an order has of its hot wallet is in
 `reservations`. Statements are in `payouts.sql`. All raise `psycopg.Error` as the database does. Moments are
 milliseconds.
 """
@@ -19,7 +19,7 @@ from merchant_wallet.book import early_approvals
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
-from merchant_wallet.withdrawals import hot_wallets
+from merchant_wallet.withdrawals import hot_wallet_store
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -29,7 +29,7 @@ OrderKey = tuple[int, int]
 """A merchant's id and an order's."""
 
 
-class Fenced(Exception):
+class ClaimLost(Exception):
     """Another worker has taken the order since; the text names the order."""
 
 
@@ -53,7 +53,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     nonce: int | None
 
 
-class Hindrance(msgspec.Struct, frozen=True, gc=False):
+class StandingObstacle(msgspec.Struct, frozen=True, gc=False):
     """What kept an order waiting when it was last tried, and since when."""
 
     kind: str
@@ -63,7 +63,7 @@ class Hindrance(msgspec.Struct, frozen=True, gc=False):
 class PayableOrder(msgspec.Struct, frozen=True, gc=False):
     """An order as it stands, with what the payer has decided and done about it before.
 
-    `given_up_cause`: it can never be paid, which is for ever. `hindrance`: what it waits for.
+    `given_up_cause`: it can never be paid, which is for ever. `standing_obstacle`: what it waits for.
     """
 
     withdrawal: Withdrawal
@@ -71,7 +71,7 @@ class PayableOrder(msgspec.Struct, frozen=True, gc=False):
     settings_version: int
     given_up_cause: str | None
     reservation: Reservation | None
-    hindrance: Hindrance | None
+    standing_obstacle: StandingObstacle | None
 
 
 class StoredTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +92,7 @@ class FrozenOrder(msgspec.Struct, frozen=True, gc=False):
     frozen_ms: int
 
 
-class HinderedOrder(msgspec.Struct, frozen=True, gc=False):
+class BlockedOrder(msgspec.Struct, frozen=True, gc=False):
     """An order that waits for an obstacle to pass."""
 
     merchant_id: int
@@ -171,8 +171,8 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
     withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
     active, version, given_up_cause, wallet, nonce, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
     reservation = None if wallet is None else Reservation(bytes(wallet), nonce)
-    hindrance = None if kind is None else Hindrance(kind, since_ms)
-    return PayableOrder(withdrawal, active, version, given_up_cause, reservation, hindrance)
+    standing_obstacle = None if kind is None else StandingObstacle(kind, since_ms)
+    return PayableOrder(withdrawal, active, version, given_up_cause, reservation, standing_obstacle)
 
 
 async def find_early_approval(connection: AsyncConnection, held: Claim) -> str | None:
@@ -233,14 +233,14 @@ async def store_signed(
     }
     try:
         await _write(connection, "store_signed", held, parameters)
-    except Fenced:
+    except ClaimLost:
         cursor = await connection.execute(_TEXTS["is_next"], parameters)
         if await cursor.fetchone() != (True,):
             raise
-        halts = await hot_wallets.find_halts(connection, chain)
-        if not halts and await hot_wallets.read_address(connection, chain) != wallet:
+        halts = await hot_wallet_store.find_halts(connection, chain)
+        if not halts and await hot_wallet_store.read_address(connection, chain) != wallet:
             moved = f"the hot wallet of {chain} is not {wallet.hex()} any more"
-            raise hot_wallets.WalletMoved(moved) from None
+            raise hot_wallet_store.WalletMoved(moved) from None
         why = halts[0] if halts else "payouts were stopped for a moment"
         raise Halted(f"order {held.order_id} could not be signed any more: {why}") from None
 
@@ -285,10 +285,10 @@ async def list_frozen(connection: AsyncConnection) -> list[FrozenOrder]:
     return [FrozenOrder(*row) for row in await cursor.fetchall()]
 
 
-async def list_hindered(connection: AsyncConnection, *, limit: int = 1000) -> list[HinderedOrder]:
+async def list_blocked(connection: AsyncConnection, *, limit: int = 1000) -> list[BlockedOrder]:
     """The orders that wait for an obstacle to pass, the longest waiting first."""
-    cursor = await connection.execute(_TEXTS["list_hindered"], {"limit": limit})
-    return [HinderedOrder(*row) for row in await cursor.fetchall()]
+    cursor = await connection.execute(_TEXTS["list_blocked"], {"limit": limit})
+    return [BlockedOrder(*row) for row in await cursor.fetchall()]
 
 
 async def show_payout(connection: AsyncConnection, merchant_id: int, order_id: int) -> PayoutShown | None:
@@ -306,4 +306,4 @@ def _name(held: Claim) -> dict[str, object]:
 async def _write(connection: AsyncConnection, name: str, held: Claim, parameters: dict[str, object]) -> None:
     cursor = await connection.execute(_TEXTS[name], parameters)
     if cursor.rowcount != 1:
-        raise Fenced(f"order {held.order_id}: fence {held.fence} has been passed")
+        raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")

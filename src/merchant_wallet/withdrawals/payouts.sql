@@ -117,7 +117,7 @@ update payout set frozen_cause = null, frozen_ms = null
 select merchant_id, order_id, frozen_cause, frozen_ms
   from payout where frozen_ms is not null order by frozen_ms, merchant_id, order_id;
 
--- name: list_hindered
+-- name: list_blocked
 -- What waits for an obstacle to pass, the longest waiting first.
 select p.merchant_id, p.order_id, w.chain, p.obstacle_kind, p.obstacle_cause, p.obstacle_ms
   from payout p join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id

@@ -2,8 +2,8 @@
 
 Rules: each function is one transaction under the order's fence, which locks the order's payout first and the
 wallet's row second. Nothing is signed without a reservation. It is given back only while nothing was signed;
-after that it stays, and is spent by what the chain did. Raises `payouts.Fenced` when a later claim has taken
-the order, and `psycopg.Error`. Moments are milliseconds, amounts units of 10^-6.
+after that it stays, and is spent by what the chain did. Raises `payouts.ClaimLost` when a later claim has
+taken the order, and `psycopg.Error`. Moments are milliseconds, amounts units of 10^-6.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Hindered, Obstacle
-from merchant_wallet.withdrawals import hot_wallets
-from merchant_wallet.withdrawals.payouts import Claim, Fenced, Reservation
+from merchant_wallet.chains.protocol import Blocked, Obstacle
+from merchant_wallet.withdrawals import hot_wallet_store
+from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Reservation
 
 QUERIES: Final = Queries(Path(__file__).with_name("reservations.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -54,19 +54,19 @@ class Outdated(msgspec.Struct, frozen=True, gc=False):
 async def reserve(
     connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int
 ) -> Reservation | Shortage | Outdated:
-    """Set money, and a place, aside for an order. Raises Fenced, Hindered, `hot_wallets.WalletMoved`."""
+    """Set money, and a place, aside for an order. Raises Fenced, Hindered, `hot_wallet_store.WalletMoved`."""
     async with connection.transaction():
         await _write(connection, "hold_fence", held, {})
         parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
         cursor = await connection.execute(_TEXTS["lock_wallet"], parameters)
         row = await cursor.fetchone()
         if row is None:
-            raise hot_wallets.WalletMoved(
+            raise hot_wallet_store.WalletMoved(
                 f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
             )
         next_nonce, funds, funds_spent_no, spent_no, checked_ms, _ = row
-        if halts := await hot_wallets.find_halts(connection, wanted.chain):
-            raise Hindered(Obstacle("stopped", halts[0]))
+        if halts := await hot_wallet_store.find_halts(connection, wanted.chain):
+            raise Blocked(Obstacle("stopped", halts[0]))
         if funds is None or (wanted.has_nonces and next_nonce is None):
             return Outdated(None)
         age_ms = now_ms - checked_ms
@@ -126,7 +126,7 @@ async def give_up(
         ending = "spend_reservation" if signed_no else "drop_reservation"
         await connection.execute(_TEXTS[ending], {**_name(held), "now_ms": now_ms})
         if wallet_fault is not None:
-            await hot_wallets.freeze_wallet(connection, chain, wallet_fault, now_ms)
+            await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
 async def spend(connection: AsyncConnection, held: Claim) -> None:
@@ -143,11 +143,11 @@ async def freeze(
         cursor = await connection.execute(_TEXTS["freeze_order"], parameters)
         row = await cursor.fetchone()
         if row is None:
-            raise Fenced(f"order {held.order_id}: fence {held.fence} has been passed")
+            raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")
         if row == (0,):
             await connection.execute(_TEXTS["drop_reservation"], parameters)
         if freezes_wallet is not None:
-            await hot_wallets.freeze_wallet(connection, freezes_wallet, cause, now_ms)
+            await hot_wallet_store.freeze_wallet(connection, freezes_wallet, cause, now_ms)
 
 
 async def give_back_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> int:
@@ -164,4 +164,4 @@ def _name(held: Claim) -> dict[str, object]:
 async def _write(connection: AsyncConnection, name: str, held: Claim, parameters: dict[str, object]) -> None:
     cursor = await connection.execute(_TEXTS[name], {**_name(held), **parameters})
     if cursor.rowcount != 1:
-        raise Fenced(f"order {held.order_id}: fence {held.fence} has been passed")
+        raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")

@@ -1,14 +1,14 @@
 """Stopping all new payouts of a chain, by an operator or by whatever finds that the funds don't add up.
 
 Rules: what was signed before is followed to its end, nothing new is signed. Several may stop a chain; it goes
-on when every stop is taken back, which `guards` does. Statements are in `hot_wallets.sql`. Raises
+on when every stop is taken back, which `guards` does. Statements are in `hot_wallet_store.sql`. Raises
 `psycopg.Error`.
 """
 
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.withdrawals.hot_wallets import TEXTS
+from merchant_wallet.withdrawals.hot_wallet_store import TEXTS
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
-from merchant_wallet.chains.evm.token_transfers import check_receipts, read_arrivals
+from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
     encode_unsigned,
@@ -32,14 +32,14 @@ from merchant_wallet.chains.evm.transactions import (
 )
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.protocol import (
-    Arrival,
     Block,
+    Blocked,
     ChainAway,
     ChainDisagrees,
-    Hindered,
     Obstacle,
     Payout,
     SignedTransfer,
+    TokenTransfer,
     Transfer,
     Verdict,
 )
@@ -108,9 +108,9 @@ class EvmChain:
         async def at_final(node: EvmNode) -> int:
             return await self._balance(node, self.wallet, (await final_block(node, self.rules)).number)
 
-        return cautious_low(await self._nodes.heard(at_final))
+        return cautious_low(await self._nodes.answers(at_final))
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         """Pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
 
         Raises Unpayable, Hindered.
@@ -148,8 +148,8 @@ class EvmChain:
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `evm_verdict`. Raises ChainAway."""
-        question = evm_verdict.Question(self.rules, self.wallet, payout, signed)
-        return await evm_verdict.judge(self._nodes, question)
+        query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed)
+        return await evm_verdict.judge(self._nodes, query)
 
     # What a watcher and the reconciliation ask.
 
@@ -159,12 +159,12 @@ class EvmChain:
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        finals = await self._nodes.heard(lambda node: final_block(node, self.rules))
+        finals = await self._nodes.answers(lambda node: final_block(node, self.rules))
         numbers = [block.number for block in finals]
         if len(numbers) < self._nodes.needed:
             raise ChainAway("only one node says which block is final")
         number = sorted(numbers)[-self._nodes.needed]
-        blocks = await self._nodes.heard(lambda node: node.block(number))
+        blocks = await self._nodes.answers(lambda node: node.block(number))
         headers = [block.header for block in blocks if block is not None]
         if any(header != headers[0] for header in headers):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
@@ -178,9 +178,9 @@ class EvmChain:
         block = await self._nodes.first(lambda node: node.block(number))
         return None if block is None else block.header
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `evm_arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
-        return await read_arrivals(self._nodes, self.rules, first, last, self._agreed_number)
+        return await read_token_transfers(self._nodes, self.rules, first, last, self._agreed_number)
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Units of the token. A node without that block's state answers for now. Raises ChainAway."""
@@ -259,7 +259,7 @@ class EvmChain:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
         asked = (self.rules.token, self.wallet, transfer.recipient, transfer.amount_units)
         states, gas, market = await asyncio.gather(
-            attempt(self._nodes.heard(lambda node: ask_state(node, *asked))),
+            attempt(self._nodes.answers(lambda node: ask_state(node, *asked))),
             attempt(self._gas(transfer)),
             attempt(self._market()),
         )
@@ -281,10 +281,10 @@ class EvmChain:
             answer_of(tried)
             estimate = answer_of(estimated)
         except CallReverted as error:
-            raise Hindered(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
+            raise Blocked(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
         gas = max(estimate * 5 // 4, rules.least_gas)
         if gas > rules.most_gas:
-            raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
+            raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
         return gas
 
     def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:
@@ -292,9 +292,9 @@ class EvmChain:
         cost_wei = gas * offer.max_fee
         if cost_wei > self.rules.fee_cap_wei:
             text = f"the chain may cost {cost_wei} wei, above the cap of {self.rules.fee_cap_wei}"
-            raise Hindered(Obstacle("fee", text))
+            raise Blocked(Obstacle("fee", text))
         if held_wei < cost_wei:
-            raise Hindered(Obstacle("fuel", f"the hot wallet holds {held_wei} wei of {cost_wei} for the fee"))
+            raise Blocked(Obstacle("fuel", f"the hot wallet holds {held_wei} wei of {cost_wei} for the fee"))
 
     async def _sign(
         self,
@@ -335,7 +335,7 @@ class EvmChain:
         try:
             return await self._signer.sign(request)
         except SigningRefused as error:
-            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+            raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
 
     async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
         answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)

@@ -17,7 +17,7 @@ from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm.fees import Offer, agree_fees, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
 from merchant_wallet.chains.evm.rules import head_block
-from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.transport import answer_of, attempt
 
 FEE_BLOCKS: Final = 10
@@ -33,7 +33,7 @@ class EvmMarket(msgspec.Struct, frozen=True, gc=False):
 
 async def ask_fees(nodes: EvmNodes) -> EvmFees:
     """What gas costs by all nodes that answer. Raises ChainAway."""
-    return agree_fees(await nodes.heard(lambda node: node.fees(FEE_BLOCKS)))
+    return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
 
 
 async def ask_market(nodes: EvmNodes, wallet: bytes, most_blocks_apart: int) -> EvmMarket:
@@ -43,11 +43,11 @@ async def ask_market(nodes: EvmNodes, wallet: bytes, most_blocks_apart: int) -> 
         head, held = await asyncio.gather(attempt(head_block(node)), attempt(node.coin_balance(wallet)))
         return answer_of(head).number, answer_of(held)
 
-    priced, heard = await asyncio.gather(attempt(ask_fees(nodes)), attempt(nodes.heard(ask)))
-    fees, said = answer_of(priced), answer_of(heard)
+    priced, answered = await asyncio.gather(attempt(ask_fees(nodes)), attempt(nodes.answers(ask)))
+    fees, said = answer_of(priced), answer_of(answered)
     heights = [height for height, _ in said]
     low, high = cautious_low(heights), cautious_high(heights)
     if high - low > most_blocks_apart:
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
-        raise Hindered(Obstacle("node", text))
+        raise Blocked(Obstacle("node", text))
     return EvmMarket(suggest_offer(fees), low, cautious_low([held_wei for _, held_wei in said]))

@@ -271,9 +271,9 @@ class EvmNodes:
         """Each node's answer or failure, in their order."""
         return await self._rpc.every(lambda index: ask(self.each[index]))
 
-    async def heard(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
+    async def answers(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
         """What all nodes that answer say, at least one. Raises ChainAway."""
-        return await self._rpc.endpoints.heard(lambda index: ask(self.each[index]))
+        return await self._rpc.endpoints.answers(lambda index: ask(self.each[index]))
 
     async def close(self) -> None:
         """Close every connection."""

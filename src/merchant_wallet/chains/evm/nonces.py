@@ -16,7 +16,7 @@ import structlog
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
 from merchant_wallet.chains.evm.proof import ProvenTransaction, prove
 from merchant_wallet.chains.evm.rules import head_block
-from merchant_wallet.chains.protocol import Block, Hindered, Obstacle
+from merchant_wallet.chains.protocol import Block, Blocked, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ async def next_nonce(
     async def claim(node: EvmNode) -> tuple[int, EvmNode]:
         return await node.count(wallet, "pending"), node
 
-    claims = await nodes.heard(claim)
+    claims = await nodes.answers(claim)
     counts = sorted((count for count, _ in claims), reverse=True)
     highest, agreed = counts[0], counts[1] if len(counts) > 1 else None
     if highest == agreed or (known is not None and highest <= known):
@@ -60,7 +60,7 @@ def _begin(counts: Sequence[int], needed: int) -> int:
         f"nodes say that the wallet has sent {said} transactions; no two nodes agree and none shows the last "
         "one. Configure two nodes, or send a transaction of nothing from the wallet to itself"
     )
-    raise Hindered(Obstacle("node", text))
+    raise Blocked(Obstacle("node", text))
 
 
 async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:

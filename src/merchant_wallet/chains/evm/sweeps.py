@@ -33,8 +33,8 @@ from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
 from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
     Block,
+    Blocked,
     ChainAway,
-    Hindered,
     Obstacle,
     Payout,
     SignedTransfer,
@@ -73,7 +73,7 @@ class EvmDraft(msgspec.Struct, frozen=True):
         try:
             raw = join(unsigned, await self.signer.sign(request))
         except SigningRefused as error:
-            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+            raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
         if recover_sender(raw) != self.sender:
             raise ValueError("the signer's signature is not the sender's")
         return SignedTransfer(raw, hash_of(raw), self.height)
@@ -170,7 +170,7 @@ class EvmSweeper:
         sender = self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
         payout = Payout(sweep_tx.sweep_id, transfer, sweep_tx.nonce)
         verdict = await evm_verdict.judge(
-            self._nodes, evm_verdict.Question(self._rules, sender, payout, signed)
+            self._nodes, evm_verdict.PayoutQuery(self._rules, sender, payout, signed)
         )
         if sweep_tx.kind == TOP_UP and isinstance(verdict, protocol.Final):
             return protocol.Final(transfer, verdict.tx_hash)
@@ -200,7 +200,7 @@ class EvmSweeper:
         spare = held - sweep_tx.promised - self.fee_cap - sweep_tx.amount
         if spare < 0:
             text = f"the hot wallet holds {held} wei and must keep {self.fee_cap} for a payout"
-            raise Hindered(Obstacle("fuel", text))
+            raise Blocked(Obstacle("fuel", text))
         return spare
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
@@ -211,12 +211,10 @@ class EvmSweeper:
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
             estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, address))
         except CallReverted as error:
-            raise Hindered(
-                Obstacle("token", f"the token refuses the transfer when tried: {error}")
-            ) from error
+            raise Blocked(Obstacle("token", f"the token refuses the transfer when tried: {error}")) from error
         gas = estimate + _GAS_MARGIN
         if gas > self._rules.most_gas:
-            raise Hindered(Obstacle("fee", f"a transfer needs {gas} units of gas"))
+            raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas"))
         return gas
 
     async def _top_up_gas(self, sweep_tx: SweepTx) -> int:
@@ -226,7 +224,7 @@ class EvmSweeper:
 
     async def _check_token(self, address: bytes, amount_units: int) -> None:
         asked = (self._rules.token, address, self.wallet, amount_units)
-        require_sweepable(await self._nodes.heard(lambda node: ask_state(node, *asked)), amount_units)
+        require_sweepable(await self._nodes.answers(lambda node: ask_state(node, *asked)), amount_units)
 
 
 def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:
@@ -244,7 +242,7 @@ def _bounded(fees: EvmFees, earlier: Sequence[EvmTransaction], most: int) -> Off
         offer, least = outbid(transaction, offer), outbid(transaction, least)
     if max(least.max_fee, fees.base_fee + offer.max_priority_fee) > most:
         text = f"gas costs {fees.base_fee} wei, and the sweep may pay {most} for it"
-        raise Hindered(Obstacle("fee", text))
+        raise Blocked(Obstacle("fee", text))
     return Offer(offer.max_priority_fee, min(offer.max_fee, most))
 
 

@@ -15,7 +15,7 @@ import msgspec
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.node import EvmNode, read_word
-from merchant_wallet.chains.protocol import Hindered, Obstacle, Unpayable
+from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
 from merchant_wallet.chains.transport import NodeFailed
 
@@ -67,21 +67,21 @@ def require_payable(states: Sequence[TokenState], needed: int, amount_units: int
     Raises Unpayable, Hindered.
     """
     if any(state.is_paused for state in states):
-        raise Hindered(Obstacle("paused", "the token is paused by its issuer"))
+        raise Blocked(Obstacle("paused", "the token is paused by its issuer"))
     if _is_certain([state.is_sender_refused for state in states], needed, "hot wallet"):
-        raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+        raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
     if _is_certain([state.is_recipient_refused for state in states], needed, "recipient"):
         raise Unpayable("the token has blacklisted the recipient")
     held = cautious_low([state.held_units for state in states])
     if held < amount_units:
-        raise Hindered(Obstacle("funds", f"the hot wallet holds {held} units of {amount_units}"))
+        raise Blocked(Obstacle("funds", f"the hot wallet holds {held} units of {amount_units}"))
     require_no_fee(amount_units, max(state.fee_units for state in states))
 
 
 def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
     """Judge a transfer into the hot wallet by all nodes' answers. Raises Hindered."""
     if any(state.is_recipient_refused for state in states):
-        raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+        raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
     require_no_fee(amount_units, max(state.fee_units for state in states))
 
 
@@ -95,7 +95,7 @@ def _is_certain(said: Sequence[bool], needed: int, who: str) -> bool:
     if all(said) and len(said) >= needed:
         return True
     text = f"{sum(said)} of {len(said)} nodes that answered say that the {who} is blacklisted"
-    raise Hindered(Obstacle("node", f"{text}: all must, and at least {needed}"))
+    raise Blocked(Obstacle("node", f"{text}: all must, and at least {needed}"))
 
 
 def _read(node: EvmNode, view: bytes | None) -> int | None:

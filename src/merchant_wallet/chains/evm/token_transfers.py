@@ -28,39 +28,39 @@ from merchant_wallet.chains.evm.node import (
     transfer_of,
 )
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
-from merchant_wallet.chains.protocol import Arrival, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
 _AT_ONCE: Final = 8
 _TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ReadRange(msgspec.Struct, frozen=True):
     """What one node shows of a range: the hash of its last block, and the transfers."""
 
     last_hash: str
-    arrivals: list[Arrival]
+    transfers: list[TokenTransfer]
 
 
-async def read_arrivals(
+async def read_token_transfers(
     nodes: EvmNodes, rules: EvmRules, first: int, last: int, agreed_number: int
-) -> list[Arrival]:
-    """See `protocol.ChainReader.arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused.
+) -> list[TokenTransfer]:
+    """See `protocol.ChainReader.transfers`. Raises ChainAway, ChainDisagrees, NodeRefused.
 
     Two nodes have called the blocks up to `agreed_number` final before: those are not read as a preview.
     """
     if first > last:
         return []
     if first <= agreed_number < last:
-        final = await read_arrivals(nodes, rules, first, agreed_number, agreed_number)
-        return final + await read_arrivals(nodes, rules, agreed_number + 1, last, agreed_number)
+        final = await read_token_transfers(nodes, rules, first, agreed_number, agreed_number)
+        return final + await read_token_transfers(nodes, rules, agreed_number + 1, last, agreed_number)
     if nodes.needed > 1:
         agreed = await _read_final(nodes, rules, first, last)
         if agreed is not None:
             return agreed
         if last <= agreed_number:
             raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
-    return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).arrivals
+    return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).transfers
 
 
 async def check_receipts(node: EvmNode) -> str | None:
@@ -75,10 +75,10 @@ async def check_receipts(node: EvmNode) -> str | None:
     return None
 
 
-async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[Arrival] | None:
+async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[TokenTransfer] | None:
     """What all nodes that call the range final say, two at least; None when no node calls it final."""
     answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))
-    usable = [answer for answer in answers if isinstance(answer, Reading)]
+    usable = [answer for answer in answers if isinstance(answer, ReadRange)]
     if not usable:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         if len(failures) == len(answers):
@@ -92,32 +92,32 @@ async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         behind = ["another node has not got so far"] if None in answers else []
         raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
-    return usable[0].arrivals
+    return usable[0].transfers
 
 
-async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading | None:
+async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange | None:
     if (await final_block(node, rules)).number < last:
         return None
     return await _read_blocks(node, rules, first, last)
 
 
-async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
+async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange:
     if (await head_block(node)).number < last:
         raise NodeRefused(node.name, 0, f"has no block {last} yet")
     return await _read_blocks(node, rules, first, last)
 
 
-async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> Reading:
+async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange:
     """The transfers of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
     blocks = await _read_headers(node, first, last)
 
-    async def read(block: EvmBlock) -> list[Arrival]:
+    async def read(block: EvmBlock) -> list[TokenTransfer]:
         receipts = await node.block_receipts(block)
-        return _arrivals(rules, _checked_logs(node, block, receipts))
+        return _transfers(rules, _checked_logs(node, block, receipts))
 
     wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
     pages = await ask_together(read, wanted, at_once=_AT_ONCE)
-    return Reading(blocks[-1].header.hash, [arrival for page in pages for arrival in page])
+    return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
 
 
 async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
@@ -162,14 +162,14 @@ def _items_of(log: EvmLog) -> list[bytes]:
     return [log.address, *(bytes.fromhex(topic[2:]) for topic in log.topics)]
 
 
-def _arrivals(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Arrival]:
-    arrivals = []
+def _transfers(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[TokenTransfer]:
+    transfers = []
     for index, log in logs:
         if log.address != rules.token or not is_transfer(log):
             continue
         sender, recipient, units = transfer_of(log)
-        arrivals.append(
-            Arrival(
+        transfers.append(
+            TokenTransfer(
                 chain=rules.name,
                 tx_hash=log.tx_hash,
                 log_index=index,
@@ -181,4 +181,4 @@ def _arrivals(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Arriv
                 block_log_index=log.log_index,
             )
         )
-    return arrivals
+    return transfers

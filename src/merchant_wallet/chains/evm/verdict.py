@@ -19,16 +19,16 @@ from merchant_wallet.chains.evm.nonces import bisect, spender_in
 from merchant_wallet.chains.evm.proof import ProvenTransaction
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.evm.transactions import parse_signed, transfer_call
-from merchant_wallet.chains.legs import final_of
 from merchant_wallet.chains.protocol import (
     Block,
     Dead,
-    Leg,
     Payout,
     Pending,
     SignedTransfer,
+    TransferLog,
     Verdict,
 )
+from merchant_wallet.chains.transfer_logs import final_of
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # So many whole blocks are read, where a node has no old states to search by, before an operator is called.
@@ -37,7 +37,7 @@ WALKED_BLOCKS: Final = 1024
 LONG_WAITS: Final = 10
 
 
-class Question(msgspec.Struct, frozen=True):
+class PayoutQuery(msgspec.Struct, frozen=True):
     """The payout that is judged: who pays it, and everything that was ever signed for it."""
 
     rules: EvmRules
@@ -62,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     by_all: bool = False
 
 
-class Nothing(msgspec.Struct, frozen=True, gc=False):
+class NotFinal(msgspec.Struct, frozen=True, gc=False):
     """That a node shows nothing final, up to which block, and why that may be odd."""
 
     final_number: int
@@ -71,38 +71,38 @@ class Nothing(msgspec.Struct, frozen=True, gc=False):
     alert: str | None = None
 
 
-async def judge(nodes: EvmNodes, question: Question) -> Verdict:
+async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
     """The verdict on a payout. Raises ChainAway only when no node answered."""
-    for signed in question.signed:
+    for signed in query.signed:
         transaction, _ = parse_signed(signed.raw)
-        if transaction.chain_id != question.rules.chain_id:
+        if transaction.chain_id != query.rules.chain_id:
             text = f"{signed.tx_hash} was signed for chain {transaction.chain_id}: bring its settings back"
             return Pending(alert=text)
-    verdict, is_by_all = await _judge_once(nodes, question)
+    verdict, is_by_all = await _judge_once(nodes, query)
     if not is_by_all:
         return verdict
-    again, _ = await _judge_once(nodes, question)
+    again, _ = await _judge_once(nodes, query)
     return verdict if again == verdict else Pending(alert="a second look found something else")
 
 
-async def _judge_once(nodes: EvmNodes, question: Question) -> tuple[Verdict, bool]:
-    answers = await nodes.every(lambda node: find(node, question))
+async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, bool]:
+    answers = await nodes.every(lambda node: find(node, query))
     findings = [answer for answer in answers if isinstance(answer, Finding)]
-    nothings = [answer for answer in answers if isinstance(answer, Nothing)]
+    not_finals = [answer for answer in answers if isinstance(answer, NotFinal)]
     failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed | NodeRefused)]
     if len(failures) == len(answers):
         raise protocol.ChainAway("; ".join(failures))
-    alerts = [nothing.alert for nothing in nothings if nothing.alert]
+    alerts = [not_final.alert for not_final in not_finals if not_final.alert]
     if not findings:
-        stuck = [nothing for nothing in nothings if nothing.is_stuck]
+        stuck = [not_final for not_final in not_finals if not_final.is_stuck]
         # A replacement costs more, so one node alone can't ask for it.
-        is_stuck = len(stuck) >= nodes.needed and not any(nothing.is_mined for nothing in nothings)
+        is_stuck = len(stuck) >= nodes.needed and not any(not_final.is_mined for not_final in not_finals)
         return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
     found = findings[0]
     needed = len(answers) if found.by_all else nodes.needed
-    denied = [nothing for nothing in nothings if nothing.final_number >= found.block_number]
+    denied = [not_final for not_final in not_finals if not_final.final_number >= found.block_number]
     if any(other != found for other in findings):
-        return Pending(alert=_quarrel(question, findings)), False
+        return Pending(alert=_quarrel(query, findings)), False
     if len(findings) < needed:
         if denied:
             alerts.append(f"one node shows as final what another does not: {found.verdict}")
@@ -110,24 +110,24 @@ async def _judge_once(nodes: EvmNodes, question: Question) -> tuple[Verdict, boo
     return found.verdict, found.by_all
 
 
-def _quarrel(question: Question, findings: list[Finding]) -> str:
+def _quarrel(query: PayoutQuery, findings: list[Finding]) -> str:
     said = "; ".join(f"{found.verdict} in block {found.block_hash}" for found in findings)
-    return f"nodes disagree about payout {question.payout.payout_id}: {said}"
+    return f"nodes disagree about payout {query.payout.payout_id}: {said}"
 
 
-async def find(node: EvmNode, question: Question) -> Finding | Nothing:
+async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
     """What one node shows. Raises NodeFailed, NodeRefused."""
-    final = await final_block(node, question.rules)
-    receipts = [await node.receipt(signed.tx_hash) for signed in question.signed]
+    final = await final_block(node, query.rules)
+    receipts = [await node.receipt(signed.tx_hash) for signed in query.signed]
     mined = [receipt for receipt in receipts if receipt is not None]
     for receipt in mined:
         if receipt.block_number <= final.number:
-            return await _find_by_receipt(node, question, receipt, final)
+            return await _find_by_receipt(node, query, receipt, final)
     if mined:
-        return Nothing(final.number, is_mined=True)
-    if await _count(node, question.wallet, final.number) > question.nonce:
-        return await _find_spender(node, question, final)
-    return await _wait(node, question, final)
+        return NotFinal(final.number, is_mined=True)
+    if await _count(node, query.wallet, final.number) > query.nonce:
+        return await _find_spender(node, query, final)
+    return await _wait(node, query, final)
 
 
 async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
@@ -142,101 +142,105 @@ async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
         return await node.count(wallet, "latest")
 
 
-async def _wait(node: EvmNode, question: Question, final: Block) -> Nothing:
+async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
     """Nothing of it is in a block: it is stuck when nothing before it is missing and it waited for long."""
     head = await head_block(node)
-    following = await node.count(question.wallet, "latest")
-    since = question.signed[-1].built_at_block if question.signed else head.number
+    following = await node.count(query.wallet, "latest")
+    since = query.signed[-1].built_at_block if query.signed else head.number
     waited, alert = head.number - since, None
-    if following < question.nonce and waited >= LONG_WAITS * question.rules.stuck_blocks:
-        alert = f"it has place {question.nonce}, the chain is at {following}: what comes before it is missing"
-    is_stuck = following == question.nonce and waited >= question.rules.stuck_blocks
-    return Nothing(final.number, is_stuck=is_stuck, alert=alert)
+    if following < query.nonce and waited >= LONG_WAITS * query.rules.stuck_blocks:
+        alert = f"it has place {query.nonce}, the chain is at {following}: what comes before it is missing"
+    is_stuck = following == query.nonce and waited >= query.rules.stuck_blocks
+    return NotFinal(final.number, is_stuck=is_stuck, alert=alert)
 
 
 async def _find_by_receipt(
-    node: EvmNode, question: Question, receipt: EvmReceipt, final: Block
-) -> Finding | Nothing:
+    node: EvmNode, query: PayoutQuery, receipt: EvmReceipt, final: Block
+) -> Finding | NotFinal:
     block = await node.block(receipt.block_number)
     if (
         block is None
         or block.header.hash != receipt.block_hash
         or receipt.tx_hash not in block.transactions
-        or receipt.sender != question.wallet
+        or receipt.sender != query.wallet
     ):
-        return Nothing(final.number, True, alert=f"{node.name} shows a receipt that its own blocks belie")
+        return NotFinal(final.number, True, alert=f"{node.name} shows a receipt that its own blocks belie")
     where = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
         return Finding(Dead(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)
-    legs = _legs(question.rules, receipt)
-    return Finding(final_of(question.payout.transfer, question.wallet, legs, receipt.tx_hash), *where)
+    transfer_logs = _transfer_logs(query.rules, receipt)
+    return Finding(final_of(query.payout.transfer, query.wallet, transfer_logs, receipt.tx_hash), *where)
 
 
-def _legs(rules: EvmRules, receipt: EvmReceipt) -> list[Leg]:
+def _transfer_logs(rules: EvmRules, receipt: EvmReceipt) -> list[TransferLog]:
     """Every Transfer log of the token in a transaction, in its order."""
-    return [Leg(*transfer_of(log)) for log in receipt.logs if log.address == rules.token and is_transfer(log)]
+    return [
+        TransferLog(*transfer_of(log))
+        for log in receipt.logs
+        if log.address == rules.token and is_transfer(log)
+    ]
 
 
-async def _find_spender(node: EvmNode, question: Question, final: Block) -> Finding | Nothing:
+async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Finding | NotFinal:
     """The nonce is taken in a final block, and not by what this node has receipts of: by what, then?"""
-    taken = await _search(node, question, final)
+    taken = await _search(node, query, final)
     if taken is None:
-        text = f"{node.name} says that nonce {question.nonce} is spent, and shows no transaction that did it"
-        return Nothing(final.number, True, alert=text)
+        text = f"{node.name} says that nonce {query.nonce} is spent, and shows no transaction that did it"
+        return NotFinal(final.number, True, alert=text)
     block, spender = taken
-    if spender.tx_hash in {signed.tx_hash for signed in question.signed}:
+    if spender.tx_hash in {signed.tx_hash for signed in query.signed}:
         text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
-        return Nothing(final.number, True, alert=text)
-    ordered = question.payout.transfer
-    if spender.to == question.rules.token and spender.call_data == transfer_call(
+        return NotFinal(final.number, True, alert=text)
+    ordered = query.payout.transfer
+    if spender.to == query.rules.token and spender.call_data == transfer_call(
         ordered.recipient, ordered.amount_units
     ):
         text = (
-            f"nonce {question.nonce} was spent by {spender.tx_hash}, which pays just what is ordered and was "
+            f"nonce {query.nonce} was spent by {spender.tx_hash}, which pays just what is ordered and was "
             "never written down here: was the database restored?"
         )
-        return Nothing(final.number, True, alert=text)
-    fault = f"nonce {question.nonce} was spent by {spender.tx_hash}, which was never signed for a payout here"
+        return NotFinal(final.number, True, alert=text)
+    fault = f"nonce {query.nonce} was spent by {spender.tx_hash}, which was never signed for a payout here"
     return Finding(
         Dead(f"{fault}, in block {block.number}", wallet_fault=fault), block.number, block.hash, by_all=True
     )
 
 
-async def _search(node: EvmNode, question: Question, final: Block) -> tuple[Block, ProvenTransaction] | None:
+async def _search(node: EvmNode, query: PayoutQuery, final: Block) -> tuple[Block, ProvenTransaction] | None:
     """The final block and the transaction in it that took the payout's nonce, proven; None if not found."""
     try:
-        number = await _bisect(node, question, final.number)
+        number = await _bisect(node, query, final.number)
     except NodeRefused:
         # No states of old blocks: the blocks themselves are read.
-        return await _walk(node, question, final.number)
-    return await _spender_in(node, question, number)
+        return await _walk(node, query, final.number)
+    return await _spender_in(node, query, number)
 
 
-async def _bisect(node: EvmNode, question: Question, final_number: int) -> int:
+async def _bisect(node: EvmNode, query: PayoutQuery, final_number: int) -> int:
     """The first block after which the nonce is taken, by the node's own counts. Raises NodeRefused."""
     low, high = -1, final_number
-    built_at = min((signed.built_at_block for signed in question.signed), default=0)
+    built_at = min((signed.built_at_block for signed in query.signed), default=0)
     if 0 < built_at <= high:
         # Usually what took it came later than what was signed; old states are asked for only if not.
-        if await node.count(question.wallet, built_at - 1) > question.nonce:
+        if await node.count(query.wallet, built_at - 1) > query.nonce:
             high = built_at - 1
         else:
             low = built_at - 1
-    return await bisect(node, question.wallet, question.nonce, low, high)
+    return await bisect(node, query.wallet, query.nonce, low, high)
 
 
 async def _walk(
-    node: EvmNode, question: Question, final_number: int
+    node: EvmNode, query: PayoutQuery, final_number: int
 ) -> tuple[Block, ProvenTransaction] | None:
-    first = min((signed.built_at_block for signed in question.signed), default=final_number)
+    first = min((signed.built_at_block for signed in query.signed), default=final_number)
     for number in range(first, min(final_number, first + WALKED_BLOCKS) + 1):
-        found = await _spender_in(node, question, number)
+        found = await _spender_in(node, query, number)
         if found is not None:
             return found
     return None
 
 
 async def _spender_in(
-    node: EvmNode, question: Question, number: int
+    node: EvmNode, query: PayoutQuery, number: int
 ) -> tuple[Block, ProvenTransaction] | None:
-    return await spender_in(node, question.wallet, question.rules.chain_id, question.nonce, number)
+    return await spender_in(node, query.wallet, query.rules.chain_id, query.nonce, number)

@@ -25,7 +25,7 @@ SEED: Final = "seed"
 JOURNAL: Final = "signed.jsonl"
 NAMES: Final = (*COIN_TYPES, SEED)
 """What a keystore may hold; each is a file of that name and `.json`."""
-LEAST_PASSPHRASE: Final = 12
+MIN_PASSPHRASE_CHARS: Final = 12
 
 _SEED_BYTES: Final = 64
 _KEY_BYTES: Final = 32
@@ -85,7 +85,7 @@ def open_keystore(folder: Path, passphrase: str) -> Keystore:
     """All keys of a folder. Raises KeystoreError."""
     if not list_addresses(folder):
         raise KeystoreError(f"There are no keys in {folder}: make them with `merchant-wallet keys create`.")
-    _insist_on_privacy(folder)
+    _require_private(folder)
     if not (folder / JOURNAL).exists():
         raise KeystoreError(
             f"The record of what was signed, {folder / JOURNAL}, is missing: bring it back, since without it "
@@ -111,8 +111,10 @@ def list_addresses(folder: Path) -> dict[str, bytes]:
 
 def check_passphrase(folder: Path, passphrase: str) -> None:
     """See that a passphrase is long enough, and the one of the keys that are there. Raises KeystoreError."""
-    if len(passphrase) < LEAST_PASSPHRASE:
-        raise KeystoreError(f"The keystore's passphrase must have at least {LEAST_PASSPHRASE} characters.")
+    if len(passphrase) < MIN_PASSPHRASE_CHARS:
+        raise KeystoreError(
+            f"The keystore's passphrase must have at least {MIN_PASSPHRASE_CHARS} characters."
+        )
     for name in list_addresses(folder):
         _open(folder, name, passphrase)
         return
@@ -121,16 +123,16 @@ def check_passphrase(folder: Path, passphrase: str) -> None:
 def create_key(folder: Path, name: str, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
     """Make a key at random and keep it; gives its address. Raises KeystoreError."""
     secret = secrets.token_bytes(_SEED_BYTES) if name == SEED else PrivateKey().secret
-    return keep_key(folder, name, secret, passphrase, cost=cost)
+    return store_key(folder, name, secret, passphrase, cost=cost)
 
 
-def keep_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
+def store_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
     """Keep a key that was made elsewhere; gives its address. Raises KeystoreError, also when there is one."""
     address = _check(name, secret)
     # The data folder above is passed through by PostgreSQL, which runs as another user where this is root.
     folder.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _insist_on_privacy(folder)
+    _require_private(folder)
     path = _path(folder, name)
     if path.exists():
         raise KeystoreError(f"There is a key in {path} already; it is not replaced.")
@@ -163,7 +165,7 @@ def read_secret(text: bytes, passphrase: str) -> bytes:
 
 def _open(folder: Path, name: str, passphrase: str) -> bytes:
     path = _path(folder, name)
-    _insist_on_privacy(path)
+    _require_private(path)
     text = path.read_bytes()
     try:
         secret, named = unseal(text, passphrase), read_address(text)
@@ -196,7 +198,7 @@ def _path(folder: Path, name: str) -> Path:
     return folder / f"{name}.json"
 
 
-def _insist_on_privacy(path: Path) -> None:
+def _require_private(path: Path) -> None:
     if path.stat().st_mode & 0o077:
         mode = 700 if path.is_dir() else 600
         raise KeystoreError(f"{path} can be read by others: chmod {mode} it.")

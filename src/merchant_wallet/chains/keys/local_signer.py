@@ -15,7 +15,7 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore
 from merchant_wallet.chains.keys.signing_journal import Payment, SigningJournal
-from merchant_wallet.chains.keys.signing_rules import Reading, SigningRules, read_request
+from merchant_wallet.chains.keys.signing_rules import ParsedRequest, SigningRules, read_request
 from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
 
 log = structlog.get_logger("signer")
@@ -60,18 +60,18 @@ class LocalSigner:
         return signature
 
     def _sign(self, request: SigningRequest) -> bytes:
-        terms = self._rules.chains.get(request.chain)
+        limits = self._rules.chains.get(request.chain)
         hot_key = self._keystore.hot_key(request.chain)
-        if terms is None or hot_key is None:
+        if limits is None or hot_key is None:
             raise SigningRefused(f"this signer has no key for {request.chain}")
         deposit_key = self._deposit_key(request)
         deposit = None if deposit_key is None else _address_of(deposit_key)
-        reading = read_request(request, terms, _address_of(hot_key), deposit)
+        parsed = read_request(request, limits, _address_of(hot_key), deposit)
         if request.purpose == "payout":
             with self._lock:
-                self._journal.admit(_payment(request, reading, self._clock()))
+                self._journal.admit(_payment(request, parsed, self._clock()))
         key = deposit_key if request.purpose == "sweep" and deposit_key is not None else hot_key
-        return key.sign_recoverable(reading.digest, hasher=None)
+        return key.sign_recoverable(parsed.digest, hasher=None)
 
     def _deposit_key(self, request: SigningRequest) -> PrivateKey | None:
         if request.source is None:
@@ -82,7 +82,7 @@ class LocalSigner:
         return key
 
 
-def _payment(request: SigningRequest, reading: Reading, at_ms: int) -> Payment:
+def _payment(request: SigningRequest, parsed: ParsedRequest, at_ms: int) -> Payment:
     transfer = request.transfer
     return Payment(
         at_ms=at_ms,
@@ -90,9 +90,9 @@ def _payment(request: SigningRequest, reading: Reading, at_ms: int) -> Payment:
         chain=request.chain,
         recipient=transfer.recipient,
         units=transfer.amount_units,
-        digest=reading.digest,
-        nonce=reading.nonce,
-        expires_ms=reading.expires_ms,
+        digest=parsed.digest,
+        nonce=parsed.nonce,
+        expires_ms=parsed.expires_ms,
     )
 
 

@@ -59,7 +59,7 @@ class Payment(
         return hashlib.sha256(text.encode()).digest()[:16]
 
 
-class Memory:
+class SignedOrders:
     """What was signed, as far as judging the next payment needs it. Pure: the moment is handed in."""
 
     def __init__(self) -> None:
@@ -137,20 +137,20 @@ class SigningJournal:
     def __init__(self, path: Path, payment_limit_units: int, hour_limit_units: int) -> None:
         self._path = path
         self._limits = (payment_limit_units, hour_limit_units)
-        self._memory = Memory()
+        self._signed_orders = SignedOrders()
         self._read_to = 0
         self._inode: int | None = None
 
     def admit(self, payment: Payment) -> None:
         """Judge a payment and write it down. Raises SigningRefused, and OSError when it can't be written."""
         with self._locked() as descriptor:
-            if self._memory.judge(payment, *self._limits):
+            if self._signed_orders.judge(payment, *self._limits):
                 self._append(descriptor, payment)
 
     def release(self, release: Release) -> None:
         """Write an operator's word down, which holds from the next payment on. Raises as `admit`."""
         with self._locked() as descriptor:
-            self._memory.release(release.payout_id)
+            self._signed_orders.release(release.payout_id)
             self._append(descriptor, release)
 
     @contextmanager
@@ -190,9 +190,9 @@ class SigningJournal:
 
     def _note(self, entry: Payment | Release) -> None:
         if isinstance(entry, Payment):
-            self._memory.note(entry)
+            self._signed_orders.note(entry)
         else:
-            self._memory.release(entry.payout_id)
+            self._signed_orders.release(entry.payout_id)
 
     def _parse(self, line: bytes) -> Payment | Release:
         try:

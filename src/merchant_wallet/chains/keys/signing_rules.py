@@ -21,7 +21,7 @@ TOKEN: Final = "USDT"
 COINS: Final = {ERC20: "ETH", TRC20: "TRX"}
 
 
-class ChainTerms(msgspec.Struct, frozen=True):
+class ChainLimits(msgspec.Struct, frozen=True):
     """What the signer knows of a chain by itself.
 
     `chain_id` is in the bytes on ERC20 alone: TRON's name their chain by a reference block. `fee_cap` is what
@@ -36,12 +36,12 @@ class ChainTerms(msgspec.Struct, frozen=True):
 class SigningRules(msgspec.Struct, frozen=True):
     """The signer's own configuration: the chains it signs for, and its running limits in units of 10^-6."""
 
-    chains: Mapping[str, ChainTerms]
+    chains: Mapping[str, ChainLimits]
     payment_limit_units: int
     hour_limit_units: int
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ParsedRequest(msgspec.Struct, frozen=True):
     """Bytes that do what the request says: what is to be signed of them, and when they can't count any more.
 
     `nonce` is their place among the sender's transactions (EVM), of which only one can ever count;
@@ -53,85 +53,91 @@ class Reading(msgspec.Struct, frozen=True):
     expires_ms: int | None = None
 
 
-def read_request(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> Reading:
+def read_request(
+    request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None
+) -> ParsedRequest:
     """See that the bytes of a request do what it says and no more. Raises SigningRefused.
 
     `wallet` is the chain's hot wallet, `deposit` the address at the request's source, if it has one.
     """
-    _judge_words(request, terms, wallet, deposit)
+    _judge_words(request, limits, wallet, deposit)
     try:
         if request.chain == ERC20:
-            return _read_evm(request, terms, wallet)
-        return _read_tron(request, terms, wallet, deposit)
+            return _read_evm(request, limits, wallet)
+        return _read_tron(request, limits, wallet, deposit)
     except ValueError as error:
         raise SigningRefused(f"these bytes are refused: {error}") from None
 
 
-def _judge_words(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> None:
+def _judge_words(request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None) -> None:
     """Whether what the request asks for is something that a signer does at all."""
     transfer, purpose = request.transfer, request.purpose
-    _insist(transfer.chain == request.chain, "the transfer is one of another chain")
-    _insist(
+    _require(transfer.chain == request.chain, "the transfer is one of another chain")
+    _require(
         transfer.token == (COINS[request.chain] if purpose == "top_up" else TOKEN),
         f"{transfer.token} is not what a {purpose} moves",
     )
-    _insist((deposit is not None) == (purpose in ("sweep", "top_up")), f"a {purpose} has another source")
-    _insist((transfer.amount_units > 0) == (purpose != "cancel"), f"not an amount for a {purpose}")
+    _require((deposit is not None) == (purpose in ("sweep", "top_up")), f"a {purpose} has another source")
+    _require((transfer.amount_units > 0) == (purpose != "cancel"), f"not an amount for a {purpose}")
     if purpose == "payout":
-        own = (ZERO, terms.token, wallet)
-        _insist(transfer.recipient not in own, "a payout there would lose the money or pay ourselves")
+        own = (ZERO, limits.token, wallet)
+        _require(transfer.recipient not in own, "a payout there would lose the money or pay ourselves")
     else:
         target = deposit if purpose == "top_up" else wallet
-        _insist(transfer.recipient == target, f"a {purpose} never goes to that address")
+        _require(transfer.recipient == target, f"a {purpose} never goes to that address")
     if purpose == "top_up":
-        _insist(transfer.amount_units <= terms.fee_cap, "more coin than a transaction may cost")
+        _require(transfer.amount_units <= limits.fee_cap, "more coin than a transaction may cost")
 
 
-def _read_evm(request: SigningRequest, terms: ChainTerms, wallet: bytes) -> Reading:
+def _read_evm(request: SigningRequest, limits: ChainLimits, wallet: bytes) -> ParsedRequest:
     made = evm_transactions.parse_unsigned(request.unsigned)
-    _insist(made.chain_id == terms.chain_id, f"the bytes are for chain {made.chain_id}")
-    _insist(made.gas_limit * made.max_fee <= terms.fee_cap, "the bytes may cost more than the fee cap")
+    _require(made.chain_id == limits.chain_id, f"the bytes are for chain {made.chain_id}")
+    _require(made.gas_limit * made.max_fee <= limits.fee_cap, "the bytes may cost more than the fee cap")
     if request.purpose == "cancel":
-        _insist(
+        _require(
             (made.to, made.value, made.call_data) == (wallet, 0, b""),
             "a cancel transaction moves nothing",
         )
     elif request.purpose == "top_up":
         coins = (made.to, made.value, made.call_data)
         expected = (request.transfer.recipient, request.transfer.amount_units, b"")
-        _insist(coins == expected, "the bytes send other coins than the request says")
+        _require(coins == expected, "the bytes send other coins than the request says")
     else:
-        _compare_call(request, terms, made)
-        _insist(made.value == 0, "coins are sent along with the token")
-    return Reading(evm_transactions.signing_hash(request.unsigned), nonce=made.nonce)
+        _compare_call(request, limits, made)
+        _require(made.value == 0, "coins are sent along with the token")
+    return ParsedRequest(evm_transactions.signing_hash(request.unsigned), nonce=made.nonce)
 
 
-def _read_tron(request: SigningRequest, terms: ChainTerms, wallet: bytes, deposit: bytes | None) -> Reading:
+def _read_tron(
+    request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None
+) -> ParsedRequest:
     made = tron_transactions.parse_raw(request.unsigned)
-    _insist(request.purpose != "cancel", "a TRON wallet's transactions have no nonces to cancel")
+    _require(request.purpose != "cancel", "a TRON wallet's transactions have no nonces to cancel")
     sender = deposit if request.purpose == "sweep" else wallet
-    _insist(made.owner == sender, "the bytes spend from another address")
-    _insist(made.fee_limit_sun <= terms.fee_cap, "the bytes may cost more than the fee cap")
+    _require(made.owner == sender, "the bytes spend from another address")
+    _require(made.fee_limit_sun <= limits.fee_cap, "the bytes may cost more than the fee cap")
     if request.purpose == "top_up":
         coins = (made.contract, made.recipient, made.amount_sun)
         expected = (None, request.transfer.recipient, request.transfer.amount_units)
-        _insist(coins == expected, "the bytes send other coins than the request says")
+        _require(coins == expected, "the bytes send other coins than the request says")
     else:
-        _compare_call(request, terms, made)
+        _compare_call(request, limits, made)
     digest = tron_transactions.signing_hash(request.unsigned)
-    return Reading(digest, expires_ms=made.expiration_ms)
+    return ParsedRequest(digest, expires_ms=made.expiration_ms)
 
 
-def _compare_call(request: SigningRequest, terms: ChainTerms, made: EvmTransaction | TronTransaction) -> None:
+def _compare_call(
+    request: SigningRequest, limits: ChainLimits, made: EvmTransaction | TronTransaction
+) -> None:
     """See that the bytes call our token's transfer, with the request's recipient and amount."""
     called = made.to if isinstance(made, EvmTransaction) else made.contract
-    _insist(called == terms.token, "the bytes call another contract than the token's")
+    _require(called == limits.token, "the bytes call another contract than the token's")
     recipient, units = parse_transfer_call(made.call_data)
     transfer = request.transfer
-    _insist(recipient == transfer.recipient, "the bytes pay another recipient than the request says")
-    _insist(units == transfer.amount_units, "the bytes pay another amount than the request says")
+    _require(recipient == transfer.recipient, "the bytes pay another recipient than the request says")
+    _require(units == transfer.amount_units, "the bytes pay another amount than the request says")
 
 
-def _insist(agrees: bool, cause: str) -> None:
+def _require(agrees: bool, cause: str) -> None:
     if not agrees:
         raise SigningRefused(cause)

@@ -99,7 +99,7 @@ class SandboxChain:
         """More than anybody can order."""
         return ENDLESS_UNITS
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         """Everything can be paid here. Raises ValueError for another chain's transfer."""
         if transfer.chain != self._name:
             raise ValueError(f"a payout on {transfer.chain} can't be made on {self._name}")
@@ -110,7 +110,7 @@ class SandboxChain:
         Raises ValueError for another chain's payout, and for one that has been signed: nothing lapses here.
         """
         transfer = payout.transfer
-        await self.examine(transfer)
+        await self.check_payable(transfer)
         if earlier:
             raise ValueError(
                 f"payout {payout.payout_id} has been signed, and the sandbox's bytes never lapse"

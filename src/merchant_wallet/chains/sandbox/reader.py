@@ -12,12 +12,12 @@ from typing import Final, Protocol
 import msgspec
 
 from merchant_wallet.base.addresses import TRC20, keccak256
-from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.chains.protocol import Block, TokenTransfer
 
 HIGHEST: Final = 2**62
 
 
-class SandboxArrival(msgspec.Struct, frozen=True, gc=False):
+class SandboxDeposit(msgspec.Struct, frozen=True, gc=False):
     """An amount that an operator let arrive, and the block that it is alone in."""
 
     block_number: int
@@ -30,10 +30,10 @@ class SandboxArrival(msgspec.Struct, frozen=True, gc=False):
 class Record(Protocol):
     """Where what arrives on the sandbox's chains is kept."""
 
-    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
         """The newest arrival up to a moment."""
 
-    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
         """The arrivals of these blocks, in order."""
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
@@ -64,9 +64,9 @@ class SandboxReader:
         found = await self._record.page(self._name, number, number)
         return self._to_block(found[0]) if found else None
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """What arrived in these blocks."""
-        return [self._to_arrival(each) for each in await self._record.page(self._name, first, last)]
+        return [self._to_transfer(each) for each in await self._record.page(self._name, first, last)]
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """What an address has got: the sandbox never spends from one that something arrives at."""
@@ -79,21 +79,21 @@ class SandboxReader:
     async def close(self) -> None:
         """There is nothing to give back: the record is its owner's."""
 
-    def _to_block(self, arrival: SandboxArrival | None) -> Block:
-        number, at_ms = (0, 0) if arrival is None else (arrival.block_number, arrival.at_ms)
+    def _to_block(self, transfer: SandboxDeposit | None) -> Block:
+        number, at_ms = (0, 0) if transfer is None else (transfer.block_number, transfer.at_ms)
         before = _hash(self._name, f"block {number - 1}")
         return Block(number, _hash(self._name, f"block {number}"), before, at_ms)
 
-    def _to_arrival(self, arrival: SandboxArrival) -> Arrival:
-        return Arrival(
+    def _to_transfer(self, transfer: SandboxDeposit) -> TokenTransfer:
+        return TokenTransfer(
             self._name,
-            name_transaction(self._name, arrival.block_number),
+            name_transaction(self._name, transfer.block_number),
             0,
-            arrival.block_number,
-            _hash(self._name, f"block {arrival.block_number}"),
-            arrival.sender,
-            arrival.recipient,
-            arrival.amount_units,
+            transfer.block_number,
+            _hash(self._name, f"block {transfer.block_number}"),
+            transfer.sender,
+            transfer.recipient,
+            transfer.amount_units,
         )
 
 

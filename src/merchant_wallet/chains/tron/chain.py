@@ -17,9 +17,9 @@ from merchant_wallet.base.addresses import TRC20
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import (
     Block,
+    Blocked,
     ChainAway,
-    Hindered,
-    Lapsed,
+    Expired,
     Obstacle,
     Payout,
     SignedTransfer,
@@ -87,14 +87,14 @@ class TronChain(TronReader):
         """The least that nodes show (see `agreement`). Raises ChainAway."""
         return await self.token.least_balance(self._wallet, is_solid=True)
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
         await self._require_payable(transfer)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway, and what the signer raises."""
-        if earlier and not isinstance(await self.judge(payout, earlier), Lapsed):
-            raise Hindered(Obstacle("node", "what was signed before is not proven void"))
+        if earlier and not isinstance(await self.judge(payout, earlier), Expired):
+            raise Blocked(Obstacle("node", "what was signed before is not proven void"))
         raw_data, built_at_block = await self._write(payout)
         # Last of all, so that as little as possible can change before it is signed.
         await self._require_payable(payout.transfer)
@@ -160,15 +160,15 @@ class TronChain(TronReader):
             return (await node.head()).time_ms, await node.solid()
 
         answers = await self.nodes.every(ask)
-        heard = usable(answers)
-        if not heard:
+        answered = usable(answers)
+        if not answered:
             raise ChainAway(failures_of(answers))
-        second = min(self.nodes.quorum, len(heard)) - 1
-        times = sorted((time_ms for time_ms, _ in heard), reverse=True)
-        reference = sorted((block for _, block in heard), key=lambda block: block.number)[-1 - second]
+        second = min(self.nodes.quorum, len(answered)) - 1
+        times = sorted((time_ms for time_ms, _ in answered), reverse=True)
+        reference = sorted((block for _, block in answered), key=lambda block: block.number)[-1 - second]
         now_ms, half_ms = times[second], self.rules.lifetime_ms // 2
         if times[0] - now_ms > half_ms or now_ms - reference.time_ms > self.rules.lifetime_ms:
-            raise Hindered(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
+            raise Blocked(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
         if self.nodes.quorum > 1:
             await self.compare(reference)
         return now_ms, reference
@@ -188,13 +188,13 @@ class TronChain(TronReader):
         )
         answer_of(refused)
         if answer_of(paused):
-            raise Hindered(Obstacle("paused", "the token's owner has paused all transfers"))
+            raise Blocked(Obstacle("paused", "the token's owner has paused all transfers"))
         if answer_of(held) < amount_units:
-            raise Hindered(Obstacle("funds", "the hot wallet holds less than the order"))
+            raise Blocked(Obstacle("funds", "the hot wallet holds less than the order"))
         require_no_fee(amount_units, answer_of(fee))
         call = answer_of(tried)
         if call.revert is not None:
-            raise Hindered(Obstacle("node", f"the transfer would fail now: {call.revert}"))
+            raise Blocked(Obstacle("node", f"the transfer would fail now: {call.revert}"))
         self._require_affordable(call.energy, *answer_of(burning))
 
     async def _check_blacklist(self, recipient: bytes) -> None:
@@ -203,7 +203,7 @@ class TronChain(TronReader):
             attempt(self.token.is_blacklisted(self._wallet)), attempt(self.token.is_blacklisted(recipient))
         )
         if answer_of(frozen):
-            raise Hindered(Obstacle("wallet", "the token has blacklisted our own wallet"))
+            raise Blocked(Obstacle("wallet", "the token has blacklisted our own wallet"))
         if answer_of(refused):
             raise Unpayable("the token has blacklisted the recipient")
 
@@ -220,14 +220,14 @@ class TronChain(TronReader):
         estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
         if estimate_sun > self.rules.fee_cap_sun - _MARK_SUN:
             cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"
-            raise Hindered(Obstacle("fee", cause))
+            raise Blocked(Obstacle("fee", cause))
         needed_sun = _burnt_sun(self.rules.in_flight, energy, prices, owned)
         if coin_sun < needed_sun:
             cause = (
                 f"the hot wallet holds {coin_sun} sun, "
                 f"and {self.rules.in_flight} payouts on their way may burn {needed_sun}"
             )
-            raise Hindered(Obstacle("fuel", cause))
+            raise Blocked(Obstacle("fuel", cause))
 
 
 def _mark_of(payout_id: int) -> tuple[int, int]:

@@ -219,9 +219,9 @@ class TronNodes:
             for node, answer in zip(self.all, answers, strict=True)
         ]
 
-    async def heard(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
+    async def answers(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
         """What all nodes that answer say, at least one. Raises ChainAway."""
-        return await self._endpoints.heard(lambda number: ask(self.all[number]))
+        return await self._endpoints.answers(lambda number: ask(self.all[number]))
 
     async def close(self) -> None:
         """Close every connection; the next question opens new ones."""

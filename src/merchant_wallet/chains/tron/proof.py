@@ -15,17 +15,17 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.legs import final_of
 from merchant_wallet.chains.protocol import (
     Dead,
-    Lapsed,
-    Leg,
+    Expired,
     Payout,
     Pending,
     SignedTransfer,
     Transfer,
+    TransferLog,
     Verdict,
 )
+from merchant_wallet.chains.transfer_logs import final_of
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.http import (
@@ -99,7 +99,7 @@ class TronProof:
             return Pending(alert=f"payout {payout.payout_id} was paid more than once: {hashes}")
         if final:
             return final[0]
-        for kind in (Pending, Dead, Lapsed):
+        for kind in (Pending, Dead, Expired):
             for verdict in reversed(verdicts):
                 if isinstance(verdict, kind):
                     return verdict
@@ -170,7 +170,7 @@ class TronProof:
             return Pending(BLOCK_MS, alert="the nodes hold different blocks for irreversible")
         if len(complete) < self._nodes.quorum:
             return Pending(BLOCK_MS, alert=f"{txid} has expired; {_away(walks)}")
-        return Lapsed(f"{txid} expired and is in none of the blocks that could have held it")
+        return Expired(f"{txid} expired and is in none of the blocks that could have held it")
 
     async def _walk(
         self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
@@ -218,10 +218,10 @@ def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) ->
         return Dead(f"the transfer failed on the chain: {found.cause}")
     if found.is_failed or found.outcome != SUCCESS:
         return Pending(alert=f"the receipt of {txid} says neither success nor failure")
-    legs = [Leg(one.sender, one.recipient, one.amount_units) for one in found.movements]
-    if all(leg.sender != owner for leg in legs):
+    transfer_logs = [TransferLog(one.sender, one.recipient, one.amount_units) for one in found.movements]
+    if all(transfer_log.sender != owner for transfer_log in transfer_logs):
         return Pending(alert=f"{txid} succeeded without a Transfer log of the token from our wallet")
-    return final_of(transfer, owner, legs, txid)
+    return final_of(transfer, owner, transfer_logs, txid)
 
 
 def _check_follows(

@@ -14,7 +14,7 @@ import msgspec
 
 from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import TRC20, USDT_CONTRACTS, keccak256, to_tron
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
 from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
@@ -94,15 +94,15 @@ class TronReader:
         found = await self.nodes.first(lambda node: node.header(number, is_solid=False))
         return found[0] if found is not None else None
 
-    async def arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `protocol.ChainReader`. Raises ChainAway, ChainDisagrees."""
         # A node may take its word back; what was agreed to be final is not read as a preview after that.
         final = max((await self.final()).number, self._agreed_number)
-        arrivals = await self._final_arrivals(first, min(last, final)) if first <= final else []
+        transfers = await self._final_transfers(first, min(last, final)) if first <= final else []
         if last > final:
             start = max(first, final + 1)
-            arrivals += await self.nodes.first(lambda node: self._scan(node, start, last, is_solid=False))
-        return arrivals
+            transfers += await self.nodes.first(lambda node: self._scan(node, start, last, is_solid=False))
+        return transfers
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """See `protocol.ChainReader`; with a block it is the newest solid one's balance, whichever that is.
@@ -161,7 +161,7 @@ class TronReader:
         if len(hashes) > 1:
             raise ChainDisagrees(f"two nodes hold different blocks {block.number} for irreversible")
 
-    async def _final_arrivals(self, first: int, last: int) -> list[Arrival]:
+    async def _final_transfers(self, first: int, last: int) -> list[TokenTransfer]:
         answers = await self.nodes.every(lambda node: self._scan(node, first, last, is_solid=True))
         scans = usable(answers)
         if len(scans) < self.nodes.quorum:
@@ -170,16 +170,16 @@ class TronReader:
             raise ChainDisagrees(f"two nodes tell of different transfers in blocks {first} to {last}")
         return scans[0]
 
-    async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[Arrival]:
-        found: list[Arrival] = []
+    async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[TokenTransfer]:
+        found: list[TokenTransfer] = []
         for start in range(first, last + 1, BLOCKS_AT_ONCE):
             numbers = range(start, min(start + BLOCKS_AT_ONCE, last + 1))
             scan = partial(self._scan_block, node, is_solid=is_solid)
-            for arrivals in await ask_together(scan, numbers):
-                found += arrivals
+            for transfers in await ask_together(scan, numbers):
+                found += transfers
         return found
 
-    async def _scan_block(self, node: TronNode, number: int, *, is_solid: bool) -> list[Arrival]:
+    async def _scan_block(self, node: TronNode, number: int, *, is_solid: bool) -> list[TokenTransfer]:
         found = await node.header(number, is_solid=is_solid)
         records = await node.records_of(number, is_solid=is_solid)
         # A branch may change between the two questions, and then the records are another block's.
@@ -189,13 +189,13 @@ class TronReader:
         block, is_empty = found
         if is_empty == bool(records) or any(record.blockNumber != number for record in records):
             raise NodeFailed(node.name, f"does not keep what became of the transactions of block {number}")
-        return [arrival for record in records for arrival in self._arrivals_of(block, record)]
+        return [transfer for record in records for transfer in self._transfers_of(block, record)]
 
-    def _arrivals_of(self, block: Block, record: TransactionRecord) -> list[Arrival]:
+    def _transfers_of(self, block: Block, record: TransactionRecord) -> list[TokenTransfer]:
         if record.receipt.result not in ("", SUCCESS):
             return []
         return [
-            Arrival(
+            TokenTransfer(
                 chain=TRC20,
                 tx_hash=record.id,
                 log_index=movement.log_index,

@@ -19,10 +19,10 @@ from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
     Block,
+    Blocked,
     ChainAway,
     Dead,
-    Hindered,
-    Lapsed,
+    Expired,
     Obstacle,
     Payout,
     Pending,
@@ -78,7 +78,7 @@ class TronDraft(msgspec.Struct, frozen=True):
         try:
             signature = await self.signer.sign(request)
         except SigningRefused as error:
-            raise Hindered(Obstacle("limit", f"the signer refuses: {error}")) from error
+            raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
         if recover_owner(self.raw_data, signature) != self.sender:
             raise ValueError("the signer signed with another key than the sender's")
         return SignedTransfer(join(self.raw_data, signature), txid_of(self.raw_data), self.height)
@@ -139,8 +139,8 @@ class TronSweeper:
 
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> TronDraft:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
-        if earlier and not isinstance(await self.judge(sweep_tx, earlier), Lapsed):
-            raise Hindered(Obstacle("node", "what was signed before is not proven void"))
+        if earlier and not isinstance(await self.judge(sweep_tx, earlier), Expired):
+            raise Blocked(Obstacle("node", "what was signed before is not proven void"))
         is_top_up = sweep_tx.kind == TOP_UP
         fee_limit_sun = await (self._check_top_up(sweep_tx) if is_top_up else self._check_token(sweep_tx))
         now_ms, reference = await self._chain.moment()
@@ -222,11 +222,11 @@ class TronSweeper:
             attempt(self._nodes.first(TronNode.prices)),
         )
         if answer_of(refused):
-            raise Hindered(Obstacle("wallet", "the token has blacklisted the hot wallet"))
+            raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
         require_no_fee(amount_units, answer_of(fee))
         call, prices = answer_of(tried), answer_of(priced)
         if call.revert is not None:
-            raise Hindered(Obstacle("token", f"the token refuses the transfer when tried: {call.revert}"))
+            raise Blocked(Obstacle("token", f"the token refuses the transfer when tried: {call.revert}"))
         energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
         return energy * prices.energy_sun, prices
 
@@ -239,7 +239,7 @@ class TronSweeper:
         limit_sun = min(limit_sun, self.fee_cap)
         if limit_sun < needed_sun:
             text = f"the transfer may burn {needed_sun} sun for energy, and has {limit_sun} for it"
-            raise Hindered(Obstacle("fee", text))
+            raise Blocked(Obstacle("fee", text))
         return limit_sun
 
     async def _check_top_up(self, sweep_tx: SweepTx) -> int:
@@ -250,5 +250,5 @@ class TronSweeper:
         held_sun = await self._chain.coin_balance(self.wallet)
         if held_sun - sweep_tx.promised - sweep_tx.amount - sweep_tx.fee_limit < kept_sun:
             text = f"the hot wallet holds {held_sun} sun and must keep {kept_sun} for payouts"
-            raise Hindered(Obstacle("fuel", text))
+            raise Blocked(Obstacle("fuel", text))
         return 0

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.transactions import transfer_call
-from merchant_wallet.chains.protocol import Hindered, Obstacle
+from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.token_fee import fee_units
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
@@ -38,7 +38,7 @@ class TronToken:
     async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
         """The least that nodes show at an address (see `agreement`)."""
         return cautious_low(
-            await self._nodes.heard(lambda node: self._balance(node, address, is_solid=is_solid))
+            await self._nodes.answers(lambda node: self._balance(node, address, is_solid=is_solid))
         )
 
     async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
@@ -53,7 +53,7 @@ class TronToken:
 
     async def is_paused(self) -> bool:
         """Whether any node says that the token's owner has stopped all transfers."""
-        return any(await self._nodes.heard(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+        return any(await self._nodes.answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
 
     async def is_blacklisted(self, address: bytes) -> bool:
         """Whether the token's owner has put an address on its blacklist, for certain.
@@ -67,7 +67,7 @@ class TronToken:
         if sum(solid) >= self._nodes.quorum and all(solid):
             return True
         text = "an address is on the token's blacklist, but not irreversibly so on all nodes"
-        raise Hindered(Obstacle("node", text))
+        raise Blocked(Obstacle("node", text))
 
     async def fee_units(self, amount_units: int) -> int:
         """The most that the token would keep of a transfer by any node's word; 0 while it takes no fee."""
@@ -79,7 +79,7 @@ class TronToken:
             )
             return fee_units(amount_units, answer_of(points), answer_of(most))
 
-        return max(await self._nodes.heard(ask))
+        return max(await self._nodes.answers(ask))
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and the energy that it would take."""
@@ -92,7 +92,7 @@ class TronToken:
             said = await self._view(node, "isBlackListed(address)", _word(address), is_solid=is_solid)
             return bool(said)
 
-        return await self._nodes.heard(ask)
+        return await self._nodes.answers(ask)
 
     async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
         """The one number that a function gives, or None where the contract has no such function."""

@@ -14,13 +14,13 @@ from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 
-Verdict = Literal["sweep", "later", "small", "dear", "hindered", "failed", "unpriced"]
+Verdict = Literal["sweep", "later", "small", "dear", "blocked", "failed", "unpriced"]
 """`later`: worth it, when fewer are under way. `failed`: the last try was in vain, an operator must ask."""
 
 SWEEP: Final = "sweep"
 
 
-class Terms(msgspec.Struct, frozen=True, gc=False):
+class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
     """What an operator lays down for one chain.
 
     `coin_price_units` is what a whole coin of `coin_scale` smallest units costs, in units of 10^-6 USDT; None
@@ -36,10 +36,11 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     fee_cap: int
 
 
-class Holding(msgspec.Struct, frozen=True, gc=False):
+class SweepCandidate(msgspec.Struct, frozen=True, gc=False):
     """A deposit address with something on it: whose, where its key is, and what emptying it takes.
 
-    `hindrance` says why it can't be emptied now. `failed_cause` is what became of the last try, if it failed.
+    `blocked_by` says why it can't be emptied now. `failed_cause` is what became of the last try, if it
+    failed.
     """
 
     chain: str
@@ -48,11 +49,11 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     source: Source
     balance_units: int
     quote: Quote | None = None
-    hindrance: str | None = None
+    blocked_by: str | None = None
     failed_cause: str | None = None
 
 
-class Proposal(msgspec.Struct, frozen=True, gc=False):
+class PlannedSweep(msgspec.Struct, frozen=True, gc=False):
     """What a plan says of one address.
 
     `top_up` is coin to be sent there first. What the two transactions may burn is bounded by the limits.
@@ -60,7 +61,7 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
     rounded up.
     """
 
-    holding: Holding
+    candidate: SweepCandidate
     verdict: Verdict
     top_up: int = 0
     top_up_fee: int = 0
@@ -73,42 +74,42 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
     @property
     def benefit_units(self) -> int:
         """What is in the hot wallet afterwards and was not before, less the cost."""
-        return self.holding.balance_units - (self.cost_units or 0)
+        return self.candidate.balance_units - (self.cost_units or 0)
 
 
 def make_plan(
-    holdings: Iterable[Holding], terms: Terms, *, under_way: int = 0, again: bool = False
-) -> list[Proposal]:
+    candidates: Iterable[SweepCandidate], policy: SweepPolicy, *, under_way: int = 0, again: bool = False
+) -> list[PlannedSweep]:
     """A proposal for each address: what is swept now first, the largest benefit first, then all others.
 
     `under_way` sweeps count against the number at once. With `again`, what failed before is tried anew.
     """
-    judged = [judge(holding, terms, again=again) for holding in holdings]
-    ordered = sorted(judged, key=lambda one: (-one.benefit_units, one.holding.address))
+    judged = [judge(candidate, policy, again=again) for candidate in candidates]
+    ordered = sorted(judged, key=lambda one: (-one.benefit_units, one.candidate.address))
     worth = [one for one in ordered if one.verdict == SWEEP]
-    free = max(0, terms.at_once - under_way)
+    free = max(0, policy.at_once - under_way)
     later = [msgspec.structs.replace(one, verdict="later") for one in worth[free:]]
     return worth[:free] + later + [one for one in ordered if one.verdict != SWEEP]
 
 
-def judge(holding: Holding, terms: Terms, *, again: bool = False) -> Proposal:
+def judge(candidate: SweepCandidate, policy: SweepPolicy, *, again: bool = False) -> PlannedSweep:
     """Whether an address is worth sweeping by itself."""
-    if holding.balance_units < terms.minimum_units or holding.balance_units <= 0:
-        return Proposal(holding, "small")
-    quote = holding.quote
-    if quote is None or holding.hindrance is not None:
-        return Proposal(holding, "hindered")
-    if terms.coin_price_units is None:
-        return _priced(holding, "unpriced", quote, terms)
-    budget = budget_coin(holding.balance_units, terms.share_e8, terms.coin_price_units, terms.coin_scale)
+    if candidate.balance_units < policy.minimum_units or candidate.balance_units <= 0:
+        return PlannedSweep(candidate, "small")
+    quote = candidate.quote
+    if quote is None or candidate.blocked_by is not None:
+        return PlannedSweep(candidate, "blocked")
+    if policy.coin_price_units is None:
+        return _priced(candidate, "unpriced", quote, policy)
+    budget = budget_coin(candidate.balance_units, policy.share_e8, policy.coin_price_units, policy.coin_scale)
     top_up, cost = _top_up_and_cost(quote)
-    if cost > budget or max(quote.token_fee, quote.top_up_fee, top_up) > terms.fee_cap:
-        return _priced(holding, "dear", quote, terms)
-    if holding.failed_cause is not None and not again:
-        return _priced(holding, "failed", quote, terms)
+    if cost > budget or max(quote.token_fee, quote.top_up_fee, top_up) > policy.fee_cap:
+        return _priced(candidate, "dear", quote, policy)
+    if candidate.failed_cause is not None and not again:
+        return _priced(candidate, "failed", quote, policy)
     # What the share leaves may go into outbidding, should the first offer of the fuel not be taken.
-    room = min(budget - quote.token_fee, terms.fee_cap) if top_up else 0
-    return msgspec.structs.replace(_priced(holding, SWEEP, quote, terms), top_up_fee_limit=room)
+    room = min(budget - quote.token_fee, policy.fee_cap) if top_up else 0
+    return msgspec.structs.replace(_priced(candidate, SWEEP, quote, policy), top_up_fee_limit=room)
 
 
 def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
@@ -127,12 +128,12 @@ def _top_up_and_cost(quote: Quote) -> tuple[int, int]:
     return top_up, quote.token_fee + (quote.top_up_fee if top_up else 0)
 
 
-def _priced(holding: Holding, verdict: Verdict, quote: Quote, terms: Terms) -> Proposal:
+def _priced(candidate: SweepCandidate, verdict: Verdict, quote: Quote, policy: SweepPolicy) -> PlannedSweep:
     top_up, cost = _top_up_and_cost(quote)
     top_up_fee = quote.top_up_fee if top_up else 0
-    proposal = Proposal(holding, verdict, top_up, top_up_fee, 0, quote.token_fee, cost)
-    if terms.coin_price_units is None:
-        return proposal
-    cost_units = worth_units(cost, terms.coin_price_units, terms.coin_scale)
-    share_e8 = -(-cost_units * RATE_SCALE // holding.balance_units)
-    return msgspec.structs.replace(proposal, cost_units=cost_units, share_e8=share_e8)
+    planned = PlannedSweep(candidate, verdict, top_up, top_up_fee, 0, quote.token_fee, cost)
+    if policy.coin_price_units is None:
+        return planned
+    cost_units = worth_units(cost, policy.coin_price_units, policy.coin_scale)
+    share_e8 = -(-cost_units * RATE_SCALE // candidate.balance_units)
+    return msgspec.structs.replace(planned, cost_units=cost_units, share_e8=share_e8)

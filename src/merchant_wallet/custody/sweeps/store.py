@@ -1,9 +1,9 @@
 """What is remembered of sweeps: what was decided and signed, how each ended. Statements in `sweeps.sql`.
 
 Rules: every step is one transaction that first takes the sweep's version, so that of two who work on a sweep
-one goes on and the other begins anew (`Overtaken`). Bytes are signed inside the transaction that stores them
-and, for the hot wallet's, gives them their place: a place of the wallet is never taken without bytes that can
-be sent, whoever dies. Raises `psycopg.Error`. Moments are milliseconds.
+one goes on and the other begins anew (`SweepMovedOn`). Bytes are signed inside the transaction that stores
+them and, for the hot wallet's, gives them their place: a place of the wallet is never taken without bytes
+that can be sent, whoever dies. Raises `psycopg.Error`. Moments are milliseconds.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Hindered, Obstacle, SignedTransfer
+from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Draft, Kind, SweepTx
-from merchant_wallet.custody.sweeps.plan import Proposal
+from merchant_wallet.custody.sweeps.plan import PlannedSweep
 
 QUERIES: Final = Queries(Path(__file__).with_name("sweeps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -25,7 +25,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 Connection = AsyncConnection[Any]
 
 
-class Overtaken(Exception):
+class SweepMovedOn(Exception):
     """Somebody else has taken the sweep a step further."""
 
 
@@ -133,7 +133,7 @@ async def count_open(connection: Connection, chain: str) -> int:
 
 async def open_sweep(
     connection: Connection,
-    proposal: Proposal,
+    planned: PlannedSweep,
     wallet: bytes,
     *,
     coin_price_units: int,
@@ -142,20 +142,20 @@ async def open_sweep(
     now_ms: int,
 ) -> int | None:
     """Decide on a sweep; its id. None when the address has one, or too many are under way."""
-    holding, source = proposal.holding, proposal.holding.source
+    candidate, source = planned.candidate, planned.candidate.source
     values = {
-        "chain": holding.chain,
-        "address": holding.address,
-        "merchant_id": holding.merchant_id,
+        "chain": candidate.chain,
+        "address": candidate.address,
+        "merchant_id": candidate.merchant_id,
         "account_no": source.account,
         "branch": source.branch,
         "address_index": source.index,
         "wallet": wallet,
-        "amount": holding.balance_units,
+        "amount": candidate.balance_units,
         "coin_price": coin_price_units,
-        "top_up": proposal.top_up,
-        "top_up_fee_limit": proposal.top_up_fee_limit,
-        "token_fee_limit": proposal.token_fee,
+        "top_up": planned.top_up,
+        "top_up_fee_limit": planned.top_up_fee_limit,
+        "token_fee_limit": planned.token_fee,
         "actor": actor,
         "now_ms": now_ms,
         "at_once": at_once,
@@ -318,21 +318,21 @@ async def mark_for_cancel(
 
 async def _take_step(connection: Connection, sweep: Sweep) -> None:
     if (await connection.execute(_TEXTS["take_step"], _name(sweep))).rowcount != 1:
-        raise Overtaken(f"sweep {sweep.sweep_id} of {sweep.chain} has moved on")
+        raise SweepMovedOn(f"sweep {sweep.sweep_id} of {sweep.chain} has moved on")
 
 
 async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
     """Raises Hindered where the wallet must not be used. A stop of payouts stops no token that comes in."""
     rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
     if not rows:
-        raise Hindered(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
+        raise Blocked(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
     if sweep.step == TOKEN:
         [(_, _, frozen_cause)] = await _fetch(connection, "read_wallet", {"chain": sweep.chain})
         halts = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
     else:
         halts = [cause for (cause,) in await _fetch(connection, "find_halts", {"chain": sweep.chain})]
     if halts:
-        raise Hindered(Obstacle("stopped", halts[0]))
+        raise Blocked(Obstacle("stopped", halts[0]))
 
 
 async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:

@@ -7,11 +7,11 @@ What a chain can't say about an address stands in its line; a chain that is away
 from collections.abc import Callable
 from typing import Final
 
-from merchant_wallet.chains.protocol import Block, Hindered
+from merchant_wallet.chains.protocol import Block, Blocked
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import ask_together
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import Holding
+from merchant_wallet.custody.sweeps.plan import SweepCandidate
 from merchant_wallet.custody.sweeps.store import Connection, Unswept
 
 AT_ONCE: Final = 8
@@ -29,7 +29,7 @@ async def survey(
     minimum_units: int,
     least_units: int = 1,
     tell: Tell = lambda done, total: None,
-) -> list[Holding]:
+) -> list[SweepCandidate]:
     """Every address that should have something, as the chain says; costs from `minimum_units` on.
 
     `least_units` leaves out what the deposits say is less. Raises ChainAway, ChainDisagrees, `psycopg.Error`.
@@ -39,7 +39,7 @@ async def survey(
         return []
     final, done = await sweeper.final(), 0
 
-    async def look(one: Unswept) -> Holding:
+    async def look(one: Unswept) -> SweepCandidate:
         nonlocal done
         found = await _look(chain, sweeper, one, final, minimum_units)
         done += 1
@@ -49,14 +49,18 @@ async def survey(
     return await ask_together(look, unswept, at_once=AT_ONCE)
 
 
-async def _look(chain: str, sweeper: Sweeper, one: Unswept, final: Block, minimum_units: int) -> Holding:
+async def _look(
+    chain: str, sweeper: Sweeper, one: Unswept, final: Block, minimum_units: int
+) -> SweepCandidate:
     units = await sweeper.balance(one.address, final)
-    quote = hindrance = None
+    quote = blocked_by = None
     if not one.is_native:
-        hindrance = OTHER_CHAIN
+        blocked_by = OTHER_CHAIN
     elif units >= max(1, minimum_units):
         try:
             quote = await sweeper.quote(one.address, units)
-        except Hindered as hindered:
-            hindrance = str(hindered)
-    return Holding(chain, one.address, one.merchant_id, one.source, units, quote, hindrance, one.failed_cause)
+        except Blocked as blocked:
+            blocked_by = str(blocked)
+    return SweepCandidate(
+        chain, one.address, one.merchant_id, one.source, units, quote, blocked_by, one.failed_cause
+    )

@@ -1,7 +1,7 @@
 """What the watcher remembers: how far a chain was read, and the transfers that reached our addresses.
 
 Rules: a move of the cursor and what was read on the way are one transaction, which goes only from the place
-that the reading began at: of two watchers one writes, the other gives its reading up (`Overtaken`). A
+that the reading began at: of two watchers one writes, the other gives its reading up (`CursorMoved`). A
 transfer is settled when it was read in a final block; from then on only crediting changes its standing.
 Statements are in `deposits.sql`. All raise `psycopg.Error` as the database does. Moments are milliseconds.
 """
@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.commands import DepositKey
-from merchant_wallet.chains.protocol import Arrival, Block
+from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.deposits.settlement import (
     Change,
@@ -35,7 +35,7 @@ LOOKUP: Final = 5000
 HIGHEST: Final = 2**62
 
 
-class Overtaken(Exception):
+class CursorMoved(Exception):
     """Another watcher has moved the chain's cursor meanwhile."""
 
 
@@ -93,7 +93,7 @@ async def oldest_merchant_ms(connection: AsyncConnection) -> int | None:
     return None if row is None else row[0]
 
 
-async def previewed_blocks(
+async def unconfirmed_blocks(
     connection: AsyncConnection, chain: str, from_number: int, limit: int
 ) -> list[tuple[int, str]]:
     """Number and hash of the preview's blocks from a number down."""
@@ -101,15 +101,17 @@ async def previewed_blocks(
     return [(row[0], row[1]) async for row in await connection.execute(_TEXTS["page_blocks"], values)]
 
 
-async def find_owned(connection: AsyncConnection, arrivals: Sequence[Arrival]) -> list[Owned]:
+async def find_owned(connection: AsyncConnection, transfers: Sequence[TokenTransfer]) -> list[Owned]:
     """The arrivals that reached an address of ours, in the chain's order."""
-    wanted = list({arrival.recipient for arrival in arrivals})
+    wanted = list({transfer.recipient for transfer in transfers})
     owners: dict[bytes, tuple[int, int | None]] = {}
     for start in range(0, len(wanted), LOOKUP):
         values = {"addresses": wanted[start : start + LOOKUP]}
         async for address, merchant_id, user_id in await connection.execute(_TEXTS["find_owners"], values):
             owners[bytes(address)] = merchant_id, user_id
-    return [Owned(*owners[arrival.recipient], arrival) for arrival in arrivals if arrival.recipient in owners]
+    return [
+        Owned(*owners[transfer.recipient], transfer) for transfer in transfers if transfer.recipient in owners
+    ]
 
 
 async def settle(
@@ -147,7 +149,7 @@ async def _lock_known(
 ) -> list[Known]:
     values = {
         "chain": chain,
-        "tx_hashes": list({each.arrival.tx_hash for each in owned}),
+        "tx_hashes": list({each.transfer.tx_hash for each in owned}),
         "first": blocks.start,
         "last": blocks.stop - 1,
     }
@@ -164,9 +166,9 @@ async def _carry_out(
             continue
         values = {"chain": chain, **_name_of(change.known)}
         if isinstance(change, Move):
-            arrival = change.arrival
+            transfer = change.transfer
             place = {
-                name: getattr(arrival, name) for name in ("block_number", "block_hash", "block_log_index")
+                name: getattr(transfer, name) for name in ("block_number", "block_hash", "block_log_index")
             }
             await connection.execute(_TEXTS["move_settled"], values | place)
         else:
@@ -193,7 +195,7 @@ async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int
     return (await connection.execute(_TEXTS["raise_dust"], values)).rowcount
 
 
-async def preview(
+async def write_unconfirmed(
     connection: AsyncConnection, chain: str, cursor: Cursor, block: Block, owned: Sequence[Owned], now_ms: int
 ) -> Cursor:
     """Write down what the block after the head holds, until it is final. Raises Overtaken."""
@@ -265,23 +267,23 @@ async def _move(connection: AsyncConnection, chain: str, cursor: Cursor, moved: 
         "now_ms": now_ms,
     }
     if (await connection.execute(_TEXTS["move_cursor"], values)).rowcount != 1:
-        raise Overtaken(f"another watcher has moved on {chain}")
+        raise CursorMoved(f"another watcher has moved on {chain}")
 
 
 def _columns(chain: str, owned: Iterable[Owned], now_ms: int) -> Mapping[str, Any]:
     rows = list(owned)
-    arrivals = [row.arrival for row in rows]
+    transfers = [row.transfer for row in rows]
     return {
         "chain": chain,
         "now_ms": now_ms,
         "merchant_ids": [row.merchant_id for row in rows],
         "user_ids": [row.user_id for row in rows],
-        "tx_hashes": [arrival.tx_hash for arrival in arrivals],
-        "log_indexes": [arrival.log_index for arrival in arrivals],
-        "block_log_indexes": [arrival.block_log_index for arrival in arrivals],
-        "block_numbers": [arrival.block_number for arrival in arrivals],
-        "block_hashes": [arrival.block_hash for arrival in arrivals],
-        "senders": [arrival.sender for arrival in arrivals],
-        "addresses": [arrival.recipient for arrival in arrivals],
-        "amounts": [arrival.amount_units for arrival in arrivals],
+        "tx_hashes": [transfer.tx_hash for transfer in transfers],
+        "log_indexes": [transfer.log_index for transfer in transfers],
+        "block_log_indexes": [transfer.block_log_index for transfer in transfers],
+        "block_numbers": [transfer.block_number for transfer in transfers],
+        "block_hashes": [transfer.block_hash for transfer in transfers],
+        "senders": [transfer.sender for transfer in transfers],
+        "addresses": [transfer.recipient for transfer in transfers],
+        "amounts": [transfer.amount_units for transfer in transfers],
     }

@@ -26,7 +26,7 @@ DESK: Final = "exchange"
 ADJUSTMENT: Final = "adjustment"
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ReportContext(msgspec.Struct, frozen=True):
     """What has no effect on the comparison and is told with it.
 
     `strays` are deposit addresses that hold something else than they should, with both amounts, where a
@@ -44,7 +44,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     surveyed_ms: int | None = None
 
 
-def describe_comparison(comparison: Comparison, around: Surroundings, *, is_sound: bool) -> Document:
+def describe_comparison(comparison: Comparison, around: ReportContext, *, is_sound: bool) -> Document:
     """One chain's document."""
     books = comparison.books
     return {

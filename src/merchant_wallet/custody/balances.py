@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from merchant_wallet.chains.protocol import Arrival, Block, ChainAway, ChainReader
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import balance_before
 
@@ -21,10 +21,10 @@ AT_ONCE: Final = 32
 """Questions that a node is asked at the same time."""
 TOGETHER: Final = 100
 """Balances that are asked for in one batch."""
-FIRST_STRETCH: Final = 16
-LONGEST_STRETCH: Final = 1000
-FEW_ARRIVALS: Final = 2_000
-MANY_ARRIVALS: Final = 20_000
+FIRST_RANGE_BLOCKS: Final = 16
+LARGEST_RANGE_BLOCKS: Final = 1000
+FEW_TRANSFERS: Final = 2_000
+MANY_TRANSFERS: Final = 20_000
 TRIES: Final = 8
 SURVEY_SIZE: Final = 100
 
@@ -42,7 +42,7 @@ ReadMany = Callable[[Sequence[bytes], Block], Awaitable[list[int]]]
 """Asks for balances at a block together."""
 
 
-class Custodian(msgspec.Struct, frozen=True):
+class CustodyReader(msgspec.Struct, frozen=True):
     """How one chain is looked at.
 
     `keeps_past`: it tells balances at a block that is not the newest; `read_many` asks for several together,
@@ -54,57 +54,59 @@ class Custodian(msgspec.Struct, frozen=True):
     reader: Reader
     keeps_past: bool
     read_many: ReadMany | None = None
-    longest_stretch: int = LONGEST_STRETCH
+    largest_range_blocks: int = LARGEST_RANGE_BLOCKS
     wallet: bytes | None = None
     own_units: int = 0
     survey_size: int = SURVEY_SIZE
 
 
-class Restless(Exception):
+class BalanceMoved(Exception):
     """An address moved more quickly than its balance could be asked for; another time it won't."""
 
 
-async def read_stretches(
-    custodian: Custodian, after: int, upto: int
-) -> AsyncIterator[tuple[int, Sequence[Arrival]]]:
+async def read_block_ranges(
+    custody_reader: CustodyReader, after: int, upto: int
+) -> AsyncIterator[tuple[int, Sequence[TokenTransfer]]]:
     """The token's transfers after a block, stretch by stretch, each with the number of its last block.
 
     Raises ChainAway, ChainDisagrees.
     """
-    stretch = min(FIRST_STRETCH, custodian.longest_stretch)
-    if custodian.longest_stretch > LONGEST_STRETCH:
-        stretch = custodian.longest_stretch
+    range_blocks = min(FIRST_RANGE_BLOCKS, custody_reader.largest_range_blocks)
+    if custody_reader.largest_range_blocks > LARGEST_RANGE_BLOCKS:
+        range_blocks = custody_reader.largest_range_blocks
     while after < upto:
-        last = min(upto, after + stretch)
+        last = min(upto, after + range_blocks)
         try:
-            arrivals = await custodian.reader.arrivals(after + 1, last)
+            transfers = await custody_reader.reader.transfers(after + 1, last)
         except ChainAway:
-            if stretch == 1:
+            if range_blocks == 1:
                 raise
             # What a node can't answer for many blocks it may answer for fewer.
-            stretch = max(1, stretch // 4)
+            range_blocks = max(1, range_blocks // 4)
             continue
-        yield last, arrivals
+        yield last, transfers
         after = last
-        if len(arrivals) < FEW_ARRIVALS:
-            stretch = min(custodian.longest_stretch, stretch * 2)
-        elif len(arrivals) > MANY_ARRIVALS:
-            stretch = max(1, stretch // 2)
+        if len(transfers) < FEW_TRANSFERS:
+            range_blocks = min(custody_reader.largest_range_blocks, range_blocks * 2)
+        elif len(transfers) > MANY_TRANSFERS:
+            range_blocks = max(1, range_blocks // 2)
 
 
-async def read_balances(custodian: Custodian, addresses: Collection[bytes], block: Block) -> dict[bytes, int]:
+async def read_balances(
+    custody_reader: CustodyReader, addresses: Collection[bytes], block: Block
+) -> dict[bytes, int]:
     """What each address holds at a final block, in units. Raises ChainAway, ChainDisagrees, Restless."""
-    reader, turns = custodian.reader, asyncio.Semaphore(AT_ONCE)
+    reader, turns = custody_reader.reader, asyncio.Semaphore(AT_ONCE)
 
     async def read(address: bytes) -> int:
         async with turns:
             return await reader.balance(address, block)
 
     async def read_page(page: Sequence[bytes]) -> list[int]:
-        if custodian.read_many is not None:
+        if custody_reader.read_many is not None:
             try:
                 async with turns:
-                    return await custodian.read_many(page, block)
+                    return await custody_reader.read_many(page, block)
             except (ChainAway, NodeRefused) as error:
                 log.info("balances are asked for one by one", reason=str(error))
         return await ask_together(read, page)
@@ -117,12 +119,12 @@ async def read_balances(custodian: Custodian, addresses: Collection[bytes], bloc
         for page, answer in zip(pages, answers, strict=True)
         for address, units in zip(page, answer, strict=True)
     }
-    if custodian.keeps_past:
+    if custody_reader.keeps_past:
         return balances
     newest = await reader.final()
     if newest.number > block.number:
-        later = await reader.arrivals(block.number + 1, newest.number)
-        moved = {end for arrival in later for end in (arrival.sender, arrival.recipient)}
+        later = await reader.transfers(block.number + 1, newest.number)
+        moved = {end for transfer in later for end in (transfer.sender, transfer.recipient)}
         for address in moved & balances.keys():
             balances[address] = await _read_still(reader, address, block)
     return balances
@@ -134,6 +136,6 @@ async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
         before = await reader.final()
         units = await reader.balance(address, before)
         if (await reader.final()).number == before.number:
-            later = await reader.arrivals(block.number + 1, before.number) if before != block else []
+            later = await reader.transfers(block.number + 1, before.number) if before != block else []
             return balance_before(units, address, later)
-    raise Restless(f"the balance of {address.hex()} could not be read between two final blocks")
+    raise BalanceMoved(f"the balance of {address.hex()} could not be read between two final blocks")

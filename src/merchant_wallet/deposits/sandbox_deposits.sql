@@ -1,28 +1,28 @@
 -- What arrives on the sandbox's chains. A chain knows no merchant, so neither do these.
 
--- name: lock_arrivals
+-- name: lock_deposits
 -- One arrival at a time, so that blocks become visible in the order of their numbers.
-lock table sandbox_arrival in share row exclusive mode;
+lock table sandbox_deposit in share row exclusive mode;
 
--- name: insert_arrival
+-- name: insert_deposit
 -- A transfer in a block of its own, the next one of its chain, no earlier than the one before.
-insert into sandbox_arrival (chain, block_number, sender, recipient, amount_units, at_ms)
+insert into sandbox_deposit (chain, block_number, sender, recipient, amount_units, at_ms)
 select %(chain)s::text, coalesce(max(block_number), 0) + 1, %(sender)s::bytea, %(recipient)s::bytea, %(amount_units)s::bigint,
        greatest(max(at_ms), %(at_ms)s::bigint)
-  from sandbox_arrival where chain = %(chain)s::text
+  from sandbox_deposit where chain = %(chain)s::text
 returning block_number, at_ms;
 
--- name: last_arrival
+-- name: last_deposit
 -- The newest block up to a moment.
-select block_number, sender, recipient, amount_units, at_ms from sandbox_arrival
+select block_number, sender, recipient, amount_units, at_ms from sandbox_deposit
  where chain = %(chain)s::text and at_ms <= %(until_ms)s::bigint order by block_number desc limit 1;
 
--- name: page_arrivals
+-- name: page_sandbox_deposits
 -- The blocks of a stretch.
-select block_number, sender, recipient, amount_units, at_ms from sandbox_arrival
+select block_number, sender, recipient, amount_units, at_ms from sandbox_deposit
  where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint order by block_number;
 
 -- name: sum_received
 -- What an address has got up to a block; from the sandbox's own addresses nothing is ever sent.
-select coalesce(sum(amount_units), 0)::bigint from sandbox_arrival
+select coalesce(sum(amount_units), 0)::bigint from sandbox_deposit
  where chain = %(chain)s::text and recipient = %(recipient)s::bytea and block_number <= %(last)s::bigint;

@@ -12,8 +12,8 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry
-from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import Final, Payout, Transfer
+from merchant_wallet.chains.transfer_logs import describe_final
 
 
 def plan_payout(withdrawal: Withdrawal) -> Payout:
@@ -22,7 +22,7 @@ def plan_payout(withdrawal: Withdrawal) -> Payout:
     return Payout(withdrawal.order_id, Transfer(withdrawal.chain, USDT, recipient, withdrawal.arrival_units))
 
 
-def find_journal_fault(
+def find_journal_mismatch(
     merchant_id: int, withdrawal: Withdrawal, entry: Entry | None, previous_hash: bytes | None
 ) -> str | None:
     """How an order differs from the hash-chained entry that opened it."""
@@ -53,7 +53,7 @@ def find_journal_fault(
     return None
 
 
-def find_transfer_fault(ordered: Transfer, final: Final) -> str | None:
+def find_transfer_mismatch(ordered: Transfer, final: Final) -> str | None:
     """How the chain's final record differs from what was ordered."""
     if final.is_exactly(ordered):
         return None

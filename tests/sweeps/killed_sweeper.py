@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.sweeps.yard import Clock, Yard, open_evm, open_tron
+from tests.sweeps.sweep_scene import Clock, SweepScene, open_evm, open_tron
 
 from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.db import connect
@@ -22,7 +22,7 @@ from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
 from merchant_wallet.chains.sweeps import Draft, Quote, Sweeper, SweepTx
 from merchant_wallet.chains.tron.chain import TronRules
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.runner import SweepsLeft
+from merchant_wallet.custody.sweeps.worker import SweepsFailed
 
 Answer = TypeVar("Answer")
 
@@ -117,15 +117,15 @@ async def sweep_until_death(
     chain, sweeper = open_real(where, folder)
     dying = DyingSweeper(sweeper, Death(point, signal_name))
     async with AsyncExitStack() as closing:
-        yard = Yard(url, await closing.enter_async_context(await connect(url)), closing, Clock())
-        runner = yard.runner({chain: dying})
-        await yard.begin(runner, chain)
+        scene = SweepScene(url, await closing.enter_async_context(await connect(url)), closing, Clock())
+        worker = scene.worker({chain: dying})
+        await scene.begin(worker, chain)
         for _ in range(ROUNDS):
             try:
-                await runner.follow(with_unsigned=True)
-            except SweepsLeft as left:
+                await worker.follow(with_unsigned=True)
+            except SweepsFailed as left:
                 print(left, file=sys.stderr)
-            if not await store.count_open(yard.connection, chain):
+            if not await store.count_open(scene.connection, chain):
                 break
             await asyncio.sleep(PAUSE_S)
 

@@ -9,8 +9,12 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.chains.protocol import Final, Leg, Transfer
-from merchant_wallet.withdrawals.evidence import find_journal_fault, find_transfer_fault, plan_payout
+from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
+from merchant_wallet.withdrawals.payout_checks import (
+    find_journal_mismatch,
+    find_transfer_mismatch,
+    plan_payout,
+)
 
 ORDER = Withdrawal(
     order_id=8_589_934_593,
@@ -50,8 +54,8 @@ def entry_of(order: Withdrawal, previous_hash: bytes = FIRST_HASH) -> Entry:
 
 
 def test_an_order_that_the_journal_confirms_has_no_fault() -> None:
-    assert find_journal_fault(1001, ORDER, entry_of(ORDER), None) is None
-    assert find_journal_fault(1001, ORDER, entry_of(ORDER, b"h" * 32), b"h" * 32) is None
+    assert find_journal_mismatch(1001, ORDER, entry_of(ORDER), None) is None
+    assert find_journal_mismatch(1001, ORDER, entry_of(ORDER, b"h" * 32), b"h" * 32) is None
 
 
 @pytest.mark.parametrize(
@@ -73,26 +77,26 @@ def test_an_order_that_the_journal_confirms_has_no_fault() -> None:
     ],
 )
 def test_an_order_that_was_changed_in_any_way_has_a_fault(change: dict[str, object]) -> None:
-    assert find_journal_fault(1001, msgspec.structs.replace(ORDER, **change), entry_of(ORDER), None)
+    assert find_journal_mismatch(1001, msgspec.structs.replace(ORDER, **change), entry_of(ORDER), None)
 
 
 def test_an_entry_that_was_changed_along_with_its_order_does_not_match_its_hash() -> None:
     forged_order = msgspec.structs.replace(ORDER, amount_units=99_000_000)
     forged = msgspec.structs.replace(entry_of(forged_order), hash=entry_of(ORDER).hash)
     assert (
-        find_journal_fault(1001, forged_order, forged, None)
+        find_journal_mismatch(1001, forged_order, forged, None)
         == "the order's journal entry does not match its hash"
     )
 
 
 def test_another_books_entry_or_place_in_the_chain_does_not_do() -> None:
-    assert find_journal_fault(1002, ORDER, entry_of(ORDER), None)
-    assert find_journal_fault(1001, ORDER, entry_of(ORDER), b"h" * 32)
+    assert find_journal_mismatch(1002, ORDER, entry_of(ORDER), None)
+    assert find_journal_mismatch(1001, ORDER, entry_of(ORDER), b"h" * 32)
 
 
 def test_an_order_without_an_entry_or_with_one_of_another_kind_has_a_fault() -> None:
-    assert find_journal_fault(1001, ORDER, None, None)
-    assert find_journal_fault(1001, ORDER, msgspec.structs.replace(entry_of(ORDER), kind="adjust"), None)
+    assert find_journal_mismatch(1001, ORDER, None, None)
+    assert find_journal_mismatch(1001, ORDER, msgspec.structs.replace(entry_of(ORDER), kind="adjust"), None)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +104,17 @@ def test_an_order_without_an_entry_or_with_one_of_another_kind_has_a_fault() -> 
 )
 def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: dict[str, object]) -> None:
     ordered = plan_payout(ORDER).transfer
-    assert find_transfer_fault(ordered, Final(msgspec.structs.replace(ordered), "hash")) is None
-    fault = find_transfer_fault(ordered, Final(msgspec.structs.replace(ordered, **change), "hash"))
+    assert find_transfer_mismatch(ordered, Final(msgspec.structs.replace(ordered), "hash")) is None
+    fault = find_transfer_mismatch(ordered, Final(msgspec.structs.replace(ordered, **change), "hash"))
     assert fault is not None
     assert fault.endswith("instead of 12 USDT on TRC20 to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
 
 
 def test_a_record_of_several_legs_is_never_what_was_ordered_and_the_fault_names_each_of_them() -> None:
     ordered, wallet, issuer = plan_payout(ORDER).transfer, bytes(range(20)), bytes(range(20, 40))
-    legs = (Leg(wallet, issuer, 500), Leg(wallet, ordered.recipient, 12_000_000))
+    transfer_logs = (TransferLog(wallet, issuer, 500), TransferLog(wallet, ordered.recipient, 12_000_000))
     # Even when the recipient got the whole amount.
-    fault = find_transfer_fault(ordered, Final(ordered, "the hash", legs))
+    fault = find_transfer_mismatch(ordered, Final(ordered, "the hash", transfer_logs))
     assert fault == (
         f"the chain moved 0.0005 USDT from {to_tron(wallet)} to {to_tron(issuer)} "
         f"and 12 USDT from {to_tron(wallet)} to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC "

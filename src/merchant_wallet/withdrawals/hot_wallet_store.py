@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 
-QUERIES: Final = Queries(Path(__file__).with_name("hot_wallets.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("hot_wallet_store.sql"))
 TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 """The statements as they are executed; `stops` has some of them."""
 
@@ -74,7 +74,7 @@ async def read_known_nonce(connection: AsyncConnection, chain: str, wallet: byte
     return KnownNonce(*row)
 
 
-async def record_look(
+async def record_chain_state(
     connection: AsyncConnection,
     chain: str,
     wallet: bytes,

@@ -70,7 +70,7 @@ class Evm:
 
 
 @dataclass
-class DoubleBlock:
+class FakeBlock:
     """One block; `snapshot` leads back to the EVM's state before it, where it held anything."""
 
     number: int
@@ -102,7 +102,7 @@ class _Run:
 
 
 @dataclass
-class TronDouble:
+class FakeTron:
     """The chain that all nodes of a network share. `clock` gives blocks real times; else 3 s between them."""
 
     evm: Evm
@@ -110,7 +110,7 @@ class TronDouble:
     clock: Callable[[], int] | None = None
     energy_sun: int = ENERGY_SUN
     holds_back: bool = False
-    blocks: list[DoubleBlock] = field(default_factory=list)
+    blocks: list[FakeBlock] = field(default_factory=list)
     pending: list[WireTransaction] = field(default_factory=list)
     coins: dict[bytes, int] = field(default_factory=dict)
     contracts: dict[bytes, dict[str, Any]] = field(default_factory=dict)
@@ -122,11 +122,11 @@ class TronDouble:
         time_ms = self.clock() if self.clock else _START_MS
         evm_number = int(self.evm.ask("eth_blockNumber"), 16)
         genesis = hashlib.sha256(b"devnet").hexdigest()[16:56] + CHAIN_ID.to_bytes(4, "big").hex()
-        first = DoubleBlock(0, "0" * 16 + genesis, "0" * 64, time_ms, [], [], evm_number, {})
+        first = FakeBlock(0, "0" * 16 + genesis, "0" * 64, time_ms, [], [], evm_number, {})
         self.blocks.append(first)
 
     @property
-    def head(self) -> DoubleBlock:
+    def head(self) -> FakeBlock:
         """The newest block."""
         return self.blocks[-1]
 
@@ -158,7 +158,7 @@ class TronDouble:
             self.pending.append(transaction)
             return transaction
 
-    def find(self, txid: str) -> tuple[DoubleBlock, WireTransaction, dict[str, Any]] | None:
+    def find(self, txid: str) -> tuple[FakeBlock, WireTransaction, dict[str, Any]] | None:
         """The block that holds a transaction, the transaction and what became of it."""
         for block in reversed(self.blocks):
             for transaction, record in zip(block.transactions, block.records, strict=True):
@@ -231,7 +231,7 @@ class TronDouble:
         seed = f"{number}{parent.id}{time_ms}{[one.txid for one in taken]}{self.made}"
         block_id = number.to_bytes(8, "big").hex() + hashlib.sha256(seed.encode()).hexdigest()[16:]
         self.blocks.append(
-            DoubleBlock(
+            FakeBlock(
                 number, block_id, parent.id, time_ms, taken, records, evm_number, coins_before, snapshot
             )
         )

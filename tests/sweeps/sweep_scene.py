@@ -24,24 +24,24 @@ from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.evm.sweeps import EvmSweeper
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
-from merchant_wallet.chains.keys.signing_rules import ChainTerms, SigningRules
+from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import Proposal, Terms, make_plan
-from merchant_wallet.custody.sweeps.runner import SweepRunner
+from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepPolicy, make_plan
 from merchant_wallet.custody.sweeps.store import SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
+from merchant_wallet.custody.sweeps.worker import SweepWorker
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
 MERCHANT_ID, ACCOUNT = 1001, 3
 HOT_KEYS = {ERC20: KEY.secret, TRC20: key_of("hot wallet").secret}
-TERMS = {
-    ERC20: Terms(3_000 * USDT, 10**18, RATE_SCALE // 10, 20 * USDT, 10, 2 * 10**16),
-    TRC20: Terms(USDT // 4, 10**6, RATE_SCALE // 10, 20 * USDT, 10, 60_000_000),
+POLICY = {
+    ERC20: SweepPolicy(3_000 * USDT, 10**18, RATE_SCALE // 10, 20 * USDT, 10, 2 * 10**16),
+    TRC20: SweepPolicy(USDT // 4, 10**6, RATE_SCALE // 10, 20 * USDT, 10, 60_000_000),
 }
 """A coin costs 3000 and 0.25 USDT; a tenth may be burnt."""
 
@@ -65,8 +65,8 @@ def address_of(index: int, chain: str = ERC20, *, branch: int = 0) -> bytes:
 def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
     """Sweeping on a development node, with the signer that real keys have."""
     made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
-    terms = ChainTerms(token, made.fee_cap_wei, CHAIN_ID)
-    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: terms}, USDT, USDT))
+    policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID)
+    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: policy}, USDT, USDT))
     endpoints = Endpoints(url.split(","), timeout_s=60)
     wallet = Keystore(folder, HOT_KEYS).wallets()[ERC20]
     return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), endpoints, signer)
@@ -76,15 +76,15 @@ def open_tron(
     folder: Path, urls: list[str], rules: TronRules, *, kind: type[TronSweeper] = TronSweeper
 ) -> TronSweeper:
     """The same on TRON's double."""
-    terms = ChainTerms(rules.token, rules.fee_cap_sun)
-    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({TRC20: terms}, USDT, USDT))
+    policy = ChainLimits(rules.token, rules.fee_cap_sun)
+    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({TRC20: policy}, USDT, USDT))
     wallet = Keystore(folder, HOT_KEYS).wallets()[TRC20]
     nodes = TronNodes(urls, timeout_s=60)
     return kind(TronChain(rules, nodes, wallet=wallet, signer=signer), signer)
 
 
 @dataclass
-class Yard:
+class SweepScene:
     """The database of one merchant with deposits, and runners made on demand."""
 
     url: str
@@ -131,21 +131,21 @@ class Yard:
             *(address_of(index), address_of(index, TRC20), NOW_MS),
         )
 
-    def runner(self, sweepers: Mapping[str, Sweeper], **settings: Any) -> SweepRunner:
-        runner = SweepRunner(self.connect, sweepers, clock=self.clock, **settings)
-        self.closing.push_async_callback(runner.close)
-        return runner
+    def worker(self, sweepers: Mapping[str, Sweeper], **settings: Any) -> SweepWorker:
+        worker = SweepWorker(self.connect, sweepers, clock=self.clock, **settings)
+        self.closing.push_async_callback(worker.close)
+        return worker
 
-    async def plan(self, chain: str, sweeper: Sweeper, *, again: bool = False) -> list[Proposal]:
-        terms = TERMS[chain]
-        holdings = await survey(self.connection, chain, sweeper, minimum_units=terms.minimum_units)
+    async def plan(self, chain: str, sweeper: Sweeper, *, again: bool = False) -> list[PlannedSweep]:
+        policy = POLICY[chain]
+        candidates = await survey(self.connection, chain, sweeper, minimum_units=policy.minimum_units)
         under_way = await store.count_open(self.connection, chain)
-        return make_plan(holdings, terms, under_way=under_way, again=again)
+        return make_plan(candidates, policy, under_way=under_way, again=again)
 
-    async def begin(self, runner: SweepRunner, chain: str = ERC20, *, again: bool = False) -> list[int]:
+    async def begin(self, worker: SweepWorker, chain: str = ERC20, *, again: bool = False) -> list[int]:
         """Plan and decide, as `sweep run` does."""
-        plan = await self.plan(chain, runner.sweepers[chain], again=again)
-        return await runner.open(chain, plan, TERMS[chain], "tests")
+        plan = await self.plan(chain, worker.sweepers[chain], again=again)
+        return await worker.open(chain, plan, POLICY[chain], "tests")
 
     async def shown(self) -> list[SweepShown]:
         """All sweeps, the oldest first."""
@@ -155,33 +155,33 @@ class Yard:
         return [sweep.step for sweep in await self.shown()]
 
 
-async def open_yard(url: str, closing: AsyncExitStack) -> Yard:
+async def open_sweep_scene(url: str, closing: AsyncExitStack) -> SweepScene:
     """A fresh one."""
     connection = await closing.enter_async_context(await connect(url))
-    yard = Yard(url, connection, closing, Clock())
-    await yard.rows(
+    scene = SweepScene(url, connection, closing, Clock())
+    await scene.rows(
         "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
         " values (%s, 'shop', 'shop', 'USDT', %s)",
         *(MERCHANT_ID, NOW_MS),
     )
-    await yard.rows("insert into id_range values (1, %s)", MERCHANT_ID)
-    await yard.rows(
+    await scene.rows("insert into id_range values (1, %s)", MERCHANT_ID)
+    await scene.rows(
         "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, 1, %s, %s)",
         *(MERCHANT_ID, FIRST_HASH, NOW_MS),
     )
     for account in FIXED:
-        await yard.rows(
+        await scene.rows(
             "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, %s, %s)",
             *(MERCHANT_ID, *account),
         )
-    await give_account(yard)
-    return yard
+    await give_account(scene)
+    return scene
 
 
-async def give_account(yard: Yard) -> None:
+async def give_account(scene: SweepScene) -> None:
     """The merchant's account out of the pool, and its own addresses."""
     for chain in COIN_TYPES:
         own = address_of(0, chain, branch=1)
-        await yard.rows("insert into merchant_address values (%s, %s, %s)", MERCHANT_ID, chain, own)
+        await scene.rows("insert into merchant_address values (%s, %s, %s)", MERCHANT_ID, chain, own)
     xpubs = json.dumps({chain: "not asked for" for chain in COIN_TYPES})
-    await yard.rows("insert into account_pool values (%s, %s, %s)", ACCOUNT, xpubs, MERCHANT_ID)
+    await scene.rows("insert into account_pool values (%s, %s, %s)", ACCOUNT, xpubs, MERCHANT_ID)

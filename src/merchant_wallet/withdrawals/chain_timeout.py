@@ -15,7 +15,7 @@ CHAIN_TIMEOUT_S: Final = 30.0
 Answer = TypeVar("Answer")
 
 
-class TimelyChain:
+class ChainWithTimeout:
     """One chain, asked with patience of `CHAIN_TIMEOUT_S` (see `chains.protocol.Chain`)."""
 
     def __init__(self, chain: Chain) -> None:
@@ -33,33 +33,33 @@ class TimelyChain:
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """The place after the last one that is certain. Raises Hindered."""
-        return await _in_time(self._chain.next_nonce(known, is_first=is_first))
+        return await _with_timeout(self._chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
         """Units that the wallet holds for certain."""
-        return await _in_time(self._chain.funds())
+        return await _with_timeout(self._chain.funds())
 
-    async def examine(self, transfer: Transfer) -> None:
+    async def check_payable(self, transfer: Transfer) -> None:
         """See that a transfer could be paid now. Raises Unpayable, Hindered."""
-        await _in_time(self._chain.examine(transfer))
+        await _with_timeout(self._chain.check_payable(transfer))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Make and sign a transfer. Raises Unpayable, Hindered."""
-        return await _in_time(self._chain.build(payout, earlier))
+        return await _with_timeout(self._chain.build(payout, earlier))
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """A transaction that moves nothing. Raises Hindered."""
-        return await _in_time(self._chain.build_cancel(nonce, earlier))
+        return await _with_timeout(self._chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
         """Hand bytes to the chain."""
-        await _in_time(self._chain.broadcast(raw))
+        await _with_timeout(self._chain.broadcast(raw))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """What became of a payout."""
-        return await _in_time(self._chain.judge(payout, signed))
+        return await _with_timeout(self._chain.judge(payout, signed))
 
 
-async def _in_time(asked: Awaitable[Answer]) -> Answer:
+async def _with_timeout(asked: Awaitable[Answer]) -> Answer:
     async with asyncio.timeout(CHAIN_TIMEOUT_S):
         return await asked

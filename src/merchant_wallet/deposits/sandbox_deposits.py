@@ -11,15 +11,15 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxArrival
+from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxDeposit
 
-QUERIES: Final = Queries(Path(__file__).with_name("sandbox_arrivals.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("sandbox_deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 
-async def add_arrival(
+async def add_deposit(
     connection: AsyncConnection, chain: str, sender: bytes, recipient: bytes, amount_units: int, at_ms: int
-) -> SandboxArrival:
+) -> SandboxDeposit:
     """Let an amount arrive at an address of a sandbox chain; gives it with the block it is in."""
     values = {
         "chain": chain,
@@ -32,10 +32,10 @@ async def add_arrival(
         await connection.execute(_TEXTS["lock_arrivals"])
         row = await (await connection.execute(_TEXTS["insert_arrival"], values)).fetchone()
     assert row is not None
-    return SandboxArrival(row[0], sender, recipient, amount_units, row[1])
+    return SandboxDeposit(row[0], sender, recipient, amount_units, row[1])
 
 
-class SandboxArrivals:
+class SandboxDeposits:
     """What has arrived on the sandbox's chains (see `chains.sandbox_reader.Record`).
 
     Raises `psycopg.Error`.
@@ -44,12 +44,12 @@ class SandboxArrivals:
     def __init__(self, worker_connection: WorkerConnection) -> None:
         self._worker_connection = worker_connection
 
-    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxArrival | None:
+    async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
         """The newest arrival up to a moment."""
         rows = await self._read("last_arrival", chain=chain, until_ms=until_ms)
         return _show(rows[0]) if rows else None
 
-    async def page(self, chain: str, first: int, last: int) -> list[SandboxArrival]:
+    async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
         """The arrivals of these blocks."""
         return [_show(row) for row in await self._read("page_arrivals", chain=chain, first=first, last=last)]
 
@@ -63,6 +63,6 @@ class SandboxArrivals:
         return await (await connection.execute(_TEXTS[name], values)).fetchall()
 
 
-def _show(row: tuple[Any, ...]) -> SandboxArrival:
+def _show(row: tuple[Any, ...]) -> SandboxDeposit:
     block_number, sender, recipient, amount_units, at_ms = row
-    return SandboxArrival(block_number, bytes(sender), bytes(recipient), amount_units, at_ms)
+    return SandboxDeposit(block_number, bytes(sender), bytes(recipient), amount_units, at_ms)

@@ -1,6 +1,6 @@
 """One TRON node of the double's network, as clients see it over HTTP: paths, JSON, and ways to misbehave.
 
-Several nodes may stand on one `TronDouble`. Each keeps its own list of ids that it was handed, and puts an id
+Several nodes may stand on one `FakeTron`. Each keeps its own list of ids that it was handed, and puts an id
 there before it looks at the transaction, as java-tron does: who asks again hears "duplicate", whatever became
 of it. The switches make a node lag, forget, hide, keep to itself or lie, while the chain stays what it is.
 """
@@ -13,13 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from devnet.tron_double import (
-    BANDWIDTH_SUN,
-    DoubleBlock,
-    EvmRefused,
-    TronDouble,
-    selector_of,
-)
+from devnet.fake_tron import BANDWIDTH_SUN, EvmRefused, FakeBlock, FakeTron, selector_of
 from devnet.tron_wire import Refused, WireTransaction, read_envelope, read_transaction, to_json
 from merchant_wallet.base.addresses import parse_tron
 from merchant_wallet.chains.tron.transactions import TronTransaction, encode_raw, reference_to, txid_of
@@ -45,11 +39,11 @@ class Switches:
     edit: Callable[[str, dict[str, Any], Answer], Answer] | None = None
 
 
-class TronFace:
+class TronApi:
     """Answers one node's questions from the shared chain."""
 
-    def __init__(self, double: TronDouble) -> None:
-        self.double = double
+    def __init__(self, fake: FakeTron) -> None:
+        self.fake = fake
         self.switches = Switches()
         self.asked: list[str] = []
         self._handed: set[str] = set()
@@ -58,7 +52,7 @@ class TronFace:
         """What the node says; a path that it does not have raises KeyError."""
         side, name = path.strip("/").split("/")
         is_solid = {"wallet": False, "walletsolidity": True}[side]
-        with self.double.lock:
+        with self.fake.lock:
             self.asked.append(path)
             try:
                 answer = getattr(self, f"_do_{name}")(question, is_solid)
@@ -69,25 +63,25 @@ class TronFace:
 
     # -- blocks
 
-    def _newest(self, is_solid: bool) -> DoubleBlock:
-        number = max(0, len(self.double.blocks) - 1 - self.switches.lag)
+    def _newest(self, is_solid: bool) -> FakeBlock:
+        number = max(0, len(self.fake.blocks) - 1 - self.switches.lag)
         if is_solid:
-            number = max(0, number - self.double.solid_lag)
-        return self.double.blocks[number]
+            number = max(0, number - self.fake.solid_lag)
+        return self.fake.blocks[number]
 
-    def _block(self, number: int, is_solid: bool) -> DoubleBlock | None:
+    def _block(self, number: int, is_solid: bool) -> FakeBlock | None:
         if not self.switches.pruned_below <= number <= self._newest(is_solid).number:
             return None
-        return self.double.blocks[number]
+        return self.fake.blocks[number]
 
     def _do_getnowblock(self, question: dict[str, Any], is_solid: bool) -> Answer:
         return self._write_block(self._newest(is_solid), question, has_body=True)
 
     def _do_getblock(self, question: dict[str, Any], is_solid: bool) -> Answer:
         wanted = str(question.get("id_or_num", ""))
-        block: DoubleBlock | None = self._newest(is_solid)
+        block: FakeBlock | None = self._newest(is_solid)
         if wanted and len(wanted) == 64:
-            block = next((one for one in self.double.blocks if one.id == wanted), None)
+            block = next((one for one in self.fake.blocks if one.id == wanted), None)
         elif wanted:
             block = self._block(int(wanted), is_solid)
         return self._write_block(block, question, has_body=bool(question.get("detail")))
@@ -95,7 +89,7 @@ class TronFace:
     def _do_getblockbynum(self, question: dict[str, Any], is_solid: bool) -> Answer:
         return self._write_block(self._block(int(question["num"]), is_solid), question, has_body=True)
 
-    def _write_block(self, block: DoubleBlock | None, question: dict[str, Any], *, has_body: bool) -> Answer:
+    def _write_block(self, block: FakeBlock | None, question: dict[str, Any], *, has_body: bool) -> Answer:
         if block is None:
             return {}
         numbers = {
@@ -129,7 +123,7 @@ class TronFace:
     def _found(
         self, question: dict[str, Any], is_solid: bool
     ) -> tuple[WireTransaction, dict[str, Any]] | None:
-        found = self.double.find(question["value"])
+        found = self.fake.find(question["value"])
         if found is None or question["value"] in self.switches.hidden or self.switches.keeps_no_records:
             return None
         block, transaction, record = found
@@ -176,7 +170,7 @@ class TronFace:
         if self.switches.refuses:
             raise Refused(self.switches.refuses, "the node does not want it")
         if not self.switches.is_isolated:
-            self.double.accept(raw, signatures)
+            self.fake.accept(raw, signatures)
 
     def forget_handed(self) -> None:
         """Start anew with an empty list of ids, as a restarted node does."""
@@ -186,13 +180,13 @@ class TronFace:
 
     def _do_triggerconstantcontract(self, question: dict[str, Any], is_solid: bool) -> Answer:
         owner, contract, call_data = _call_of(question)
-        if contract not in self.double.contracts:
+        if contract not in self.fake.contracts:
             text = b"Smart contract is not exist.".hex()
             return {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": text}}
         block = hex(self._newest(is_solid).evm_number)
         draft = self._draft(owner, contract, call_data, 0, question)
         try:
-            returned = self.double.evm.call(owner, contract, call_data, block)
+            returned = self.fake.evm.call(owner, contract, call_data, block)
         except EvmRefused:
             draft["ret"] = [{"ret": "FAILED"}]
             said = {"result": True, "message": b"REVERT opcode executed".hex()}
@@ -200,7 +194,7 @@ class TronFace:
         draft["ret"] = [{}]
         return {
             "result": {"result": True},
-            "energy_used": self.double.energy_of(owner, contract, call_data),
+            "energy_used": self.fake.energy_of(owner, contract, call_data),
             "constant_result": [returned.hex()],
             "transaction": draft,
         }
@@ -231,21 +225,21 @@ class TronFace:
         return to_json(read_transaction(raw), is_visible=bool(question.get("visible")))
 
     def _do_getcontract(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        return self.double.contracts.get(_address(question["value"]), {})
+        return self.fake.contracts.get(_address(question["value"]), {})
 
     # -- accounts and prices
 
     def _do_getaccount(self, question: dict[str, Any], is_solid: bool) -> Answer:
         address = _address(question["address"])
-        if address not in self.double.coins:
+        if address not in self.fake.coins:
             return {}
-        return {"address": question["address"], "balance": self.double.coins[address]}
+        return {"address": question["address"], "balance": self.fake.coins[address]}
 
     def _do_getaccountresource(self, question: dict[str, Any], is_solid: bool) -> Answer:
         return {"TotalNetLimit": 43_200_000_000, "TotalEnergyLimit": 180_000_000_000}
 
     def _do_getchainparameters(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        prices = {"getEnergyFee": self.double.energy_sun, "getTransactionFee": BANDWIDTH_SUN}
+        prices = {"getEnergyFee": self.fake.energy_sun, "getTransactionFee": BANDWIDTH_SUN}
         return {"chainParameter": [{"key": key, "value": value} for key, value in prices.items()]}
 
     def _do_getnodeinfo(self, question: dict[str, Any], is_solid: bool) -> Answer:
@@ -259,9 +253,9 @@ class TronFace:
 class TronServer:
     """One node on a port of 127.0.0.1, served by a thread until `close`."""
 
-    def __init__(self, double: TronDouble, port: int = 0) -> None:
-        self.face = TronFace(double)
-        handler = type("Handler", (_Handler,), {"face": self.face})
+    def __init__(self, fake: FakeTron, port: int = 0) -> None:
+        self.api = TronApi(fake)
+        handler = type("Handler", (_Handler,), {"api": self.api})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -271,7 +265,7 @@ class TronServer:
     @property
     def switches(self) -> Switches:
         """How this node misbehaves."""
-        return self.face.switches
+        return self.api.switches
 
     def close(self) -> None:
         """Stop answering; the port is free afterwards."""
@@ -281,7 +275,7 @@ class TronServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    face: TronFace
+    api: TronApi
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -292,11 +286,11 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         try:
-            answer = self.face.answer(path, dict(parse_qsl(query)) | json.loads(body or b"{}"))
+            answer = self.api.answer(path, dict(parse_qsl(query)) | json.loads(body or b"{}"))
         except (KeyError, ValueError) as error:
             # A real node answers nonsense with an error under status 200.
             answer = {"Error": f"class java.lang.Exception : {error!r}"}
-        if path in self.face.switches.loses_answers_of:
+        if path in self.api.switches.loses_answers_of:
             self.close_connection = True
             return
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()

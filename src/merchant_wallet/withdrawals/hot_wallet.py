@@ -11,17 +11,17 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.money import USDT, format_units
-from merchant_wallet.chains.protocol import Chain, Hindered, Obstacle
-from merchant_wallet.withdrawals import hot_wallets, reservations
+from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle
+from merchant_wallet.withdrawals import hot_wallet_store, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation
 from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted
 
-LOOKS = 2
+REFRESHES = 2
 
 log = structlog.get_logger(__name__)
 
 
-class Purse:
+class HotWallet:
     """What pays on one chain."""
 
     def __init__(self, name: str, chain: Chain, clock: Callable[[], int]) -> None:
@@ -33,10 +33,10 @@ class Purse:
     async def open(self, connection: AsyncConnection) -> None:
         """See that the chain's wallet is the one that there is a key of here.
 
-        Raises `hot_wallets.WalletMoved`.
+        Raises `hot_wallet_store.WalletMoved`.
         """
         if not self._is_open:
-            await hot_wallets.open_wallet(connection, self.name, self.chain.wallet)
+            await hot_wallet_store.open_wallet(connection, self.name, self.chain.wallet)
             self._is_open = True
 
     async def reserve(self, connection: AsyncConnection, held: Claim, amount_units: int) -> Reservation:
@@ -47,14 +47,14 @@ class Purse:
         """
         wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units)
         found = await reservations.reserve(connection, held, wanted, self._clock())
-        for _ in range(LOOKS):
+        for _ in range(REFRESHES):
             if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):
                 break
             await self.look(connection)
             found = await reservations.reserve(connection, held, wanted, self._clock())
         if isinstance(found, Reservation):
             return found
-        raise Hindered(self._obstacle(found, amount_units))
+        raise Blocked(self._obstacle(found, amount_units))
 
     def _obstacle(self, found: Shortage | Outdated, amount_units: int) -> Obstacle:
         """Why nothing was reserved. Only figures that can be used tell of missing funds."""
@@ -75,14 +75,14 @@ class Purse:
 
     async def look(self, connection: AsyncConnection) -> None:
         """Ask the chain what the wallet holds, and write it down. Raises what the chain raises."""
-        spent_no = await hot_wallets.read_spent_no(connection, self.name)
+        spent_no = await hot_wallet_store.read_spent_no(connection, self.name)
         nonce, known = None, None
         if self.chain.has_nonces:
-            given = await hot_wallets.read_known_nonce(connection, self.name, self.chain.wallet)
+            given = await hot_wallet_store.read_known_nonce(connection, self.name, self.chain.wallet)
             known = given.known
             nonce = await self.chain.next_nonce(known, is_first=not given.has_begun)
         funds_units = await self.chain.funds()
-        cause = await hot_wallets.record_look(
+        cause = await hot_wallet_store.record_chain_state(
             connection,
             self.name,
             self.chain.wallet,
@@ -97,7 +97,7 @@ class Purse:
 
     async def freeze(self, connection: AsyncConnection, cause: str) -> None:
         """Let this wallet sign nothing until an operator has looked."""
-        if await hot_wallets.freeze_wallet(connection, self.name, cause, self._clock()):
+        if await hot_wallet_store.freeze_wallet(connection, self.name, cause, self._clock()):
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
 
 

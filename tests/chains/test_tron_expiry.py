@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 import pytest
-from devnet.tron_face import TronServer
+from devnet.tron_api import TronServer
 from tests.chains.tron_faults import (
     FAULTS,
     answer_nothing,
@@ -23,10 +23,10 @@ from tests.chains.tron_faults import (
 from tests.chains.tron_scene import ORDER_UNITS, RECIPIENT, TronScene, open_tron, payout_of
 
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
+    Expired,
     Final,
-    Hindered,
-    Lapsed,
     Pending,
     SignedTransfer,
 )
@@ -39,7 +39,7 @@ def test_what_two_nodes_show_expired_and_absent_has_lapsed_and_may_be_built_anew
     async def steps() -> tuple[SignedTransfer, SignedTransfer]:
         first = await tron.sign(PAYOUT)
         tron.let_expire()
-        assert isinstance(await tron.judge(PAYOUT, first), Lapsed)
+        assert isinstance(await tron.judge(PAYOUT, first), Expired)
         second = await tron.chain.build(PAYOUT, [first])
         assert is_calm(await tron.judge(PAYOUT, first, second))
         await tron.chain.broadcast(second.raw)
@@ -57,11 +57,11 @@ def test_what_two_nodes_show_expired_and_absent_has_lapsed_and_may_be_built_anew
 def test_nothing_is_built_anew_before_the_first_is_proven_void(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await tron.chain.build(PAYOUT, [signed])
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await tron.chain.build(PAYOUT, [signed])
 
     tron.play(steps())
@@ -74,7 +74,7 @@ def test_one_node_is_no_proof_of_absence(lone: TronScene) -> None:
         lone.let_expire()
         verdict = await lone.judge(PAYOUT, signed)
         assert is_alarmed(verdict)
-        with pytest.raises(Hindered):
+        with pytest.raises(Blocked):
             await lone.chain.build(PAYOUT, [signed])
 
     lone.play(steps())
@@ -91,11 +91,11 @@ def test_expired_only_on_the_newest_blocks_is_not_expired(tron: TronScene) -> No
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         tron.network.mine(interval_ms=tron.rules.lifetime_ms + tron.rules.grace_ms)
-        tron.network.mine(tron.network.double.solid_lag - 1)
+        tron.network.mine(tron.network.fake.solid_lag - 1)
         verdict = await tron.judge(PAYOUT, signed)
         assert is_calm(verdict)
         tron.network.mine()
-        assert isinstance(await tron.judge(PAYOUT, signed), Lapsed)
+        assert isinstance(await tron.judge(PAYOUT, signed), Expired)
 
     tron.play(steps())
 
@@ -131,7 +131,7 @@ def test_a_faulty_node_never_makes_a_paid_order_look_lapsed_or_dead(
         verdict = await tron.judge(PAYOUT, signed)
         assert isinstance(verdict, Pending)
         assert not verdict.stuck
-        with pytest.raises((Hindered, ChainAway)):
+        with pytest.raises((Blocked, ChainAway)):
             await tron.chain.build(PAYOUT, [signed])
         for server in tron.network.servers:
             server.switches.__init__()  # type: ignore[misc]  # every switch back to honest
@@ -155,7 +155,7 @@ def test_a_faulty_node_is_no_second_witness_that_something_lapsed(tron: TronScen
 def test_a_block_exchanged_for_an_empty_one_shows_in_the_parents(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.pay(PAYOUT)
-        held = tron.network.double.head
+        held = tron.network.fake.head
 
         def exchange(path: str, question: dict[str, Any], answer: Any) -> Any:
             if not path.endswith("getblockbynum") or question["num"] != held.number:
@@ -203,7 +203,7 @@ def test_a_reading_that_begins_too_late_proves_nothing(tron: TronScene) -> None:
         tron.let_expire()
         for server in both(tron):
             server.switches.edit = without_records
-        held = tron.network.double.find(signed.tx_hash)
+        held = tron.network.fake.find(signed.tx_hash)
         assert held is not None
         late = SignedTransfer(signed.raw, signed.tx_hash, held[0].number + 1)
         assert is_alarmed(await tron.judge(PAYOUT, late))
@@ -218,12 +218,12 @@ def test_payouts_that_lapse_together_read_each_block_once(tron: TronScene) -> No
         signed = [await tron.sign(payout) for payout in payouts]
         tron.let_expire()
         for server in both(tron):
-            server.face.asked.clear()
+            server.api.asked.clear()
         for payout, one in zip(payouts, signed, strict=True):
-            assert isinstance(await tron.judge(payout, one), Lapsed)
+            assert isinstance(await tron.judge(payout, one), Expired)
         for server in both(tron):
-            read = server.face.asked.count("/walletsolidity/getblockbynum")
-            assert read <= len(tron.network.double.blocks) + len(payouts) * BODIES_AT_ONCE
+            read = server.api.asked.count("/walletsolidity/getblockbynum")
+            assert read <= len(tron.network.fake.blocks) + len(payouts) * BODIES_AT_ONCE
 
     tron.play(steps())
 
@@ -247,7 +247,7 @@ def test_an_expiration_that_a_second_node_has_not_reached_is_waited_for(tron: Tr
         both(tron)[1].switches.lag = 6
         assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.mine(6)
-        assert isinstance(await tron.judge(PAYOUT, signed), Lapsed)
+        assert isinstance(await tron.judge(PAYOUT, signed), Expired)
 
     tron.play(steps())
 
@@ -272,7 +272,7 @@ def test_a_faulty_node_among_three_stops_nothing_final(fault: Any) -> None:
         scene.let_expire()
         fault(server)
         assert isinstance(await scene.judge(PAYOUT, signed), Final)
-        assert isinstance(await scene.judge(payout_of(2), lapsing), Lapsed)
+        assert isinstance(await scene.judge(payout_of(2), lapsing), Expired)
 
     with open_tron(nodes=3) as scene:
         scene.play(steps(scene, scene.network.servers[0]))

@@ -17,20 +17,20 @@ import structlog
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.legs import describe_final
 from merchant_wallet.chains.protocol import (
+    Blocked,
     Dead,
-    Hindered,
-    Lapsed,
+    Expired,
     Pending,
     SignedTransfer,
     Transfer,
     Verdict,
 )
 from merchant_wallet.chains.sweeps import TOP_UP, Sweeper
+from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import SWEEP, Proposal, Terms
-from merchant_wallet.custody.sweeps.store import Connection, Overtaken, Sweep
+from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
+from merchant_wallet.custody.sweeps.store import Connection, Sweep, SweepMovedOn
 
 POLL_INTERVAL_S: Final = 10.0
 PATIENCE_MS: Final = 60_000
@@ -43,11 +43,11 @@ STEP_TIMEOUT_S: Final = 60.0
 log = structlog.get_logger(__name__)
 
 
-class SweepsLeft(Exception):
+class SweepsFailed(Exception):
     """Some sweeps could not be taken further this time; each was logged."""
 
 
-class SweepRunner:
+class SweepWorker:
     """Takes the sweeps of these chains to their ends."""
 
     def __init__(
@@ -76,25 +76,29 @@ class SweepRunner:
         for sweeper in self.sweepers.values():
             await sweeper.close()
 
-    async def open(self, chain: str, proposals: Sequence[Proposal], terms: Terms, actor: str) -> list[int]:
+    async def open(
+        self, chain: str, planned_sweeps: Sequence[PlannedSweep], policy: SweepPolicy, actor: str
+    ) -> list[int]:
         """Decide on the sweeps of a plan; the ids of those that nobody else has begun."""
         connection, now = await self._worker_connection.get(), self._clock()
         opened = []
-        for proposal in proposals:
-            if proposal.verdict != SWEEP or terms.coin_price_units is None:
+        for planned in planned_sweeps:
+            if planned.verdict != SWEEP or policy.coin_price_units is None:
                 continue
             sweep_id = await store.open_sweep(
                 connection,
-                proposal,
+                planned,
                 self.sweepers[chain].wallet,
-                coin_price_units=terms.coin_price_units,
-                at_once=terms.at_once,
+                coin_price_units=policy.coin_price_units,
+                at_once=policy.at_once,
                 actor=actor,
                 now_ms=now,
             )
             if sweep_id is not None:
                 opened.append(sweep_id)
-                log.info("sweep begun", chain=chain, sweep_id=sweep_id, amount=proposal.holding.balance_units)
+                log.info(
+                    "sweep begun", chain=chain, sweep_id=sweep_id, amount=planned.candidate.balance_units
+                )
         return opened
 
     async def follow(self, *, with_unsigned: bool = False) -> int:
@@ -112,7 +116,7 @@ class SweepRunner:
                     count += 1
                     left += not await self._try(sweeper, sweep)
         if left:
-            raise SweepsLeft(f"{left} sweeps could not be taken further")
+            raise SweepsFailed(f"{left} sweeps could not be taken further")
         return count
 
     async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:
@@ -120,11 +124,11 @@ class SweepRunner:
         try:
             async with asyncio.timeout(STEP_TIMEOUT_S):
                 await self._advance(sweeper, sweep)
-        except Overtaken:
+        except SweepMovedOn:
             # Whoever was quicker goes on.
             return True
-        except Hindered as hindered:
-            await self._note(sweep, str(hindered))
+        except Blocked as blocked:
+            await self._note(sweep, str(blocked))
         except Exception as error:
             # One sweep's trouble stops no other; it is tried again.
             log.error("sweep not taken further", **_id(sweep), error=repr(error))
@@ -144,7 +148,7 @@ class SweepRunner:
         verdict = await sweeper.judge(sweep.sweep_tx, signed)
         if isinstance(verdict, Pending):
             await sweeper.broadcast(signed[-1].raw)
-        if isinstance(verdict, Lapsed) or (isinstance(verdict, Pending) and verdict.stuck):
+        if isinstance(verdict, Expired) or (isinstance(verdict, Pending) and verdict.stuck):
             await self._sign_again(sweeper, sweep, signed, verdict)
             return
         await self._conclude(sweeper, sweep, signed, verdict)
@@ -185,9 +189,9 @@ class SweepRunner:
         sweeper: Sweeper,
         sweep: Sweep,
         signed: Sequence[SignedTransfer],
-        verdict: Pending | Lapsed,
+        verdict: Pending | Expired,
     ) -> None:
-        if isinstance(verdict, Lapsed) and len(signed) >= MAX_BUILDS:
+        if isinstance(verdict, Expired) and len(signed) >= MAX_BUILDS:
             await self._note(sweep, f"{len(signed)} transfers in a row came to nothing: {verdict.cause}")
             return
         again = await self._sign(sweeper, sweep, signed)
@@ -231,7 +235,7 @@ def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.
         return f"the chain calls {final.tx_hash} final, which was never signed for this"
     moved: Transfer = final.transfer
     recipient = sweep.address if sweep.step == TOP_UP else sweep.wallet
-    if final.legs or (moved.recipient, moved.amount_units) != (recipient, sweep.sweep_tx.amount):
+    if final.transfer_logs or (moved.recipient, moved.amount_units) != (recipient, sweep.sweep_tx.amount):
         return f"the chain moved {describe_final(final)} instead of {sweep.sweep_tx.amount} units"
     return None
 

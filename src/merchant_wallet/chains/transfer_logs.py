@@ -1,0 +1,52 @@
+"""The legs of one transaction: every Transfer log of the token in it, compared with what was ordered. Pure.
+
+Rules:
+- A payout calls the token once, so each of the token's logs in its transaction belongs to the payout.
+- Exactly one log, from the payer's wallet, is a plain transfer.
+- Several logs (a token that takes a fee) or none are never what was ordered, whatever arrived.
+"""
+
+from collections.abc import Sequence
+
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.money import format_units
+from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
+
+
+def final_of(ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferLog], tx_hash: str) -> Final:
+    """The record of a final transaction with these legs."""
+    if len(transfer_logs) == 1 and transfer_logs[0].sender == wallet:
+        moved = Transfer(
+            ordered.chain, ordered.token, transfer_logs[0].recipient, transfer_logs[0].amount_units
+        )
+        return Final(moved, tx_hash)
+    ours = [
+        transfer_log
+        for transfer_log in transfer_logs
+        if (transfer_log.sender, transfer_log.recipient) == (wallet, ordered.recipient)
+    ]
+    arrived = sum(transfer_log.amount_units for transfer_log in ours)
+    return Final(
+        Transfer(ordered.chain, ordered.token, ordered.recipient, arrived), tx_hash, tuple(transfer_logs)
+    )
+
+
+def describe_final(final: Final) -> str:
+    """What a transaction moved, leg by leg, for an operator."""
+    moved = final.transfer
+    if not final.transfer_logs and moved.amount_units == 0:
+        return f"no {moved.token} on {moved.chain} ({final.tx_hash})"
+    if not final.transfer_logs:
+        amount, recipient = format_units(moved.amount_units), format_address(moved.chain, moved.recipient)
+        return f"{amount} {moved.token} on {moved.chain} to {recipient}"
+    transfer_logs = [_describe(moved, transfer_log) for transfer_log in final.transfer_logs]
+    return (
+        f"{' and '.join(transfer_logs)} on {moved.chain} ({len(transfer_logs)} transfers in {final.tx_hash})"
+    )
+
+
+def _describe(moved: Transfer, transfer_log: TransferLog) -> str:
+    sender, recipient = (
+        format_address(moved.chain, address) for address in (transfer_log.sender, transfer_log.recipient)
+    )
+    return f"{format_units(transfer_log.amount_units)} {moved.token} from {sender} to {recipient}"

@@ -1,0 +1,32 @@
+-- What an operator lets arrive on a chain of the sandbox is a deposit.
+
+alter table sandbox_arrival rename to sandbox_deposit;
+alter table sandbox_deposit rename constraint sandbox_arrival_pkey to sandbox_deposit_pkey;
+alter table sandbox_deposit rename constraint sandbox_arrival_amount_units_check to sandbox_deposit_amount_units_check;
+alter table sandbox_deposit rename constraint sandbox_arrival_block_number_check to sandbox_deposit_block_number_check;
+alter table sandbox_deposit rename constraint sandbox_arrival_chain_check to sandbox_deposit_chain_check;
+alter table sandbox_deposit rename constraint sandbox_arrival_recipient_check to sandbox_deposit_recipient_check;
+alter table sandbox_deposit rename constraint sandbox_arrival_sender_check to sandbox_deposit_sender_check;
+alter table sandbox_deposit rename constraint sandbox_arrival_chain_not_null to sandbox_deposit_chain_not_null;
+alter table sandbox_deposit rename constraint sandbox_arrival_block_number_not_null to sandbox_deposit_block_number_not_null;
+alter table sandbox_deposit rename constraint sandbox_arrival_sender_not_null to sandbox_deposit_sender_not_null;
+alter table sandbox_deposit rename constraint sandbox_arrival_recipient_not_null to sandbox_deposit_recipient_not_null;
+alter table sandbox_deposit rename constraint sandbox_arrival_amount_units_not_null to sandbox_deposit_amount_units_not_null;
+alter table sandbox_deposit rename constraint sandbox_arrival_at_ms_not_null to sandbox_deposit_at_ms_not_null;
+
+-- Names that the renames before this one left behind.
+alter table cancel_signed rename constraint filler_signed_chain_not_null to cancel_signed_chain_not_null;
+alter table cancel_signed rename constraint filler_signed_wallet_not_null to cancel_signed_wallet_not_null;
+alter table cancel_signed rename constraint filler_signed_sequence_not_null to cancel_signed_nonce_not_null;
+alter table cancel_signed rename constraint filler_signed_attempt_no_not_null to cancel_signed_attempt_no_not_null;
+alter table cancel_signed rename constraint filler_signed_raw_not_null to cancel_signed_raw_not_null;
+alter table cancel_signed rename constraint filler_signed_tx_hash_not_null to cancel_signed_tx_hash_not_null;
+alter table cancel_signed rename constraint filler_signed_built_at_block_not_null to cancel_signed_built_at_block_not_null;
+alter table cancel_signed rename constraint filler_signed_signed_ms_not_null to cancel_signed_signed_ms_not_null;
+alter table sweep rename constraint sweep_fuel_not_null to sweep_top_up_not_null;
+alter table sweep rename constraint sweep_fuel_fee_limit_not_null to sweep_top_up_fee_limit_not_null;
+alter table wallet_nonce rename constraint payout_sequence_chain_not_null to wallet_nonce_chain_not_null;
+alter table wallet_nonce rename constraint payout_sequence_wallet_not_null to wallet_nonce_wallet_not_null;
+alter table wallet_nonce rename constraint payout_sequence_sequence_not_null to wallet_nonce_nonce_not_null;
+alter table wallet_nonce rename constraint payout_sequence_purpose_not_null to wallet_nonce_purpose_not_null;
+alter table wallet_nonce rename constraint payout_sequence_since_ms_not_null to wallet_nonce_since_ms_not_null;
