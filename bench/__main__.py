@@ -14,15 +14,22 @@ import typer
 from rich.console import Console
 
 from bench import callbacks, deposits, pages, payouts
-from bench.cast import LARGE, Cast, CastingFailed, Progress, prepare_cast, write_cast
 from bench.goals import CALLBACK_RATE, figures_of, judge_all
-from bench.house import CONSOLE_SCRIPT, House, HouseFailed, open_service
+from bench.merchants import (
+    LARGE,
+    MerchantSet,
+    PreparationFailed,
+    Progress,
+    prepare_merchants,
+    write_merchants,
+)
 from bench.meters import Disk, try_disk
 from bench.plans import Choice
 from bench.report import Report, print_report, read_machine, tell_row, write_report
-from bench.rows import LIFE_S, Gunner, Row
-from bench.stages import Figures, Show
-from bench.supply import Supplier, find_memory
+from bench.rows import LIFE_S, LoadGenerator, Row
+from bench.service import CONSOLE_SCRIPT, RunningService, ServiceFailed, open_service
+from bench.signed_requests import RequestWriter, find_memory
+from bench.stages import Benchmark, Figures
 from bench.wrk import WrkFailed, find_wrk
 from merchant_wallet.base.config import load_or_create_master_key
 from merchant_wallet.merchants.keys import Keyring
@@ -74,7 +81,7 @@ def main(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         report = _measure(chosen, program, work)
-    except (WrkFailed, HouseFailed, CastingFailed) as error:
+    except (WrkFailed, ServiceFailed, PreparationFailed) as error:
         _give_up(str(error))
     write_report(report, json)
     print_report(report, Console(highlight=False, width=None if sys.stdout.isatty() else 150))
@@ -109,24 +116,26 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
     """The rows that a service is started for."""
     wrk = find_wrk(console.print)
     if not program.exists():
-        raise HouseFailed(f"There is no {program}. Type: make setup")
+        raise ServiceFailed(f"There is no {program}. Type: make setup")
     console.print("starting the service")
     with (
         _folder(find_memory()) as slices,
-        open_service(program, folder / "data", folder / "service.log") as house,
+        open_service(program, folder / "data", folder / "service.log") as service,
     ):
-        cast = _prepare(house, folder, choice.populations)
-        supplier = Supplier(folder / "cast.json", slices, SIGNERS)
+        merchant_set = _prepare(service, folder, choice.populations)
+        request_writer = RequestWriter(folder / "merchants.json", slices, SIGNERS)
         try:
-            gunner = Gunner(wrk, supplier, said)
-            show = Show(house, cast, gunner, console.print, _progress())
-            figures = show.run(choice, folder / "cast.json", folder / "ceiling.log")
+            load_generator = LoadGenerator(wrk, request_writer, said)
+            benchmark = Benchmark(service, merchant_set, load_generator, console.print, _progress())
+            figures = benchmark.run(choice, folder / "merchants.json", folder / "ceiling.log")
             if choice.pages:
-                (player,) = cast.players[LARGE]
-                figures |= pages.measure(house, player, gunner, pages.FULL, console.print, _progress())
+                (merchant,) = merchant_set.populations[LARGE]
+                figures |= pages.measure(
+                    service, merchant, load_generator, pages.FULL, console.print, _progress()
+                )
             return figures
         finally:
-            supplier.close()
+            request_writer.close()
 
 
 def _measure_chains(choice: Choice, folder: Path) -> Figures:
@@ -155,12 +164,12 @@ def _try_disk(folder: Path) -> Disk:
     return disk
 
 
-def _prepare(house: House, folder: Path, populations: list[str]) -> Cast:
-    assert house.database_url is not None
+def _prepare(service: RunningService, folder: Path, populations: list[str]) -> MerchantSet:
+    assert service.database_url is not None
     keyring = Keyring(load_or_create_master_key(folder / "data"))
-    cast = asyncio.run(prepare_cast(house.database_url, keyring, populations, _progress()))
-    write_cast(cast, folder / "cast.json")
-    return cast
+    merchant_set = asyncio.run(prepare_merchants(service.database_url, keyring, populations, _progress()))
+    write_merchants(merchant_set, folder / "merchants.json")
+    return merchant_set
 
 
 def _progress() -> Progress:

@@ -16,7 +16,7 @@ from typing import Final, cast
 
 import uvloop
 
-from bench.cast import (
+from bench.merchants import (
     KFB_USDT_E8,
     MERCHANT_UNITS,
     NOTIFY_URL,
@@ -24,8 +24,8 @@ from bench.cast import (
     PAYOUT_ADDRESS,
     SUB_USER_UNITS,
     USDT_KFB_E8,
-    Player,
-    read_cast,
+    BenchMerchant,
+    read_merchants,
 )
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.gate import Gate
@@ -78,8 +78,8 @@ class InMemoryMerchants:
 class MemoryWriter:
     """Stands in for the writer: judges each command at once on a draft that stays."""
 
-    def __init__(self, players: list[Player]) -> None:
-        self._drafts = {player.merchant_id: make_draft(player) for player in players}
+    def __init__(self, merchants: list[BenchMerchant]) -> None:
+        self._drafts = {merchant.merchant_id: make_draft(merchant) for merchant in merchants}
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """The outcome, ready already."""
@@ -100,12 +100,12 @@ def _forget(draft: Draft) -> None:
     draft.used_nonces.clear()
 
 
-def make_draft(player: Player) -> Draft:
+def make_draft(merchant: BenchMerchant) -> Draft:
     """A book in memory as the cast has it: fixed accounts, sub-users, rates and orders."""
-    draft = Draft(player.merchant_id, now_ms(), 1, 0, None, 0, FIRST_HASH, VERSION, 0, 0)
+    draft = Draft(merchant.merchant_id, now_ms(), 1, 0, None, 0, FIRST_HASH, VERSION, 0, 0)
     draft.balances.update((account.account_id, 0) for account in FIXED)
     draft.balances.update((MERCHANT_ID_OF[currency], MERCHANT_UNITS) for currency in (USDT, KFB))
-    for known in player.sub_users:
+    for known in merchant.sub_users:
         evm, tron = bytes.fromhex(known.evm_hex), bytes.fromhex(known.tron_hex)
         name = known.ext_user_id
         sub_user = SubUser(
@@ -117,7 +117,7 @@ def make_draft(player: Player) -> Draft:
             tron_address=tron,
         )
         draft.add_sub_user(sub_user, SUB_USER_UNITS)
-    for order in player.orders:
+    for order in merchant.orders:
         draft.put_withdrawal(_make_order(order.order_id, order.mc_order_id))
     draft.rates[USDT, KFB] = Rate(USDT_KFB_E8, False, now_ms(), None)
     draft.rates[KFB, USDT] = Rate(KFB_USDT_E8, False, now_ms(), None)
@@ -146,16 +146,16 @@ def _make_order(order_id: int, mc_order_id: str) -> Withdrawal:
     )
 
 
-def make_merchant(player: Player) -> Merchant:
+def make_merchant(merchant: BenchMerchant) -> Merchant:
     """The merchant as the directory of a service would have read it."""
     return Merchant(
-        merchant_id=player.merchant_id,
-        name=f"bench {player.merchant_id}",
-        app_key=player.app_key,
+        merchant_id=merchant.merchant_id,
+        name=f"bench {merchant.merchant_id}",
+        app_key=merchant.app_key,
         status=ACTIVE,
         currency_mode=KFB,
         sign_method=HMAC,
-        secrets=(player.secret,),
+        secrets=(merchant.secret,),
         callback_secret="",
         networks=(),
         disabled_operations=frozenset(),
@@ -168,13 +168,13 @@ def make_merchant(player: Player) -> Merchant:
         auto_register=True,
         require_pin=False,
         rate_limit=0,
-        account_xpubs=player.account_xpubs,
+        account_xpubs=merchant.account_xpubs,
         settings_version=VERSION,
         created_ms=now_ms(),
     )
 
 
-def make_dependencies(players: list[Player], access_log: AccessLog, url: str) -> Dependencies:
+def make_dependencies(merchants: list[BenchMerchant], access_log: AccessLog, url: str) -> Dependencies:
     """The service's own dependencies, with memory in place of the database."""
     settings = load_settings({})
     base = Base(settings, "", Keyring(bytes(32)))
@@ -187,21 +187,23 @@ def make_dependencies(players: list[Player], access_log: AccessLog, url: str) ->
     )
     return Dependencies(
         gate=gate,
-        merchant_cache=cast(MerchantCache, InMemoryMerchants([make_merchant(player) for player in players])),
-        writer=cast(Writer, MemoryWriter(players)),
+        merchant_cache=cast(
+            MerchantCache, InMemoryMerchants([make_merchant(merchant) for merchant in merchants])
+        ),
+        writer=cast(Writer, MemoryWriter(merchants)),
         operation_context=make_operation_context(base, url, frozenset()),
         access_log=access_log,
     )
 
 
-async def serve(players: list[Player]) -> None:
+async def serve(merchants: list[BenchMerchant]) -> None:
     """Serve with the service's own server settings until SIGTERM or SIGINT."""
     stop = stop_signals.stop_event()
     port = await choose_port(HOST, 0)
     address = f"http://{HOST}:{port}"
     access_log = AccessLog(sys.stderr, enabled=True)
     access_log.start()
-    dependencies = make_dependencies(players, access_log, address)
+    dependencies = make_dependencies(merchants, access_log, address)
     endpoints = build_endpoints(dependencies)
     web = Web(endpoints, build_routes(endpoints, dependencies, "sandbox"), dependencies)
     ready = partial(print, f"ready: {address}", flush=True)
@@ -211,5 +213,9 @@ async def serve(players: list[Player]) -> None:
 
 if __name__ == "__main__":
     logs.set_up("info", "json")
-    players = [player for players in read_cast(Path(sys.argv[1])).players.values() for player in players]
-    uvloop.run(serve(players))
+    merchants = [
+        merchant
+        for merchants in read_merchants(Path(sys.argv[1])).populations.values()
+        for merchant in merchants
+    ]
+    uvloop.run(serve(merchants))

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 import uvloop
 
-from bench.ground import COIN, Ground, open_database, open_ground
-from bench.house import HouseFailed
-from bench.recorded import TOKEN, Record
+from bench.database import COIN, BenchDatabase, open_bench_database, open_database
+from bench.recorded_nodes import TOKEN, Record
+from bench.service import ServiceFailed
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
@@ -100,10 +100,10 @@ def measure(
 async def _measure(
     url: str, folder: Path, chains: tuple[str, ...], transfers: int, say: Say
 ) -> list[Scanned]:
-    async with open_ground(url) as ground:
+    async with open_bench_database(url) as database:
         say(f"deposits: {MERCHANTS * SUB_USERS:,} sub-users of {MERCHANTS} merchants")
         addresses = [
-            pair for number in range(MERCHANTS) for pair in await open_merchant(ground, number, SUB_USERS)
+            pair for number in range(MERCHANTS) for pair in await open_merchant(database, number, SUB_USERS)
         ]
         found = []
         for place, chain in enumerate(chains):
@@ -112,19 +112,19 @@ async def _measure(
             path = folder / f"record {place}"
             path.write_bytes(msgspec.msgpack.encode(record))
             with _open_node(path) as port:
-                found.append(await scan(ground, record, port))
+                found.append(await scan(database, record, port))
         return found
 
 
-async def open_merchant(ground: Ground, number: int, sub_users: int) -> list[tuple[bytes, bytes]]:
+async def open_merchant(database: BenchDatabase, number: int, sub_users: int) -> list[tuple[bytes, bytes]]:
     """A merchant whose sub-users have wallets in USDT; their EVM and TRON addresses."""
-    merchant = await ground.open_merchant(f"deposits {number}")
+    merchant = await database.open_merchant(f"deposits {number}")
     pairs = []
     for _ in range(sub_users):
-        index = await store.take_address_index(ground.connection, merchant.merchant_id)
+        index = await store.take_address_index(database.connection, merchant.merchant_id)
         pairs.append((index, *derive_wallets(merchant.account_xpubs, index)))
     registrations = [Register(f"u{index}", USDT, index, evm, tron) for index, evm, tron in pairs]
-    await ground.ask(merchant.merchant_id, registrations)
+    await database.ask(merchant.merchant_id, registrations)
     return [(evm, tron) for _, evm, tron in pairs]
 
 
@@ -142,7 +142,7 @@ def make_record(chain: str, ours: list[bytes], transfers: int) -> Record:
 def _open_node(path: Path) -> Iterator[int]:
     """A node that answers from a record, by its port."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bench.recorded", str(path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bench.recorded_nodes", str(path)], stdout=subprocess.PIPE, text=True
     ) as node:
         try:
             assert node.stdout is not None
@@ -157,13 +157,13 @@ def make_settings(chain: str, port: int) -> Settings:
     return load_settings({f"WALLET_{chain}_{name}": value for name, value in names.items()})
 
 
-async def scan(ground: Ground, record: Record, port: int) -> Scanned:
+async def scan(database: BenchDatabase, record: Record, port: int) -> Scanned:
     """Read all of a record's transfers, and have those credited that are ours. Raises HouseFailed."""
     chain = record.chain
     settings = make_settings(chain, port)
     reader: Reader = open_chain_readers(settings)[chain]
-    watcher = Watcher(ground.connect, chain, reader, minimum_units=settings.deposit_minimum)
-    crediting_worker = CreditingWorker(ground.connect, ground.writer)
+    watcher = Watcher(database.connect, chain, reader, minimum_units=settings.deposit_minimum)
+    crediting_worker = CreditingWorker(database.connect, database.writer)
     try:
         scan_s, scan_cpu_s = time.monotonic(), time.process_time()
         while await watcher.follow():
@@ -177,9 +177,9 @@ async def scan(ground: Ground, record: Record, port: int) -> Scanned:
         await watcher.close()
         await crediting_worker.close()
     transfers = sum(map(len, record.blocks))
-    credits = await ground.count(_COUNT_CREDITED, chain=chain)
+    credits = await database.count(_COUNT_CREDITED, chain=chain)
     if credits != len(range(0, transfers, OURS)):
-        raise HouseFailed(f"Of {transfers} transfers on {chain} {credits} were credited.")
+        raise ServiceFailed(f"Of {transfers} transfers on {chain} {credits} were credited.")
     return Scanned(chain, transfers, scan_s, scan_cpu_s, credits, credit_s, credit_cpu_s)
 
 

@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from bench.cast import CastingFailed, Player, Progress
+from bench.merchants import BenchMerchant, PreparationFailed, Progress
 from merchant_wallet.base import db
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import KFB
@@ -24,19 +24,19 @@ BATCH: Final = 20_000
 AMOUNT_UNITS: Final = 10_000
 
 
-async def fill_book(url: str, player: Player, upto: int, progress: Progress) -> int:
+async def fill_book(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> int:
     """Add transfers until the book has `upto` entries, and give how many it has. Raises CastingFailed."""
     writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
     await writer.open()
     prefix = secrets.token_hex(4)
     try:
-        count = await read_entry_count(url, player.merchant_id)
+        count = await read_entry_count(url, merchant.merchant_id)
         while count < upto:
             size = min(2 * BATCH, upto - count)
-            await _add(writer, player, [_transfer(player, prefix, count + i) for i in range(size)])
+            await _add(writer, merchant, [_transfer(merchant, prefix, count + i) for i in range(size)])
             count += size
             progress("entries written", count, upto)
-        return await read_entry_count(url, player.merchant_id)
+        return await read_entry_count(url, merchant.merchant_id)
     finally:
         await writer.close()
 
@@ -55,16 +55,16 @@ async def count_entries(connection: store.Connection, merchant_id: int) -> int:
     return int(row[0])
 
 
-async def check_book(url: str, player: Player, progress: Progress) -> None:
+async def check_book(url: str, merchant: BenchMerchant, progress: Progress) -> None:
     """Verify the book from its first entry to its last. Raises CastingFailed, naming the first fault."""
 
     def verified(merchant_id: int, done: int, total: int) -> None:
         progress("entries verified", done, total)
 
     async with await db.connect(url) as connection:
-        report = await verify_book(connection, player.merchant_id, verified)
+        report = await verify_book(connection, merchant.merchant_id, verified)
     if report.violation is not None:
-        raise CastingFailed(f"the filled book does not verify: {report.violation}")
+        raise PreparationFailed(f"the filled book does not verify: {report.violation}")
 
 
 async def tidy(url: str) -> None:
@@ -74,15 +74,15 @@ async def tidy(url: str) -> None:
         await connection.execute(QUERIES["checkpoint"].text.encode())
 
 
-def _transfer(player: Player, prefix: str, number: int) -> Command:
-    name, sub_user = f"{prefix}{number:x}", player.sub_users[number // 2 % len(player.sub_users)]
+def _transfer(merchant: BenchMerchant, prefix: str, number: int) -> Command:
+    name, sub_user = f"{prefix}{number:x}", merchant.sub_users[number // 2 % len(merchant.sub_users)]
     if number % 2:
         return MerchantToUser(name, bytes.fromhex(sub_user.evm_hex), KFB, AMOUNT_UNITS)
     return UserToMerchant(name, sub_user.ext_user_id, KFB, AMOUNT_UNITS, 0, False)
 
 
-async def _add(writer: Writer, player: Player, commands: list[Command]) -> None:
-    futures = [writer.submit(player.merchant_id, Submission(command)) for command in commands]
+async def _add(writer: Writer, merchant: BenchMerchant, commands: list[Command]) -> None:
+    futures = [writer.submit(merchant.merchant_id, Submission(command)) for command in commands]
     for outcome in await asyncio.gather(*futures):
         if isinstance(outcome, Refusal):
-            raise CastingFailed(f"filling the book: {outcome.msg}")
+            raise PreparationFailed(f"filling the book: {outcome.msg}")

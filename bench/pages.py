@@ -23,13 +23,20 @@ import msgspec
 import typer
 
 from bench import large
-from bench.cast import LARGE, CastingFailed, Player, Progress, prepare_cast, write_cast
 from bench.goals import PAGE_P99, PAGES_SHARE, PAGES_SHARE_HIGH, PAGES_SHARE_LOW
-from bench.house import CONSOLE_SCRIPT, House, open_service
+from bench.merchants import (
+    LARGE,
+    BenchMerchant,
+    PreparationFailed,
+    Progress,
+    prepare_merchants,
+    write_merchants,
+)
 from bench.meters import percentile
 from bench.pairs import Pair, judge_pairs, take_pairs
-from bench.rows import Gunner, Plan
-from bench.supply import DEBIT, Supplier, find_memory
+from bench.rows import LoadGenerator, Plan
+from bench.service import CONSOLE_SCRIPT, RunningService, open_service
+from bench.signed_requests import DEBIT, RequestWriter, find_memory
 from bench.wrk import find_wrk
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
@@ -121,39 +128,51 @@ class PageTime(msgspec.Struct, frozen=True):
 
 
 def measure(
-    house: House, player: Player, gunner: Gunner, size: Size, say: Say, progress: Progress
+    service: RunningService,
+    merchant: BenchMerchant,
+    load_generator: LoadGenerator,
+    size: Size,
+    say: Say,
+    progress: Progress,
 ) -> dict[str, float]:
     """Make the book as large as asked for and measure; the figures that no single row holds."""
-    url = house.database_url
+    url = service.database_url
     assert url is not None
-    asyncio.run(_prepare(url, player, size, progress))
+    asyncio.run(_prepare(url, merchant, size, progress))
     token = asyncio.run(_sign_in(url))
-    paths = [path.format(merchant_id=player.merchant_id, account_id=MERCHANT_KFB_ID) for path in PAGES]
-    times = [_time_page(house, token, path, size.requests) for path in paths]
+    paths = [path.format(merchant_id=merchant.merchant_id, account_id=MERCHANT_KFB_ID) for path in PAGES]
+    times = [_time_page(service, token, path, size.requests) for path in paths]
     for one in times:
         say(one.tell())
     answered = [one for one in times if not one.failures]
     figures = {PAGE_P99: max(one.p99_ms for one in answered)} if answered else {}
     if answered:
         stroll = itertools.cycle([one.path for one in answered])
-        figures |= _measure_share(house, player, gunner, size, lambda: _visitor(house, token, stroll), say)
+        figures |= _measure_share(
+            service, merchant, load_generator, size, lambda: _visitor(service, token, stroll), say
+        )
     return figures
 
 
 def _measure_share(
-    house: House, player: Player, gunner: Gunner, size: Size, visit: Visit, say: Say
+    service: RunningService,
+    merchant: BenchMerchant,
+    load_generator: LoadGenerator,
+    size: Size,
+    visit: Visit,
+    say: Say,
 ) -> dict[str, float]:
     """The speed of transfers beside a visitor as a share of their speed alone, and its interval."""
-    url = house.database_url
+    url = service.database_url
     assert url is not None
     pairs: list[Pair] = []
 
     def watch(is_running: Callable[[], bool]) -> None:
-        pairs.extend(asyncio.run(_watch(url, player.merchant_id, visit, is_running)))
+        pairs.extend(asyncio.run(_watch(url, merchant.merchant_id, visit, is_running)))
 
-    alone = gunner.measure(house, _plan("alone", ALONE_S))
+    alone = load_generator.measure(service, _plan("alone", ALONE_S))
     requests = int(alone.rate * size.seconds * SPARE)
-    row = gunner.measure_watched(house, _plan("beside pages", size.seconds), requests, watch)
+    row = load_generator.measure_watched(service, _plan("beside pages", size.seconds), requests, watch)
     if row.failures or len(pairs) < 2:
         say(f"{PREFIX}: their cost was not measured, {row.failures} failures, {len(pairs)} pairs of windows")
         return {}
@@ -180,41 +199,41 @@ def _plan(name: str, seconds: int) -> Plan:
     return Plan(f"{PREFIX}/transfers {name}", LARGE, DEBIT, CONNECTIONS, seconds)
 
 
-async def _prepare(url: str, player: Player, size: Size, progress: Progress) -> None:
-    await _register(url, player, size.sub_users, progress)
-    await large.fill_book(url, player, size.entries, progress)
+async def _prepare(url: str, merchant: BenchMerchant, size: Size, progress: Progress) -> None:
+    await _register(url, merchant, size.sub_users, progress)
+    await large.fill_book(url, merchant, size.entries, progress)
     await large.tidy(url)
     async with await db.connect(url) as conn:
-        while added := await rollup.advance(conn, player.merchant_id, now_ms()):
+        while added := await rollup.advance(conn, merchant.merchant_id, now_ms()):
             progress("entries in the figures, this time", added, rollup.BATCH)
         await rollup.advance_all(conn, now_ms(), rest_s=0)
 
 
-async def _register(url: str, player: Player, upto: int, progress: Progress) -> None:
+async def _register(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> None:
     """Sub-users until the book has so many; those that were there stay the ones who pay."""
     writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
     await writer.open()
     try:
         async with await db.connect(url) as conn:
-            for first in range(len(player.sub_users), upto, BATCH):
+            for first in range(len(merchant.sub_users), upto, BATCH):
                 numbers = range(first, min(first + BATCH, upto))
-                commands = [await _registration(conn, player, f"p{number}") for number in numbers]
-                await _ask(writer, player, commands)
+                commands = [await _registration(conn, merchant, f"p{number}") for number in numbers]
+                await _ask(writer, merchant, commands)
                 progress("sub-users", numbers.stop, upto)
     finally:
         await writer.close()
 
 
-async def _registration(conn: store.Connection, player: Player, ext_user_id: str) -> Command:
-    index = await store.take_address_index(conn, player.merchant_id)
-    return Register(ext_user_id, KFB, index, *derive_wallets(player.account_xpubs, index))
+async def _registration(conn: store.Connection, merchant: BenchMerchant, ext_user_id: str) -> Command:
+    index = await store.take_address_index(conn, merchant.merchant_id)
+    return Register(ext_user_id, KFB, index, *derive_wallets(merchant.account_xpubs, index))
 
 
-async def _ask(writer: Writer, player: Player, commands: list[Command]) -> None:
-    futures = [writer.submit(player.merchant_id, Submission(command)) for command in commands]
+async def _ask(writer: Writer, merchant: BenchMerchant, commands: list[Command]) -> None:
+    futures = [writer.submit(merchant.merchant_id, Submission(command)) for command in commands]
     for outcome in await asyncio.gather(*futures):
         if isinstance(outcome, Refusal):
-            raise CastingFailed(f"registering sub-users: {outcome.msg}")
+            raise PreparationFailed(f"registering sub-users: {outcome.msg}")
 
 
 async def _sign_in(url: str) -> str:
@@ -232,11 +251,11 @@ async def _sign_in(url: str) -> str:
         )
 
 
-def _time_page(house: House, token: str, path: str, requests: int) -> PageTime:
+def _time_page(service: RunningService, token: str, path: str, requests: int) -> PageTime:
     """Ask for a page so often, after once that doesn't count."""
     took_ms: list[float] = []
     failures: dict[int, int] = {}
-    with _browser(house) as browser:
+    with _browser(service) as browser:
         for number in range(requests + 1):
             began_s = time.perf_counter()
             status = _get(browser, token, path)
@@ -248,8 +267,8 @@ def _time_page(house: House, token: str, path: str, requests: int) -> PageTime:
 
 
 @contextmanager
-def _browser(house: House) -> Iterator[http.client.HTTPConnection]:
-    where = urlsplit(house.address)
+def _browser(service: RunningService) -> Iterator[http.client.HTTPConnection]:
+    where = urlsplit(service.address)
     browser = http.client.HTTPConnection(where.hostname or "127.0.0.1", where.port, timeout=30)
     try:
         yield browser
@@ -265,7 +284,7 @@ def _get(browser: http.client.HTTPConnection, token: str, path: str) -> int:
 
 
 @contextmanager
-def _visitor(house: House, token: str, paths: Iterator[str]) -> Iterator[None]:
+def _visitor(service: RunningService, token: str, paths: Iterator[str]) -> Iterator[None]:
     """Somebody who goes through the pages, from where the last one was, until the block ends.
 
     A page that is under way then is waited for, so that it costs nobody later.
@@ -273,7 +292,7 @@ def _visitor(house: House, token: str, paths: Iterator[str]) -> Iterator[None]:
     over = threading.Event()
 
     def visit() -> None:
-        with _browser(house) as browser:
+        with _browser(service) as browser:
             while not over.is_set():
                 _get(browser, token, next(paths))
                 over.wait(PAUSE_S)
@@ -296,18 +315,22 @@ def main(quick: Annotated[bool, typer.Option("--quick", help="With a small book.
     ):
         folder = Path(name)
         folder.chmod(0o711)
-        with open_service(CONSOLE_SCRIPT, folder / "data", folder / "service.log") as house:
-            assert house.database_url is not None
+        with open_service(CONSOLE_SCRIPT, folder / "data", folder / "service.log") as service:
+            assert service.database_url is not None
             keyring = Keyring(load_or_create_master_key(folder / "data"))
-            cast = asyncio.run(prepare_cast(house.database_url, keyring, [LARGE], lambda *_: None))
-            write_cast(cast, folder / "cast.json")
-            supplier = Supplier(folder / "cast.json", Path(slices), SIGNERS)
+            merchant_set = asyncio.run(
+                prepare_merchants(service.database_url, keyring, [LARGE], lambda *_: None)
+            )
+            write_merchants(merchant_set, folder / "merchants.json")
+            request_writer = RequestWriter(folder / "merchants.json", Path(slices), SIGNERS)
             try:
-                gunner = Gunner(wrk, supplier, lambda row: print(f"{row.name}: {row.rate:,.0f} a second"))
-                (player,) = cast.players[LARGE]
-                print(measure(house, player, gunner, size, print, lambda *_: None))
+                load_generator = LoadGenerator(
+                    wrk, request_writer, lambda row: print(f"{row.name}: {row.rate:,.0f} a second")
+                )
+                (merchant,) = merchant_set.populations[LARGE]
+                print(measure(service, merchant, load_generator, size, print, lambda *_: None))
             finally:
-                supplier.close()
+                request_writer.close()
 
 
 if __name__ == "__main__":

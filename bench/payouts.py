@@ -21,9 +21,9 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from bench.ground import COIN, Ground, open_database, open_ground
-from bench.house import HouseFailed
+from bench.database import COIN, BenchDatabase, open_bench_database, open_database
 from bench.meters import processor_s
+from bench.service import ServiceFailed
 from merchant_wallet.base.addresses import ERC20, TRC20, format_address
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.settings import Settings
@@ -107,7 +107,7 @@ def open_nodes() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
             assert nodes.stdout is not None
             told = nodes.stdout.readline()
             if not told:
-                raise HouseFailed("The development chains did not start.")
+                raise ServiceFailed("The development chains did not start.")
             yield nodes, json.loads(told)
         finally:
             nodes.terminate()
@@ -128,43 +128,43 @@ async def pay(
     url: str, settings: Settings, chain: str, payouts: int, nodes_pid: int, say: Say = lambda _: None
 ) -> Signed:
     """Have so many orders on one chain signed, stored and sent. Raises HouseFailed."""
-    async with open_ground(url) as ground:
+    async with open_bench_database(url) as database:
         say(f"payouts: {payouts:,} orders on {chain}")
         for number in range(MERCHANTS):
-            await _make_orders(ground, chain, number, payouts // MERCHANTS)
+            await _make_orders(database, chain, number, payouts // MERCHANTS)
         real = await open_chains(settings, open_signer(settings))
         if wrong := await check_chains(real):
-            raise HouseFailed(wrong[0])
-        payer = Payer(ground.connect, ground.writer, real, claim_ms=NODE_CLAIM_MS)
+            raise ServiceFailed(wrong[0])
+        payer = Payer(database.connect, database.writer, real, claim_ms=NODE_CLAIM_MS)
         try:
-            return await _race(ground, payer, chain, payouts // MERCHANTS * MERCHANTS, nodes_pid)
+            return await _race(database, payer, chain, payouts // MERCHANTS * MERCHANTS, nodes_pid)
         finally:
             for each in real.values():
                 await each.close()
 
 
-async def _race(ground: Ground, payer: Payer, chain: str, wanted: int, nodes_pid: int) -> Signed:
+async def _race(database: BenchDatabase, payer: Payer, chain: str, wanted: int, nodes_pid: int) -> Signed:
     stop, signed = asyncio.Event(), 0
     nodes_s, worked_s, began_s = processor_s(nodes_pid), time.process_time(), time.monotonic()
     running = asyncio.create_task(payer.run(stop))
     while signed < wanted and time.monotonic() - began_s < PATIENCE_S:
         # Looking is work too: now and then is enough.
         await asyncio.wait((running,), timeout=POLL_S)
-        signed = await ground.count(_COUNT_SIGNED, chain=chain)
+        signed = await database.count(_COUNT_SIGNED, chain=chain)
     seconds, worked_s = time.monotonic() - began_s, time.process_time() - worked_s
     nodes_s = processor_s(nodes_pid) - nodes_s
     stop.set()
     await running
     if signed < wanted:
-        raise HouseFailed(f"Of {wanted} orders on {chain} only {signed} were signed in {seconds:.0f} s.")
+        raise ServiceFailed(f"Of {wanted} orders on {chain} only {signed} were signed in {seconds:.0f} s.")
     return Signed(chain, wanted, seconds, worked_s, nodes_s)
 
 
-async def _make_orders(ground: Ground, chain: str, number: int, count: int) -> None:
-    merchant = await ground.open_merchant(f"payouts {chain} {number}")
-    await ground.fund(merchant.merchant_id, count * COIN)
+async def _make_orders(database: BenchDatabase, chain: str, number: int, count: int) -> None:
+    merchant = await database.open_merchant(f"payouts {chain} {number}")
+    await database.fund(merchant.merchant_id, count * COIN)
     orders = [_order(chain, order) for order in range(count)]
-    await ground.ask(merchant.merchant_id, orders)
+    await database.ask(merchant.merchant_id, orders)
 
 
 def _order(chain: str, number: int) -> CreateWithdrawal:

@@ -7,9 +7,9 @@ leave behind are the one thing here that other rows could feel.
 from fnmatch import fnmatchcase
 from typing import Final
 
-from bench.cast import HOT, LARGE, THOUSAND
+from bench.merchants import HOT, LARGE, THOUSAND
 from bench.rows import LIFE_S, Plan
-from bench.supply import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
+from bench.signed_requests import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
 from merchant_wallet.base.addresses import ERC20, TRC20
 
 CONNECTIONS: Final = (1, 16, 64, 256)

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bench.house import House
 from bench.meters import Busy, machine_busy, processor_s, resident_mib
-from bench.supply import Supplier
-from bench.wrk import Result, Shooting, threads_for
+from bench.service import RunningService
+from bench.signed_requests import RequestWriter
+from bench.wrk import Result, WrkRun, threads_for
 
 MOST_RATE: Final = 20_000
 """Signed for each second of a run; a service that is faster ends its run early, its rate still right."""
@@ -88,16 +88,16 @@ class Use(NamedTuple):
 class Meter:
     """Processor time since it was made."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, service: RunningService) -> None:
+        self._service = service
         self._began_s = time.monotonic()
         self._before = self._read()
 
     def _read(self) -> Use:
-        pid = self._house.postgres_pid
+        pid = self._service.postgres_pid
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Use(
-            processor_s(self._house.web_pid),
+            processor_s(self._service.web_pid),
             0.0 if pid is None else processor_s(pid),
             children.ru_utime + children.ru_stime,
             machine_busy(),
@@ -113,78 +113,80 @@ class Meter:
         all_of_it = (now.machine.worked_s - before.machine.worked_s) * share
         return Cost(
             web_cpu=web,
-            postgres_cpu=None if self._house.postgres_pid is None else base,
+            postgres_cpu=None if self._service.postgres_pid is None else base,
             wrk_cpu=wrk,
             other_cpu=max(0.0, all_of_it - web - base - wrk),
             stolen_cpu=(now.machine.stolen_s - before.machine.stolen_s) * share,
-            web_mib=resident_mib(self._house.web_pid),
+            web_mib=resident_mib(self._service.web_pid),
         )
 
 
-class Gunner:
+class LoadGenerator:
     """Carries plans out. `said` is told each row as it is measured."""
 
-    def __init__(self, wrk: str, supplier: Supplier, said: Callable[[Row], None]) -> None:
+    def __init__(self, wrk: str, request_writer: RequestWriter, said: Callable[[Row], None]) -> None:
         self._wrk = wrk
-        self._supplier = supplier
+        self._request_writer = request_writer
         self._said = said
         self._count = 0
 
-    def measure(self, house: House, plan: Plan, requests: int | None = None) -> Row:
+    def measure(self, service: RunningService, plan: Plan, requests: int | None = None) -> Row:
         """Run one plan; with `requests`, exactly so many are signed. Raises WrkFailed."""
         slices = self._sign(plan, plan.seconds, requests)
-        meter = Meter(house)
-        result = self._shoot(house, plan, slices, plan.seconds).wait()
-        return self._note(house, plan, result, meter, slices)
+        meter = Meter(service)
+        result = self._run_wrk(service, plan, slices, plan.seconds).wait()
+        return self._note(service, plan, result, meter, slices)
 
-    def measure_beside(self, house: House, plan: Plan, flood: Plan) -> Row:
+    def measure_beside(self, service: RunningService, plan: Plan, flood: Plan) -> Row:
         """Run one plan within another one, which begins before it and ends after it. Raises WrkFailed."""
         flood_s = plan.seconds + 2 * FLOOD_LEAD_S
         flood_slices, slices = self._sign(flood, flood_s, None), self._sign(plan, plan.seconds, None)
-        flooding = self._shoot(house, flood, flood_slices, flood_s)
+        flooding = self._run_wrk(service, flood, flood_slices, flood_s)
         time.sleep(FLOOD_LEAD_S)
-        meter = Meter(house)
-        result = self._shoot(house, plan, slices, plan.seconds).wait()
-        row = self._note(house, plan, result, meter, slices)
-        self._note(house, flood, flooding.wait(), meter, flood_slices)
+        meter = Meter(service)
+        result = self._run_wrk(service, plan, slices, plan.seconds).wait()
+        row = self._note(service, plan, result, meter, slices)
+        self._note(service, flood, flooding.wait(), meter, flood_slices)
         return row
 
     def measure_watched(
-        self, house: House, plan: Plan, requests: int, watch: Callable[[Callable[[], bool]], None]
+        self, service: RunningService, plan: Plan, requests: int, watch: Callable[[Callable[[], bool]], None]
     ) -> Row:
         """Run one plan, and meanwhile `watch`, which can ask whether it still runs. Raises WrkFailed.
 
         With `requests` so many are signed, or fewer where there is no room for them.
         """
-        count = max(1, min(requests, self._supplier.count_room()))
+        count = max(1, min(requests, self._request_writer.count_room()))
         slices = self._sign(plan, plan.seconds, count)
-        meter = Meter(house)
-        shooting = self._shoot(house, plan, slices, plan.seconds)
+        meter = Meter(service)
+        shooting = self._run_wrk(service, plan, slices, plan.seconds)
         try:
             watch(shooting.is_running)
         finally:
             result = shooting.wait()
-        return self._note(house, plan, result, meter, slices)
+        return self._note(service, plan, result, meter, slices)
 
-    def warm_up(self, house: House, population: str, operation: str, requests: int) -> None:
+    def warm_up(self, service: RunningService, population: str, operation: str, requests: int) -> None:
         """Send some requests that are not reported, so that merchants are known and code has run."""
         plan = Plan("warm-up", population, operation, 16, WARM_UP_S)
         slices = self._sign(plan, WARM_UP_S, requests)
-        self._shoot(house, plan, slices, WARM_UP_S).wait()
-        self._supplier.discard(slices)
+        self._run_wrk(service, plan, slices, WARM_UP_S).wait()
+        self._request_writer.discard(slices)
 
     def _sign(self, plan: Plan, seconds: int, requests: int | None) -> Path:
         self._count += 1
         count = requests or min(MOST_RATE, RATE_PER_CONNECTION * plan.connections) * seconds
         pieces = threads_for(plan.connections)
-        return self._supplier.supply(str(self._count), plan.population, plan.operation, count, pieces)
+        return self._request_writer.write_slices(
+            str(self._count), plan.population, plan.operation, count, pieces
+        )
 
-    def _shoot(self, house: House, plan: Plan, slices: Path, seconds: int) -> Shooting:
-        return Shooting(self._wrk, house.address, slices, plan.connections, seconds)
+    def _run_wrk(self, service: RunningService, plan: Plan, slices: Path, seconds: int) -> WrkRun:
+        return WrkRun(self._wrk, service.address, slices, plan.connections, seconds)
 
-    def _note(self, house: House, plan: Plan, result: Result, meter: Meter, slices: Path) -> Row:
+    def _note(self, service: RunningService, plan: Plan, result: Result, meter: Meter, slices: Path) -> Row:
         cost = meter.read()
-        self._supplier.discard(slices)
+        self._request_writer.discard(slices)
         row = Row(
             name=plan.name,
             merchants=plan.population,

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from bench import large
-from bench.cast import LARGE, Cast, Progress
 from bench.goals import FLOOD_FAIRNESS, FLOOD_SHARE, LARGE_SHARE, MILLION_MIB
-from bench.house import House, open_ceiling
+from bench.merchants import LARGE, MerchantSet, Progress
 from bench.meters import resident_mib
 from bench.plans import LARGE_BOOK, SMALL_BOOK, Choice, large_plans
-from bench.rows import Gunner, Plan, Row
-from bench.supply import DEBIT
+from bench.rows import LoadGenerator, Plan, Row
+from bench.service import RunningService, open_ceiling
+from bench.signed_requests import DEBIT
 
 MILLION: Final = 1_000_000
 MILLION_SLICE: Final = 255_000
@@ -29,25 +29,32 @@ Figures = dict[str, float]
 Say = Callable[[str], None]
 
 
-class Show:
+class Benchmark:
     """Every stage, on one service with one cast."""
 
-    def __init__(self, house: House, cast: Cast, gunner: Gunner, say: Say, progress: Progress) -> None:
-        self._house = house
-        self._cast = cast
-        self._gunner = gunner
+    def __init__(
+        self,
+        service: RunningService,
+        merchant_set: MerchantSet,
+        load_generator: LoadGenerator,
+        say: Say,
+        progress: Progress,
+    ) -> None:
+        self._service = service
+        self._merchant_set = merchant_set
+        self._load_generator = load_generator
         self._say = say
         self._progress = progress
 
-    def run(self, choice: Choice, cast_path: Path, log: Path) -> Figures:
+    def run(self, choice: Choice, merchants_path: Path, log: Path) -> Figures:
         """Measure everything that is wanted; the figures that no single row holds."""
         self._say("warming up")
         for population in choice.populations:
-            self._gunner.warm_up(self._house, population, DEBIT, WARM_UP_REQUESTS)
+            self._load_generator.warm_up(self._service, population, DEBIT, WARM_UP_REQUESTS)
         if choice.ceiling:
-            self._measure_ceiling(choice.ceiling, cast_path, log)
+            self._measure_ceiling(choice.ceiling, merchants_path, log)
         for plan in choice.matrix:
-            self._gunner.measure(self._house, plan)
+            self._load_generator.measure(self._service, plan)
         figures = self._flood(choice.flood) if choice.flood else {}
         if choice.memory is not None:
             figures |= self._transfer_a_million(choice.memory)
@@ -55,12 +62,12 @@ class Show:
             figures |= self._grow(choice.seconds)
         return figures
 
-    def _measure_ceiling(self, plans: list[Plan], cast_path: Path, log: Path) -> None:
+    def _measure_ceiling(self, plans: list[Plan], merchants_path: Path, log: Path) -> None:
         self._say("the ceiling: the same HTTP path without a database")
-        with open_ceiling(cast_path, log) as ceiling:
-            self._gunner.warm_up(ceiling, plans[0].population, DEBIT, WARM_UP_REQUESTS)
+        with open_ceiling(merchants_path, log) as ceiling:
+            self._load_generator.warm_up(ceiling, plans[0].population, DEBIT, WARM_UP_REQUESTS)
             for plan in plans:
-                self._gunner.measure(ceiling, plan)
+                self._load_generator.measure(ceiling, plan)
 
     def _flood(self, plans: list[tuple[Plan, Plan | None]]) -> Figures:
         self._say("a flood of reads beside transfers")
@@ -72,16 +79,16 @@ class Show:
 
     def _measure_flooded(self, plan: Plan, flood: Plan | None) -> Row:
         if flood is None:
-            return self._gunner.measure(self._house, plan)
-        return self._gunner.measure_beside(self._house, plan, flood)
+            return self._load_generator.measure(self._service, plan)
+        return self._load_generator.measure_beside(self._service, plan, flood)
 
     def _transfer_a_million(self, plan: Plan) -> Figures:
         self._say("a million transfers, for the memory they leave behind")
         done = 0
         while done < MILLION:
-            done += self._gunner.measure(self._house, plan, MILLION_SLICE).answers
+            done += self._load_generator.measure(self._service, plan, MILLION_SLICE).answers
             self._progress("transfers", min(done, MILLION), MILLION)
-        return {MILLION_MIB: resident_mib(self._house.web_pid)}
+        return {MILLION_MIB: resident_mib(self._service.web_pid)}
 
     def _grow(self, seconds: int) -> Figures:
         self._say("a large book")
@@ -91,14 +98,14 @@ class Show:
 
     def _measure_book(self, name: str, entries: int, seconds: int) -> list[float]:
         """Fill the book, verify it, and give the median speed for each number of connections."""
-        url, (player,) = self._house.database_url, self._cast.players[LARGE]
+        url, (merchant,) = self._service.database_url, self._merchant_set.populations[LARGE]
         assert url is not None
-        asyncio.run(large.fill_book(url, player, entries, self._progress))
-        asyncio.run(large.check_book(url, player, self._progress))
+        asyncio.run(large.fill_book(url, merchant, entries, self._progress))
+        asyncio.run(large.check_book(url, merchant, self._progress))
         self._say("vacuum and checkpoint")
         asyncio.run(large.tidy(url))
         rates = []
         for plan in large_plans(name, seconds):
-            rows = [self._gunner.measure(self._house, plan) for _ in range(LARGE_ROUNDS)]
+            rows = [self._load_generator.measure(self._service, plan) for _ in range(LARGE_ROUNDS)]
             rates.append(statistics.median(row.rate for row in rows))
         return rates

@@ -90,7 +90,7 @@ def threads_for(connections: int) -> int:
     return min(connections, MOST_THREADS)
 
 
-class Shooting:
+class WrkRun:
     """One run of wrk under way; `slices` is the common beginning of the slices' file names."""
 
     def __init__(self, program: str, address: str, slices: Path, connections: int, seconds: int) -> None:

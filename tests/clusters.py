@@ -16,7 +16,7 @@ import psycopg
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 SETTINGS = ("fsync=off", "listen_addresses=", "shared_buffers=32MB", "max_connections=150")
 
 
@@ -70,7 +70,7 @@ class Cluster:
 
     def until(self, question: str) -> None:
         """Wait until a question is answered with true."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + TIMEOUT_S
         while not self._says(question):
             assert time.monotonic() < ends, f"never so: {question}\n{self.folder.log_since(0)}"
             time.sleep(0.05)

@@ -222,7 +222,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
         fcntl.flock(users, fcntl.LOCK_SH)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         url = _find_or_start(root)
-        roles.learn(root / "data")
+        roles.store_passwords(root / "data")
         with connect_sync(url) as admin:
             shared = SharedPostgres(root, url, worker, admin)
             shared.prepare_template()

@@ -12,7 +12,7 @@ from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.data_folder import DataFolder
 
 
-def learn(data: Path) -> None:
+def store_passwords(data: Path) -> None:
     """Read the roles' passwords from the data folder of the shared server.
 
     They go into the environment, since some tests run a side in a program of their own.

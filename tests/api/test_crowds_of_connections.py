@@ -9,12 +9,12 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from tests.stand import (
+from tests.echo_server import (
     HOST,
     Client,
-    Stand,
-    play,
+    EchoServer,
     post,
+    run_server,
     until,
 )
 
@@ -26,7 +26,7 @@ from merchant_wallet.processes.listener import SOURCE_CONNECTIONS
 ATTACKER, MERCHANT, OTHER = "127.0.0.3", "127.0.0.2", "127.0.0.4"
 FLOOD = 9000
 OWN_FILES = 500
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 AT_ONCE = 200
 GET_PAGE = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
 GET_STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -45,12 +45,12 @@ async def is_served(client: Client, body: bytes) -> bool:
     return (status, answer) == (200, body)
 
 
-async def connect_raw(stand: Stand, source: str) -> socket.socket:
+async def connect_raw(server: EchoServer, source: str) -> socket.socket:
     """A connection that says nothing."""
     connection = socket.socket()
     connection.setblocking(False)
     connection.bind((source, 0))
-    await asyncio.get_running_loop().sock_connect(connection, (HOST, stand.port))
+    await asyncio.get_running_loop().sock_connect(connection, (HOST, server.port))
     return connection
 
 
@@ -61,25 +61,25 @@ def test_nine_thousand_connections_from_one_address_are_no_merchants_trouble() -
     if count < 2 * SOURCE_CONNECTIONS:
         pytest.skip(f"{files} files may be open here, too few for a flood")
 
-    async def scenario(stand: Stand) -> None:
-        old = await stand.connect(MERCHANT)
+    async def scenario(server: EchoServer) -> None:
+        old = await server.connect(MERCHANT)
         assert await is_served(old, b"before")
         flood: list[socket.socket] = []
         try:
             for number in range(0, count, AT_ONCE):
                 some = min(AT_ONCE, count - number)
-                flood += await asyncio.gather(*(connect_raw(stand, ATTACKER) for _ in range(some)))
+                flood += await asyncio.gather(*(connect_raw(server, ATTACKER) for _ in range(some)))
                 assert await is_served(old, b"%d" % number)
-                assert len(stand.listener.admission) <= SOURCE_CONNECTIONS + 1
+                assert len(server.listener.admission) <= SOURCE_CONNECTIONS + 1
             assert len(flood) == count
-            new = await stand.connect(MERCHANT)
+            new = await server.connect(MERCHANT)
             assert await is_served(new, b"new")
             assert await is_served(old, b"after")
         finally:
             for connection in flood:
                 connection.close()
 
-    play(scenario, patience_s=PATIENCE_S)
+    run_server(scenario, timeout_s=TIMEOUT_S)
 
 
 def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
@@ -87,20 +87,20 @@ def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
 ) -> None:
     monkeypatch.setattr(admission, "MIN_IDLE_S", 0.0)
 
-    async def scenario(stand: Stand) -> None:
-        idle = await stand.connect(ATTACKER)
+    async def scenario(server: EchoServer) -> None:
+        idle = await server.connect(ATTACKER)
         assert await is_served(idle, b"1")
-        slow = [await stand.connect(ATTACKER) for _ in range(3)]
+        slow = [await server.connect(ATTACKER) for _ in range(3)]
         for client, start in zip(slow, (b"PO", post(b"half", length=10), GET_PAGE[:20]), strict=True):
             await client.send(start)
-        await until(lambda: sum(is_slow(one) for one in stand.listener.admission.connections()) == 3)
+        await until(lambda: sum(is_slow(one) for one in server.listener.admission.connections()) == 3)
         for number in range(3):
-            assert await is_served(await stand.connect(ATTACKER), b"%d" % number)
+            assert await is_served(await server.connect(ATTACKER), b"%d" % number)
         for client in slow:
             await client.read_until_closed()
         assert await is_served(idle, b"2")
 
-    play(scenario, source_connections=4)
+    run_server(scenario, source_connections=4)
 
 
 def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
@@ -117,42 +117,42 @@ def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
 
         return StreamingResponse(events())
 
-    async def scenario(stand: Stand) -> None:
-        stream = await stand.connect(OTHER)
+    async def scenario(server: EchoServer) -> None:
+        stream = await server.connect(OTHER)
         # The next request, half there, makes no slow one of it.
         await stream.send(GET_STREAM + GET_PAGE[:20])
         assert b"200 OK" in await stream.reader.readuntil(b"first")
-        stand.echo.holds = True
-        busy = await stand.connect(OTHER)
+        server.echo.holds = True
+        busy = await server.connect(OTHER)
         await busy.send(post(b"busy"))
-        await until(lambda: len(stand.echo.requests) == 1)
-        stand.echo.holds = False
-        idle = [await stand.connect(ATTACKER) for _ in range(3)]
+        await until(lambda: len(server.echo.requests) == 1)
+        server.echo.holds = False
+        idle = [await server.connect(ATTACKER) for _ in range(3)]
         for client in idle:
             await client.send(GET_PAGE)
             assert (await client.read_answer())[0] == 200
         for number in range(3):
-            assert await is_served(await stand.connect(MERCHANT), b"%d" % number)
+            assert await is_served(await server.connect(MERCHANT), b"%d" % number)
         for client in idle:
             assert await client.is_closed()
-        stand.echo.answer(stand.echo.requests[0][1])
+        server.echo.answer(server.echo.requests[0][1])
         assert (await busy.read_answer())[2] == b"busy"
         let_go.set()
         await stream.reader.readuntil(b"last")
 
-    play(scenario, max_connections=5, further=[Route("/stream", follow)])
+    run_server(scenario, max_connections=5, further=[Route("/stream", follow)])
 
 
 def test_a_connection_of_a_page_leaves_its_place_when_it_ends() -> None:
-    async def scenario(stand: Stand) -> None:
+    async def scenario(server: EchoServer) -> None:
         for _ in range(10):
-            client = await stand.connect(OTHER)
+            client = await server.connect(OTHER)
             await client.send(GET_PAGE)
             assert (await client.read_answer())[0] == 200
             client.close()
-            await until(lambda: len(stand.listener.admission) == 0)
+            await until(lambda: len(server.listener.admission) == 0)
 
-    play(scenario, source_connections=1)
+    run_server(scenario, source_connections=1)
 
 
 def test_the_limit_of_files_is_raised_no_further_than_it_may_be() -> None:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.stand import PATH, Client, Stand, play, post
+from tests.echo_server import PATH, Client, EchoServer, post, run_server
 
 from merchant_wallet.api.framing import FramingUnclear, check_framing
 
@@ -83,54 +83,54 @@ async def is_refused(client: Client) -> bool:
 @pytest.mark.parametrize("what", UNCLEAR)
 @pytest.mark.parametrize("path", PATHS)
 def test_an_unclear_request_is_refused_and_what_follows_is_not_read(path: str, what: str) -> None:
-    async def scenario(stand: Stand) -> None:
-        client = await stand.connect()
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
         await client.send(request(path, UNCLEAR[what]) + NEXT)
         assert await is_refused(client)
-        assert [call.body for _, call in stand.echo.requests] == []
+        assert [call.body for _, call in server.echo.requests] == []
 
-    play(scenario)
+    run_server(scenario)
 
 
 @pytest.mark.parametrize("what", CLEAR)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_clear_request_is_answered_and_the_next_one_too(path: str, what: str) -> None:
-    async def scenario(stand: Stand) -> None:
-        client = await stand.connect()
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
         for _ in range(2):
             await client.send(request(path, CLEAR[what]))
             status, _, body = await client.read_answer()
             assert (status, body) == (200, b"{}" if path == PATH else b"page {}")
 
-    play(scenario)
+    run_server(scenario)
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("version", ["0.9", "1.2", "2.0", "3.0"])
 def test_other_versions_are_refused(path: str, version: str) -> None:
-    async def scenario(stand: Stand) -> None:
-        client = await stand.connect()
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
         await client.send(request(path, CLEAR["a length"], version))
         assert await is_refused(client)
-        assert stand.echo.requests == []
+        assert server.echo.requests == []
 
-    play(scenario)
+    run_server(scenario)
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_http_1_0_has_neither_chunks_nor_must_it_name_a_host(path: str) -> None:
-    async def scenario(stand: Stand) -> None:
-        client = await stand.connect()
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
         await client.send(request(path, CLEAR["chunked"], "1.0"))
         assert await is_refused(client)
-        client = await stand.connect()
+        client = await server.connect()
         await client.send(f"POST {path} HTTP/1.0\r\nContent-Length: 2\r\n\r\n{{}}".encode())
         assert (await client.read_answer())[0] == 200
-        client = await stand.connect()
+        client = await server.connect()
         await client.send(f"POST {path} HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}".encode())
         assert await is_refused(client)
 
-    play(scenario)
+    run_server(scenario)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from tests.stand import HOST, Client, Stand, play, until
+from tests.echo_server import HOST, Client, EchoServer, run_server, until
 
 from merchant_wallet.processes import listener
 from merchant_wallet.web import connection as page_connection
@@ -51,15 +51,15 @@ def _nobody_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "TICK_S", 3600.0)
 
 
-async def ask(stand: Stand, path: str, headers: str = "") -> tuple[Client, PageConnection]:
+async def ask(server: EchoServer, path: str, headers: str = "") -> tuple[Client, PageConnection]:
     """Ask for a page and read its beginning; gives the server's side once it waits for the client."""
     # A small window: the less the systems hold between the two.
-    reader, writer = await asyncio.open_connection(HOST, stand.port, limit=4096)
+    reader, writer = await asyncio.open_connection(HOST, server.port, limit=4096)
     client = Client(reader, writer)
-    stand.clients.append(client)
+    server.clients.append(client)
     await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
     await client.reader.readuntil(b"\r\n\r\n")
-    (connection,) = stand.listener._page_state.connections
+    (connection,) = server.listener._page_state.connections
     assert isinstance(connection, PageConnection)
     await settle(connection)
     return client, connection
@@ -76,25 +76,25 @@ async def settle(connection: PageConnection) -> None:
 def test_a_reader_that_takes_nothing_is_cut_off_and_what_is_made_for_it_ends() -> None:
     pages = Pages()
 
-    async def scenario(stand: Stand) -> None:
-        client, connection = await ask(stand, "/endless")
+    async def scenario(server: EchoServer) -> None:
+        client, connection = await ask(server, "/endless")
         now_s = time.monotonic()
         connection.check_timeouts(now_s)
         connection.check_timeouts(now_s + WRITE_TIMEOUT_S - 0.1)
         assert not connection.transport.is_closing()
         connection.check_timeouts(now_s + WRITE_TIMEOUT_S)
         await pages.left.wait()
-        await until(lambda: not stand.listener._page_state.connections)
+        await until(lambda: not server.listener._page_state.connections)
         client.close()
 
-    play(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes)
 
 
 def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
     pages = Pages()
 
-    async def scenario(stand: Stand) -> None:
-        client, connection = await ask(stand, "/endless")
+    async def scenario(server: EchoServer) -> None:
+        client, connection = await ask(server, "/endless")
         now_s = time.monotonic()
         for turn in range(4):
             connection.check_timeouts(now_s + turn * (WRITE_TIMEOUT_S - 1))
@@ -107,23 +107,23 @@ def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
         client.close()
         await pages.left.wait()
 
-    play(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes)
 
 
 def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> None:
     pages = Pages()
 
-    async def scenario(stand: Stand) -> None:
-        client, connection = await ask(stand, "/long", "Connection: close\r\n")
+    async def scenario(server: EchoServer) -> None:
+        client, connection = await ask(server, "/long", "Connection: close\r\n")
         await until(connection.transport.is_closing)
         now_s = time.monotonic()
         connection.check_timeouts(now_s)
-        assert stand.listener._page_state.connections
+        assert server.listener._page_state.connections
         connection.check_timeouts(now_s + WRITE_TIMEOUT_S)
-        await until(lambda: not stand.listener._page_state.connections)
+        await until(lambda: not server.listener._page_state.connections)
         client.close()
 
-    play(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes)
 
 
 def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_waits(
@@ -133,8 +133,8 @@ def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_wai
     monkeypatch.setattr(page_connection, "_BYTES_ACKED_AT", 4096)
     pages = Pages()
 
-    async def scenario(stand: Stand) -> None:
-        client, connection = await ask(stand, "/long")
+    async def scenario(server: EchoServer) -> None:
+        client, connection = await ask(server, "/long")
         now_s = time.monotonic()
         for turn in range(4):
             waits_bytes = connection.transport.get_write_buffer_size()
@@ -147,15 +147,15 @@ def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_wai
         assert connection.transport.is_closing()
         client.close()
 
-    play(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes)
 
 
 def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
-    async def scenario(stand: Stand) -> None:
-        client = await stand.connect()
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await client.read_answer())[2] == b"page "
-        (connection,) = stand.listener._page_state.connections
+        (connection,) = server.listener._page_state.connections
         assert isinstance(connection, PageConnection)
         now_s = time.monotonic()
         for turn in range(3):
@@ -163,4 +163,4 @@ def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await client.read_answer())[2] == b"page "
 
-    play(scenario)
+    run_server(scenario)

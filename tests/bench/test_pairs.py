@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from bench.ground import open_ground
+from bench.database import open_bench_database
 from bench.large import count_entries
 from bench.pairs import Pair, Share, draw_turns, judge_pairs, take_pairs
 
@@ -91,12 +91,12 @@ def test_what_is_told_has_the_interval_beside_the_share() -> None:
 
 def test_the_count_of_entries_follows_each_commit(database_url: str) -> None:
     async def scenario() -> list[int]:
-        async with open_ground(database_url) as ground:
-            merchant = await ground.open_merchant("shop")
+        async with open_bench_database(database_url) as database:
+            merchant = await database.open_merchant("shop")
             counts = []
             for _ in range(3):
-                counts.append(await count_entries(ground.connection, merchant.merchant_id))
-                await ground.fund(merchant.merchant_id, 5)
+                counts.append(await count_entries(database.connection, merchant.merchant_id))
+                await database.fund(merchant.merchant_id, 5)
             return counts
 
     first, second, third = asyncio.run(scenario())

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import uvloop
-from bench.ground import open_ground
+from bench.database import open_bench_database
 from bench.payouts import CHAINS, make_settings, open_nodes, pay
 
 MERCHANTS_ORDERS = 4
@@ -11,9 +11,9 @@ MERCHANTS_ORDERS = 4
 
 def test_every_order_of_the_measurement_is_signed_once(database_url: str, tmp_path: Path) -> None:
     async def count_signed() -> list[int]:
-        async with open_ground(database_url) as ground:
+        async with open_bench_database(database_url) as database:
             statements = (b"select count(*) from payout_signed", b"select count(*) from withdrawal")
-            return [await ground.count(statement) for statement in statements]
+            return [await database.count(statement) for statement in statements]
 
     with open_nodes() as (nodes, told):
         settings = make_settings(tmp_path, told)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.cast import LARGE, Cast, Player, SubUser, write_cast
-from bench.house import House
-from bench.rows import Gunner, Plan, Row
-from bench.supply import DEBIT, Supplier
-from bench.wrk import Shooting, threads_for
+from bench.merchants import LARGE, BenchMerchant, MerchantSet, SubUser, write_merchants
+from bench.rows import LoadGenerator, Plan, Row
+from bench.service import RunningService
+from bench.signed_requests import DEBIT, RequestWriter
+from bench.wrk import WrkRun, threads_for
 
 pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is installed by `make bench` alone")
 
@@ -85,7 +85,7 @@ def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
     assert program is not None
     write_slices(tmp_path / "slice")
     address = f"http://127.0.0.1:{server.server_port}"
-    result = Shooting(program, address, tmp_path / "slice", CONNECTIONS, SECONDS).wait()
+    result = WrkRun(program, address, tmp_path / "slice", CONNECTIONS, SECONDS).wait()
     assert result.used_up
     assert len(set(Ledger.seen)) == len(Ledger.seen) >= result.answered >= REQUESTS - CONNECTIONS
     # Requests under way when the run ends were seen by the server and not answered in time to be counted.
@@ -97,8 +97,11 @@ def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPSe
     program = shutil.which("wrk")
     assert program is not None
     sub_user = SubUser(1, "u0", "0x52908400098527886E0F7030069857D2E4169EE7", "52" * 20, "41" * 20)
-    write_cast(Cast({LARGE: [Player(1001, "mk", "secret", {}, [sub_user], [])]}), tmp_path / "cast.json")
-    house = House(f"http://127.0.0.1:{server.server_port}", os.getpid())
+    write_merchants(
+        MerchantSet({LARGE: [BenchMerchant(1001, "mk", "secret", {}, [sub_user], [])]}),
+        tmp_path / "merchants.json",
+    )
+    service = RunningService(f"http://127.0.0.1:{server.server_port}", os.getpid())
     seen_running: list[bool] = []
     rows: list[Row] = []
 
@@ -107,12 +110,14 @@ def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPSe
         while is_running():
             time.sleep(0.01)
 
-    supplier = Supplier(tmp_path / "cast.json", tmp_path, 1)
+    request_writer = RequestWriter(tmp_path / "merchants.json", tmp_path, 1)
     try:
         plan = Plan("watched", LARGE, DEBIT, CONNECTIONS, SECONDS)
-        row = Gunner(program, supplier, rows.append).measure_watched(house, plan, 2 * REQUESTS, watch)
+        row = LoadGenerator(program, request_writer, rows.append).measure_watched(
+            service, plan, 2 * REQUESTS, watch
+        )
     finally:
-        supplier.close()
+        request_writer.close()
     assert seen_running == [True]
     assert rows == [row]
     assert (row.used_up, row.failures) == (True, 0)

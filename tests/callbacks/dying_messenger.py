@@ -91,5 +91,5 @@ async def _count_left(connection: AsyncConnection) -> int:
 
 
 def main(url: str, step: str, passes: str) -> None:
-    """What the nursery runs."""
+    """What the fork server runs."""
     asyncio.run(work(url, Death(step, int(passes))))

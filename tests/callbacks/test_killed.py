@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from tests.callbacks.conftest import InMall, Mall
 from tests.callbacks.dying_messenger import STEPS
-from tests.nursery import bear
+from tests.fork_server import fork_program
 
 PASSES = (0, 1)
 """Two messengers side by side, of which one dies at once and the other a little later."""
@@ -15,9 +15,9 @@ PASSES = (0, 1)
 
 async def run_messenger(mall: Mall, step: str, passes: int) -> int | str:
     """A messenger in a process of its own; gives how it ended."""
-    child = bear("tests.callbacks.dying_messenger", mall.url, step, str(passes))
+    child = fork_program("tests.callbacks.dying_messenger", mall.url, step, str(passes))
     try:
-        return await asyncio.to_thread(child.await_news)
+        return await asyncio.to_thread(child.wait_for_state)
     finally:
         child.end()
 

@@ -90,5 +90,5 @@ async def work_until_death(url: str, point: str) -> None:
 
 
 def main(url: str, point: str) -> None:
-    """What the nursery runs."""
+    """What the fork server runs."""
     asyncio.run(work_until_death(url, point))

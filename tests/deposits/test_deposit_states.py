@@ -6,7 +6,14 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import AsyncRawCursor
-from tests.deposits.conftest import COIN, FINAL_DEPTH, InTown, ToldChain, Town, address
+from tests.deposits.conftest import (
+    COIN,
+    FINAL_DEPTH,
+    InTown,
+    ToldChain,
+    Town,
+    address,
+)
 
 from merchant_wallet.book import store
 from merchant_wallet.deposits import deposit_store

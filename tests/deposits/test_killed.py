@@ -12,7 +12,7 @@ from tests.deposits.conftest import (
     Town,
     address,
 )
-from tests.nursery import bear
+from tests.fork_server import fork_program
 
 from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
@@ -31,9 +31,9 @@ TRANSFERS = 5
 
 def work(url: str, point: str) -> int | str:
     """Let a process work until it dies at the point, or has done all; its exit status."""
-    child = bear("tests.deposits.dying_watcher", url, point)
+    child = fork_program("tests.deposits.dying_watcher", url, point)
     try:
-        return child.await_news()
+        return child.wait_for_state()
     finally:
         child.end()
 

@@ -131,6 +131,6 @@ async def sweep_until_death(
 
 
 def main(url: str, point: str, signal_name: str, told: str) -> None:
-    """What the nursery runs."""
+    """What the fork server runs."""
     words = json.loads(Path(told).read_text())
     asyncio.run(sweep_until_death(url, point, signal_name, words, Path(told).parent))

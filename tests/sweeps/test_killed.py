@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
-from tests.nursery import STOPPED, Child, bear
+from tests.fork_server import STOPPED, ForkedProcess, fork_program
 from tests.sweeps.killed_sweeper import open_real
 from tests.sweeps.sweep_scene import USDT, SweepScene
 
@@ -72,11 +72,11 @@ async def pay_in(scene: SweepScene, field: Field) -> None:
     field.settle()
 
 
-async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> Child:
+async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> ForkedProcess:
     """A sweeper that comes to its point while blocks are made."""
-    child = bear("tests.sweeps.killed_sweeper", scene.url, point, sent, str(field.file))
+    child = fork_program("tests.sweeps.killed_sweeper", scene.url, point, sent, str(field.file))
     scene.closing.callback(child.end)
-    fate = asyncio.create_task(asyncio.to_thread(child.await_news))
+    fate = asyncio.create_task(asyncio.to_thread(child.wait_for_state))
     while not fate.done():
         await asyncio.to_thread(field.settle)
         with suppress(TimeoutError):
@@ -127,8 +127,8 @@ def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
         await pay_in(scene, ground)
         child = await meet(scene, ground, point, "SIGSTOP")
         await finish(scene, ground)
-        child.wake()
-        assert await asyncio.to_thread(child.await_news) == 0
+        child.resume()
+        assert await asyncio.to_thread(child.wait_for_state) == 0
         ground.settle()
         await see_swept_once(scene, ground)
 

@@ -119,5 +119,5 @@ async def pay_until_death(url: str, now_ms: int, point: str, signal_name: str, w
 
 
 def main(url: str, now_ms: str, point: str, signal_name: str, where: str) -> None:
-    """What the nursery runs."""
+    """What the fork server runs."""
     asyncio.run(pay_until_death(url, int(now_ms), point, signal_name, where))

@@ -4,18 +4,18 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from tests import nursery
-from tests.nursery import STOPPED
+from tests import fork_server
+from tests.fork_server import STOPPED
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import Shop
 
 
-class Child:
+class ForkedProcess:
     """A payer in its own process, killed or frozen at the point."""
 
     def __init__(self, shop: "Shop", point: str, sent: str, where: str) -> None:
-        self.process = nursery.bear(
+        self.process = fork_server.fork_program(
             "tests.withdrawals.dying_payer", shop.url, str(shop.clock.now_ms), point, sent, where
         )
         self.sent = signal.Signals[sent]
@@ -24,20 +24,22 @@ class Child:
     async def meet_fate(self) -> None:
         """Wait until it is dead, or stands still. It must not have come to its end without that."""
         wanted = STOPPED if self.sent == signal.SIGSTOP else -self.sent
-        assert await asyncio.to_thread(self.process.await_news) == wanted, f"it never came to {self.point}"
+        assert await asyncio.to_thread(self.process.wait_for_state) == wanted, (
+            f"it never came to {self.point}"
+        )
 
-    async def wake(self) -> None:
+    async def resume(self) -> None:
         """Let a frozen one go on to its own end."""
         if self.sent == signal.SIGSTOP:
-            self.process.wake()
-            assert await asyncio.to_thread(self.process.await_news) == 0
+            self.process.resume()
+            assert await asyncio.to_thread(self.process.wait_for_state) == 0
 
     def end(self) -> None:
         self.process.end()
 
 
-async def meet(shop: "Shop", point: str, sent: str, where: str) -> Child:
-    child = Child(shop, point, sent, where)
+async def meet(shop: "Shop", point: str, sent: str, where: str) -> ForkedProcess:
+    child = ForkedProcess(shop, point, sent, where)
     shop.closing.callback(child.end)
     await child.meet_fate()
     # Past every moment that it can have written down.

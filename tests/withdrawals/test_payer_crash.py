@@ -7,7 +7,7 @@ the order to its end, and goes on with what it believed before.
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fate import Child, meet
+from tests.withdrawals.fate import ForkedProcess, meet
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, format_address, parse_address
 
@@ -55,11 +55,11 @@ async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withd
 
 
 async def see_paid_once(
-    shop: "Shop", chain: "FakeChain", order: "Withdrawal", child: Child, payer: "Payer"
+    shop: "Shop", chain: "FakeChain", order: "Withdrawal", child: ForkedProcess, payer: "Payer"
 ) -> None:
     """The order ends, the child wakes if it can, blocks go by, and there has been one transfer."""
     assert await finish(shop, payer, chain, order) == 2
-    await child.wake()
+    await child.resume()
     for _ in range(3):
         chain.mine(3)
         shop.clock.advance(60_000)
@@ -139,7 +139,7 @@ def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
         # From here on it would go through: whoever signed again would pay a refunded order.
         chain.set(reverting=[])
         assert await finish(shop, payer, chain, order) == 6
-        await child.wake()
+        await child.resume()
         chain.mine(6)
         shop.clock.advance(60_000)
         await shop.turn(payer)

@@ -30,11 +30,11 @@ SETTINGS: Final = {"WALLET_FAILED_AUTH_LIMIT": "0"}
 """Everything else is as a user gets it, the request log and fsync included."""
 
 
-class HouseFailed(Exception):
+class ServiceFailed(Exception):
     """A service did not start or stop as it should; the text holds the end of its log."""
 
 
-class House(msgspec.Struct, frozen=True):
+class RunningService(msgspec.Struct, frozen=True):
     """A running service. `postgres_pid` and `database_url` are None where there is no database."""
 
     address: str
@@ -44,22 +44,22 @@ class House(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_service(program: Path, data: Path, log: Path) -> Iterator[House]:
+def open_service(program: Path, data: Path, log: Path) -> Iterator[RunningService]:
     """`up` on this data folder, until the block ends. Raises HouseFailed."""
     command = [str(program), "up", "--data", str(data), "--port", "0"]
     with _run(command, log) as (process, address):
         url = postgres.locate(data)
         pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
-        yield House(
+        yield RunningService(
             address, find_process(process.pid, ("merchant_wallet.processes.side_process", "serve")), pid, url
         )
 
 
 @contextmanager
-def open_ceiling(cast_path: Path, log: Path) -> Iterator[House]:
+def open_ceiling(merchants_path: Path, log: Path) -> Iterator[RunningService]:
     """The HTTP path without a database, until the block ends. Raises HouseFailed."""
-    with _run([sys.executable, "-m", "bench.ceiling", str(cast_path)], log) as (process, address):
-        yield House(address, process.pid)
+    with _run([sys.executable, "-m", "bench.ceiling", str(merchants_path)], log) as (process, address):
+        yield RunningService(address, process.pid)
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _wait_ready(process: subprocess.Popen[str], log: Path) -> str:
     except queue.Empty:
         address = ""
     if not address:
-        raise HouseFailed(f"The service did not become ready. The end of its log:\n{_tail(log)}")
+        raise ServiceFailed(f"The service did not become ready. The end of its log:\n{_tail(log)}")
     return address
 
 
@@ -111,7 +111,7 @@ def _stop(process: subprocess.Popen[str], log: Path) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        raise HouseFailed(
+        raise ServiceFailed(
             f"The service did not stop and was killed. The end of its log:\n{_tail(log)}"
         ) from None
 

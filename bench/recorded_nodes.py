@@ -1,5 +1,5 @@
 """Nodes that answer from a record: a chain of final blocks full of token transfers, served over HTTP as a
-node of that chain tells of them. `python -m bench.recorded FILE` serves, and says its port.
+node of that chain tells of them. `python -m bench.recorded_nodes FILE` serves, and says its port.
 
 Rules: the forms are those that the development nodes answer with, which a test holds them to; only what a
 reader of deposits asks for is answered. Answers are put together from pieces made at the start, so that the
@@ -75,7 +75,9 @@ class RecordedEvm:
         if isinstance(question, list):
             return b"[" + b",".join(self.answer(path, each) for each in question) + b"]"
         method, params = question["method"], question["params"]
-        result = {"eth_getBlockByNumber": self._block, "eth_getBlockReceipts": self._became}[method](params)
+        result = {"eth_getBlockByNumber": self._block, "eth_getBlockReceipts": self._receipts_in}[method](
+            params
+        )
         return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (question["id"], result)
 
     def _block(self, params: list[Any]) -> bytes:
@@ -95,7 +97,7 @@ class RecordedEvm:
         }
         return json.dumps(block).encode()
 
-    def _became(self, params: list[Any]) -> bytes:
+    def _receipts_in(self, params: list[Any]) -> bytes:
         return self._receipts[int(params[0], 16)]
 
     def _write_receipts(self, number: int) -> bytes:
@@ -147,7 +149,7 @@ class RecordedTron:
         """The body for one question. Raises KeyError for a path that it does not have."""
         _, side, name = path.split("/")
         newest = {"wallet": self._record.head_number, "walletsolidity": self._record.final_number}[side]
-        answers = {"getblock": self._block, "gettransactioninfobyblocknum": self._became}
+        answers = {"getblock": self._block, "gettransactioninfobyblocknum": self._receipts_in}
         return answers[name](question, newest)
 
     def _block(self, question: dict[str, Any], newest: int) -> bytes:
@@ -166,7 +168,7 @@ class RecordedTron:
         header = {"raw_data": numbers, "witness_signature": "00" * 65}
         return json.dumps({"blockID": _tron_id(number), "block_header": header}).encode()
 
-    def _became(self, question: dict[str, Any], newest: int) -> bytes:
+    def _receipts_in(self, question: dict[str, Any], newest: int) -> bytes:
         return self._records[question["num"]] if question["num"] <= newest else b"[]"
 
     def _write_records(self, number: int) -> bytes:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bench.cast import NOTIFY_URL, PAYOUT_ADDRESS, Cast, Player, read_cast
+from bench.merchants import NOTIFY_URL, PAYOUT_ADDRESS, BenchMerchant, MerchantSet, read_merchants
 from merchant_wallet.base.signing import HMAC, sign
 
 BLOCK: Final = 2000
@@ -32,46 +32,46 @@ Draw = random.Random
 Values = dict[str, str | int]
 
 
-def _debit(player: Player, draw: Draw, order: str) -> Values:
-    ext = draw.choice(player.sub_users).ext_user_id
-    return {"extUserId": ext, "currency": "KFB", "amount": "0.01", "mcOrderId": order}
+def _debit(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
+    ext = draw.choice(merchant.sub_users).ext_user_id
+    return {"extUserId": ext, "currency": "KFB", "amount": "0.01", "mcOrderId": mc_order_id}
 
 
-def _credit(player: Player, draw: Draw, order: str) -> Values:
-    address = draw.choice(player.sub_users).address
-    return {"currency": "KFB", "amount": "0.01", "mcOrderId": order, "address": address}
+def _credit(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
+    address = draw.choice(merchant.sub_users).address
+    return {"currency": "KFB", "amount": "0.01", "mcOrderId": mc_order_id, "address": address}
 
 
-def _withdraw(player: Player, draw: Draw, order: str) -> Values:
+def _withdraw(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
     return {
         "amount": "0.01",
         "chainType": "TRC20",
         "currency": "USDT",
-        "mcOrderId": order,
+        "mcOrderId": mc_order_id,
         "address": PAYOUT_ADDRESS,
         "notifyUrl": NOTIFY_URL,
     }
 
 
-def _query(player: Player, draw: Draw, order: str) -> Values:
-    known = draw.choice(player.orders)
+def _query(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
+    known = draw.choice(merchant.orders)
     return {"orderId": known.order_id, "mcOrderId": known.mc_order_id}
 
 
-def _look_up(player: Player, draw: Draw, order: str) -> Values:
-    return {"extUserId": draw.choice(player.sub_users).ext_user_id}
+def _look_up(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
+    return {"extUserId": draw.choice(merchant.sub_users).ext_user_id}
 
 
-def _read_balance(player: Player, draw: Draw, order: str) -> Values:
+def _read_balance(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
     return {}
 
 
-def _exchange(player: Player, draw: Draw, order: str) -> Values:
+def _exchange(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
     send, receive = ("USDT", "KFB") if draw.random() < 0.5 else ("KFB", "USDT")
-    return {"amount": "0.10", "sendCurrency": send, "receiveCurrency": receive, "mcOrderId": order}
+    return {"amount": "0.10", "sendCurrency": send, "receiveCurrency": receive, "mcOrderId": mc_order_id}
 
 
-def _quote(player: Player, draw: Draw, order: str) -> Values:
+def _quote(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
     return {"amount": "12.50", "currency": "USDT"}
 
 
@@ -80,7 +80,7 @@ CREDIT: Final = "transferFromMerchantToUser"
 WITHDRAW: Final = "createMerchantWithdrawOrder"
 BALANCE: Final = "getMerchantBalance"
 
-FIELDS: Final[dict[str, Callable[[Player, Draw, str], Values]]] = {
+FIELDS: Final[dict[str, Callable[[BenchMerchant, Draw, str], Values]]] = {
     BALANCE: _read_balance,
     "getWithdrawFee": _quote,
     "getMerchantCustomer": _look_up,
@@ -105,7 +105,7 @@ SHARES: Final = {
 """What the mix consists of, in hundredths."""
 
 
-class Order(NamedTuple):
+class SliceSpec(NamedTuple):
     """What a slice holds: `size` requests of an operation (or the mix) by the merchants of a population."""
 
     population: str
@@ -114,16 +114,16 @@ class Order(NamedTuple):
     prefix: str
 
 
-def make_request(player: Player, operation: str, draw: Draw, name: str, at_ms: int) -> bytes:
+def make_request(merchant: BenchMerchant, operation: str, draw: Draw, name: str, at_ms: int) -> bytes:
     """One signed HTTP request; `name`, unique and at most 20 characters, is its nonce and its order id."""
     path = f"/merchant/{operation}"
     values: Values = {
-        "appKey": player.app_key,
+        "appKey": merchant.app_key,
         "timestamp": at_ms,
         "nonceStr": name,
-        **FIELDS[operation](player, draw, name),
+        **FIELDS[operation](merchant, draw, name),
     }
-    values["sign"] = sign(HMAC, player.secret, path, {key: str(value) for key, value in values.items()})
+    values["sign"] = sign(HMAC, merchant.secret, path, {key: str(value) for key, value in values.items()})
     body = msgspec.json.encode(values)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -132,34 +132,36 @@ def make_request(player: Player, operation: str, draw: Draw, name: str, at_ms: i
     return head.encode() + body
 
 
-def make_requests(cast: Cast, order: Order, at_ms: int, first: int, count: int) -> list[bytes]:
+def make_requests(
+    merchant_set: MerchantSet, spec: SliceSpec, at_ms: int, first: int, count: int
+) -> list[bytes]:
     """A stretch of a slice's requests, numbered from `first`."""
-    draw = random.Random(f"{order.prefix}{first}")
-    players = cast.players[order.population]
+    draw = random.Random(f"{spec.prefix}{first}")
+    merchants = merchant_set.populations[spec.population]
     operations = (
         draw.choices(list(SHARES), list(SHARES.values()), k=count)
-        if order.operation == MIX
-        else [order.operation] * count
+        if spec.operation == MIX
+        else [spec.operation] * count
     )
     return [
-        make_request(draw.choice(players), operation, draw, f"{order.prefix}{number:x}", at_ms)
+        make_request(draw.choice(merchants), operation, draw, f"{spec.prefix}{number:x}", at_ms)
         for number, operation in enumerate(operations, first)
     ]
 
 
-def write_slice(cast_path: str, path: str, order: Order) -> None:
+def write_slice(merchants_path: str, path: str, spec: SliceSpec) -> None:
     """Write one slice; runs in a process of its own."""
-    cast = _cast(cast_path)
+    merchant_set = _read_merchants(merchants_path)
     with open(path, "wb") as file:
-        for first in range(0, order.size, BLOCK):
+        for first in range(0, spec.size, BLOCK):
             at_ms = time.time_ns() // 1_000_000
-            block = make_requests(cast, order, at_ms, first, min(BLOCK, order.size - first))
+            block = make_requests(merchant_set, spec, at_ms, first, min(BLOCK, spec.size - first))
             file.write(b"".join([b"%05d%b" % (len(request), request) for request in block]))
 
 
 @lru_cache(maxsize=1)
-def _cast(path: str) -> Cast:
-    return read_cast(Path(path))
+def _read_merchants(path: str) -> MerchantSet:
+    return read_merchants(Path(path))
 
 
 def find_memory() -> Path | None:
@@ -167,11 +169,11 @@ def find_memory() -> Path | None:
     return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
 
 
-class Supplier:
+class RequestWriter:
     """Writes slices with several processes. Each slice is `folder/name.N`, N from 0."""
 
-    def __init__(self, cast_path: Path, folder: Path, processes: int) -> None:
-        self._cast_path = cast_path
+    def __init__(self, merchants_path: Path, folder: Path, processes: int) -> None:
+        self._merchants_path = merchants_path
         self._folder = folder
         self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
 
@@ -179,16 +181,16 @@ class Supplier:
         """How many requests the folder has room for; a shared memory may be small."""
         return shutil.disk_usage(self._folder).free // 2 // RECORD_BYTES
 
-    def supply(self, name: str, population: str, operation: str, count: int, slices: int) -> Path:
+    def write_slices(self, name: str, population: str, operation: str, count: int, slices: int) -> Path:
         """Write `count` requests in all and give the slices' common path."""
         path = self._folder / name
         each = -(-count // slices)
         written = [
             self._pool.submit(
                 write_slice,
-                str(self._cast_path),
+                str(self._merchants_path),
                 f"{path}.{number}",
-                Order(population, operation, each, secrets.token_hex(5)),
+                SliceSpec(population, operation, each, secrets.token_hex(5)),
             )
             for number in range(slices)
         ]

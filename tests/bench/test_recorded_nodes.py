@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
+from bench.database import open_bench_database
 from bench.deposits import OURS, make_record, open_merchant, scan
-from bench.ground import open_ground
 from bench.plans import Choice
-from bench.recorded import RecordedEvm, RecordedTron, serve
+from bench.recorded_nodes import RecordedEvm, RecordedTron, serve
 from devnet.evm_node import EvmDevnet
 from tests.chains.tron_scene import RECIPIENT, open_tron
 
@@ -68,13 +68,13 @@ def test_the_recorded_tron_node_answers_in_the_forms_of_the_double() -> None:
 @pytest.mark.parametrize("chain", [ERC20, TRC20])
 def test_of_a_record_exactly_what_is_ours_is_credited(database_url: str, chain: str) -> None:
     async def scenario() -> None:
-        async with open_ground(database_url) as ground:
-            addresses = await open_merchant(ground, 1, 3)
+        async with open_bench_database(database_url) as database:
+            addresses = await open_merchant(database, 1, 3)
             record = make_record(chain, [pair[chain == TRC20] for pair in addresses], TRANSFERS)
             async with await serve(record) as server:
-                found = await scan(ground, record, server.sockets[0].getsockname()[1])
+                found = await scan(database, record, server.sockets[0].getsockname()[1])
             assert (found.transfers, found.credits) == (TRANSFERS, -(-TRANSFERS // OURS))
-            held = await ground.count(b"select sum(balance) from account where kind = 'subuser'")
+            held = await database.count(b"select sum(balance) from account where kind = 'subuser'")
             sent = [units for block in record.blocks for _, units in block]
             assert held == sum(sent[::OURS])
 

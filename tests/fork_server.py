@@ -1,8 +1,9 @@
-"""Children of tests that are to die: forked, in a moment, from one process that has imported their programs.
+"""Fork server for tests that kill processes: it has imported their programs and forks one in a moment.
 
-To start Python and import a program costs a good part of a second each time, and the tests that kill see
-hundreds die. A worker's nursery starts with its first child and ends with the worker. Each child is a
-process of its own, which a minder watches over; its process id is no other's until the test lets go of it.
+To start Python and import a program takes about half a second, and these tests kill hundreds of processes.
+The fork server of a pytest worker starts with its first child and ends with the worker. A monitor process
+waits for each child and reports its state. It does not reap the child before the test lets go, so the pid is
+not reused.
 """
 
 import atexit
@@ -28,33 +29,33 @@ PROGRAMS: Final = (
 )
 """Each has a function `main` that takes its arguments."""
 STOPPED: Final = "stopped"
-PATIENCE_S: Final = 120.0
+TIMEOUT_S: Final = 120.0
 
 
-class Child:
+class ForkedProcess:
     """A process that runs one of the programs."""
 
-    def __init__(self, minder: socket.socket) -> None:
-        minder.settimeout(PATIENCE_S)
-        self._news = minder.makefile("rb")
-        self._minder = minder
+    def __init__(self, monitor: socket.socket) -> None:
+        monitor.settimeout(TIMEOUT_S)
+        self._states = monitor.makefile("rb")
+        self._monitor = monitor
         self._ended = False
         try:
-            self.pid = int(self._news.readline())
+            self.pid = int(self._states.readline())
         except BaseException:
-            self._news.close()
-            minder.close()
+            self._states.close()
+            monitor.close()
             raise
 
-    def await_news(self) -> int | str:
+    def wait_for_state(self) -> int | str:
         """Wait for what becomes of it: `STOPPED`, or how it ended, as a return code."""
-        news = self._news.readline().decode().strip()
-        if news == STOPPED:
+        state = self._states.readline().decode().strip()
+        if state == STOPPED:
             return STOPPED
         self._ended = True
-        return int(news)
+        return int(state)
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         """Let one that is stopped go on."""
         os.kill(self.pid, signal.SIGCONT)
 
@@ -64,25 +65,25 @@ class Child:
             if not self._ended:
                 os.kill(self.pid, signal.SIGKILL)
         finally:
-            self._news.close()
-            self._minder.close()
+            self._states.close()
+            self._monitor.close()
 
 
-def bear(program: str, *arguments: str) -> Child:
+def fork_program(program: str, *arguments: str) -> ForkedProcess:
     """Start one of the programs."""
     ours, theirs = socket.socketpair()
     with theirs:
-        socket.send_fds(_nursery(), [json.dumps([program, *arguments]).encode()], [theirs.fileno()])
-    return Child(ours)
+        socket.send_fds(_fork_server(), [json.dumps([program, *arguments]).encode()], [theirs.fileno()])
+    return ForkedProcess(ours)
 
 
 @cache
-def _nursery() -> socket.socket:
-    """Where this process's nursery takes orders."""
+def _fork_server() -> socket.socket:
+    """The socket on which this process's fork server takes orders."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        nursery = subprocess.Popen(
-            [sys.executable, "-m", "tests.nursery", str(theirs.fileno())],
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
             stdin=subprocess.DEVNULL,
@@ -91,7 +92,7 @@ def _nursery() -> socket.socket:
             pass_fds=[theirs.fileno()],
         )
     # It ends by itself, when this process has closed its side by ending.
-    nursery.returncode = 0
+    server.returncode = 0
     atexit.register(ours.close)
     return ours
 
@@ -105,7 +106,7 @@ def _serve(orders: socket.socket) -> None:
         order, (told,), _, _ = _receive(orders)
         if os.fork() == 0:
             orders.close()
-            _mind(socket.socket(fileno=told), *json.loads(order))
+            _monitor_child(socket.socket(fileno=told), *json.loads(order))
         os.close(told)
 
 
@@ -116,12 +117,12 @@ def _receive(orders: socket.socket) -> tuple[bytes, Sequence[int], int, object]:
     return received
 
 
-def _mind(test: socket.socket, program: str, *arguments: str) -> NoReturn:
+def _monitor_child(test: socket.socket, program: str, *arguments: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
         test.close()
-        _live(program, *arguments)
+        _run(program, *arguments)
     test.sendall(f"{pid}\n".encode())
     while True:
         seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
@@ -137,7 +138,7 @@ def _mind(test: socket.socket, program: str, *arguments: str) -> NoReturn:
         os._exit(0)
 
 
-def _live(program: str, *arguments: str) -> NoReturn:
+def _run(program: str, *arguments: str) -> NoReturn:
     code = 1
     try:
         sys.modules[program].main(*arguments)

@@ -65,7 +65,7 @@ class KnownOrder(msgspec.Struct, frozen=True):
     mc_order_id: str
 
 
-class Player(msgspec.Struct, frozen=True):
+class BenchMerchant(msgspec.Struct, frozen=True):
     """A merchant with what its requests may name."""
 
     merchant_id: int
@@ -76,13 +76,13 @@ class Player(msgspec.Struct, frozen=True):
     orders: list[KnownOrder]
 
     def __repr__(self) -> str:
-        return f"Player({self.merchant_id})"
+        return f"BenchMerchant({self.merchant_id})"
 
 
-class Cast(msgspec.Struct, frozen=True):
+class MerchantSet(msgspec.Struct, frozen=True):
     """All merchants by population."""
 
-    players: dict[str, list[Player]]
+    populations: dict[str, list[BenchMerchant]]
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -96,23 +96,25 @@ class Size(msgspec.Struct, frozen=True):
 SIZES: Final = {HOT: Size(1, 500, 200), THOUSAND: Size(1000, 2, 1), LARGE: Size(1, 500, 1)}
 
 
-class CastingFailed(Exception):
+class PreparationFailed(Exception):
     """The service refused something that the bench needs; the text says what."""
 
 
-def write_cast(cast: Cast, path: Path) -> None:
+def write_merchants(merchant_set: MerchantSet, path: Path) -> None:
     """Keep the cast for the processes that sign and for the ceiling."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(cast))
+        file.write(msgspec.json.encode(merchant_set))
 
 
-def read_cast(path: Path) -> Cast:
+def read_merchants(path: Path) -> MerchantSet:
     """The cast from its file."""
-    return msgspec.json.decode(path.read_bytes(), type=Cast)
+    return msgspec.json.decode(path.read_bytes(), type=MerchantSet)
 
 
-async def prepare_cast(url: str, keyring: Keyring, populations: Sequence[str], progress: Progress) -> Cast:
+async def prepare_merchants(
+    url: str, keyring: Keyring, populations: Sequence[str], progress: Progress
+) -> MerchantSet:
     """Set rates, open the populations' merchants and give them what they need. Raises CastingFailed."""
     async with AsyncExitStack() as stack:
         connections = [await db.connect(url) for _ in range(CREATORS)]
@@ -123,11 +125,11 @@ async def prepare_cast(url: str, keyring: Keyring, populations: Sequence[str], p
         writer = Writer(url)
         await writer.open()
         stack.push_async_callback(writer.close)
-        players = {}
+        prepared = {}
         for name in populations:
             maker = _Maker(keyring, writer, name, SIZES[name], progress)
-            players[name] = await maker.make(connections)
-    return Cast(players)
+            prepared[name] = await maker.make(connections)
+    return MerchantSet(prepared)
 
 
 class _Maker:
@@ -139,9 +141,9 @@ class _Maker:
         self._name = name
         self._size = size
         self._progress = progress
-        self._players: list[Player] = []
+        self._players: list[BenchMerchant] = []
 
-    async def make(self, connections: Sequence[store.Connection]) -> list[Player]:
+    async def make(self, connections: Sequence[store.Connection]) -> list[BenchMerchant]:
         """The population's merchants, in no particular order."""
         numbers = iter(range(1, self._size.merchants + 1))
 
@@ -153,7 +155,7 @@ class _Maker:
         await asyncio.gather(*[work(connection) for connection in connections])
         return self._players
 
-    async def _make_one(self, connection: store.Connection, name: str) -> Player:
+    async def _make_one(self, connection: store.Connection, name: str) -> BenchMerchant:
         seed = self._keyring.sandbox_seed()
         new = await store.create(
             connection, self._keyring, f"bench {name}", seed=seed, at_ms=now_ms(), settings=SETTINGS
@@ -172,7 +174,7 @@ class _Maker:
         await self._ask(merchant_id, credits)
         opened = await self._ask(merchant_id, [_order(number) for number in range(self._size.orders)])
         orders = [_to_order(outcome) for outcome in opened]
-        return Player(
+        return BenchMerchant(
             merchant_id, merchant.app_key, new.app_secret, merchant.account_xpubs, sub_users, orders
         )
 
@@ -181,7 +183,7 @@ class _Maker:
         outcomes = await asyncio.gather(*futures)
         for outcome in outcomes:
             if isinstance(outcome, Refusal):
-                raise CastingFailed(f"merchant {merchant_id}: {outcome.msg}")
+                raise PreparationFailed(f"merchant {merchant_id}: {outcome.msg}")
         return list(outcomes)
 
 

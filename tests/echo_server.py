@@ -24,10 +24,10 @@ from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIO
 
 PATH = "/merchant/echo"
 HOST = "127.0.0.1"
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
-class Echo(Endpoint):
+class EchoEndpoint(Endpoint):
     """Answers with what was asked, at once or when it is let go."""
 
     def __init__(self) -> None:
@@ -87,10 +87,10 @@ class Client:
         self._writer.close()
 
 
-class Stand:
+class EchoServer:
     """A listener with one operation and one page."""
 
-    def __init__(self, echo: Echo, dependencies: Dependencies, listener: Listener, port: int) -> None:
+    def __init__(self, echo: EchoEndpoint, dependencies: Dependencies, listener: Listener, port: int) -> None:
         self.echo = echo
         self.dependencies = dependencies
         self.listener = listener
@@ -115,19 +115,19 @@ async def _page(request: Request) -> Response:
     return PlainTextResponse(f"page {(await request.body()).decode()}")
 
 
-def play(
-    scenario: Callable[[Stand], Awaitable[None]],
+def run_server(
+    scenario: Callable[[EchoServer], Awaitable[None]],
     *,
     trusted_proxies: tuple[Network, ...] = (),
     max_connections: int = MAX_CONNECTIONS,
     source_connections: int = SOURCE_CONNECTIONS,
     further: Sequence[Route] = (),
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
 ) -> None:
     """Listen, play the scenario, stop; nothing may be left open."""
 
     async def whole() -> None:
-        echo = Echo()
+        echo = EchoEndpoint()
         dependencies = Dependencies(
             gate=cast(Gate, None),
             merchant_cache=cast(MerchantCache, None),
@@ -139,12 +139,12 @@ def play(
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
         listener = Listener({PATH: echo}, dependencies, pages, max_connections, source_connections)
         await listener.start(HOST, 0)
-        stand = Stand(echo, dependencies, listener, listener.port)
+        server = EchoServer(echo, dependencies, listener, listener.port)
         try:
-            async with asyncio.timeout(patience_s):
-                await scenario(stand)
+            async with asyncio.timeout(timeout_s):
+                await scenario(server)
         finally:
-            for client in stand.clients:
+            for client in server.clients:
                 client.close()
             await listener.stop()
 

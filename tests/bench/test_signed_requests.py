@@ -4,8 +4,24 @@ import random
 from pathlib import Path
 
 import pytest
-from bench.cast import Cast, KnownOrder, Player, SubUser, read_cast, write_cast
-from bench.supply import BLOCK, FIELDS, MIX, SHARES, Order, make_request, make_requests, write_slice
+from bench.merchants import (
+    BenchMerchant,
+    KnownOrder,
+    MerchantSet,
+    SubUser,
+    read_merchants,
+    write_merchants,
+)
+from bench.signed_requests import (
+    BLOCK,
+    FIELDS,
+    MIX,
+    SHARES,
+    SliceSpec,
+    make_request,
+    make_requests,
+    write_slice,
+)
 
 from merchant_wallet.api.wire import Fields, parse_body, signable
 from merchant_wallet.base.signing import HMAC, verify
@@ -13,9 +29,9 @@ from merchant_wallet.processes.routes import OPERATIONS
 
 AT_MS = 1_763_712_000_000
 SUB_USER = SubUser(8589934600, "u0", "0x52908400098527886E0F7030069857D2E4169EE7", "52" * 20, "41" * 20)
-PLAYER = Player(1001, "mk_one", "secret of one", {}, [SUB_USER], [KnownOrder(8589934601, "q0")])
-OTHER = Player(1002, "mk_two", "secret of two", {}, [SUB_USER], [KnownOrder(8589934602, "q0")])
-CAST = Cast({"both": [PLAYER, OTHER]})
+PLAYER = BenchMerchant(1001, "mk_one", "secret of one", {}, [SUB_USER], [KnownOrder(8589934601, "q0")])
+OTHER = BenchMerchant(1002, "mk_two", "secret of two", {}, [SUB_USER], [KnownOrder(8589934602, "q0")])
+CAST = MerchantSet({"both": [PLAYER, OTHER]})
 
 
 def read_request(request: bytes) -> tuple[str, Fields]:
@@ -54,7 +70,7 @@ def test_a_request_is_signed_with_its_merchants_secret_for_its_path(operation: s
 
 @pytest.mark.parametrize("operation", [*FIELDS, MIX])
 def test_names_of_requests_are_used_once_and_fit_every_field(operation: str) -> None:
-    order = Order("both", operation, 300, "0123456789")
+    order = SliceSpec("both", operation, 300, "0123456789")
     requests = make_requests(CAST, order, AT_MS, 0, 150) + make_requests(CAST, order, AT_MS, 150, 150)
     names = [read_request(request)[1]["nonceStr"] for request in requests]
     assert len(set(names)) == 300
@@ -63,24 +79,27 @@ def test_names_of_requests_are_used_once_and_fit_every_field(operation: str) -> 
 
 def test_the_mix_holds_every_operation_and_every_merchant() -> None:
     requests = [
-        read_request(request) for request in make_requests(CAST, Order("both", MIX, 900, "0"), AT_MS, 0, 900)
+        read_request(request)
+        for request in make_requests(CAST, SliceSpec("both", MIX, 900, "0"), AT_MS, 0, 900)
     ]
     assert {path for path, _ in requests} == {f"/merchant/{operation}" for operation in SHARES}
     assert {fields["appKey"] for _, fields in requests} == {"mk_one", "mk_two"}
 
 
 def test_a_slice_holds_as_many_requests_as_were_ordered(tmp_path: Path) -> None:
-    write_cast(CAST, tmp_path / "cast.json")
-    write_slice(str(tmp_path / "cast.json"), str(tmp_path / "slice"), Order("both", MIX, BLOCK + 7, "0"))
+    write_merchants(CAST, tmp_path / "merchants.json")
+    write_slice(
+        str(tmp_path / "merchants.json"), str(tmp_path / "slice"), SliceSpec("both", MIX, BLOCK + 7, "0")
+    )
     records = read_records(tmp_path / "slice")
     assert len(records) == BLOCK + 7
     assert len({read_request(record)[1]["nonceStr"] for record in records}) == BLOCK + 7
 
 
 def test_the_cast_is_for_its_owner_alone_and_comes_back_as_it_was(tmp_path: Path) -> None:
-    write_cast(CAST, tmp_path / "cast.json")
-    assert (tmp_path / "cast.json").stat().st_mode & 0o777 == 0o600
-    assert read_cast(tmp_path / "cast.json") == CAST
+    write_merchants(CAST, tmp_path / "merchants.json")
+    assert (tmp_path / "merchants.json").stat().st_mode & 0o777 == 0o600
+    assert read_merchants(tmp_path / "merchants.json") == CAST
 
 
 def test_a_cast_shows_no_secret() -> None:

@@ -45,7 +45,7 @@ def open_database(folder: Path) -> Iterator[str]:
         running.stop()
 
 
-class Ground:
+class BenchDatabase:
     """A database with its writer, to be filled."""
 
     def __init__(self, url: str, connection: store.Connection, writer: Writer) -> None:
@@ -82,13 +82,13 @@ class Ground:
 
 
 @asynccontextmanager
-async def open_ground(url: str) -> AsyncIterator[Ground]:
+async def open_bench_database(url: str) -> AsyncIterator[BenchDatabase]:
     """The database of this URL, ready to be filled."""
     async with await db.connect(url) as connection:
         await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         writer = Writer(url, connections=WRITER_CONNECTIONS)
         await writer.open()
         try:
-            yield Ground(url, connection, writer)
+            yield BenchDatabase(url, connection, writer)
         finally:
             await writer.close()
