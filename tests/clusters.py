@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+from tests.folders import make_folder
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
@@ -101,8 +101,7 @@ class Cluster:
 @contextmanager
 def lone_cluster() -> Iterator[Cluster]:
     """A server with nothing in it, where a test is the superuser."""
-    root = Path(tempfile.mkdtemp(prefix="wallet-one-"))
-    root.chmod(0o711)
+    root = make_folder("wallet-one-")
     cluster = Cluster(root, "a")
     try:
         cluster.initialize()
@@ -117,8 +116,7 @@ def lone_cluster() -> Iterator[Cluster]:
 @contextmanager
 def primary_and_standby(database: str) -> Iterator[tuple[Cluster, Cluster, str]]:
     """A primary with an empty database, its standby, and the URL that names both."""
-    root = Path(tempfile.mkdtemp(prefix="wallet-two-"))
-    root.chmod(0o711)
+    root = make_folder("wallet-two-")
     primary, standby = Cluster(root, "a"), Cluster(root, "b")
     try:
         primary.initialize()

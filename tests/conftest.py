@@ -8,11 +8,9 @@ Rules:
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -26,6 +24,7 @@ import psycopg
 import pytest
 import structlog
 from tests import roles
+from tests.folders import find_base
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
@@ -38,9 +37,6 @@ hypothesis.settings.load_profile("untimed")
 
 START_TIMEOUT_S = 60.0
 KEEPER_TIMEOUT_S = 30.0
-# Files there never reach a disk. Containers often get 64 MB of it, which is too little.
-MEMORY = Path("/dev/shm")
-MEMORY_BYTES = 3 * 2**30
 RUN_FOLDER = pytest.StashKey[Path]()
 KEEPER = Path(__file__).with_name("postgres_keeper.py")
 TEMPLATE = "wallet_template"
@@ -147,16 +143,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _choose_folder() -> Path:
     # Not pytest's own folder: that one is closed to `nobody`, as which root starts PostgreSQL.
-    base = MEMORY if _has_room(MEMORY) else Path(tempfile.gettempdir())
-    return base / f"merchant-wallet-tests-{uuid.uuid4().hex}"
-
-
-def _has_room(memory: Path) -> bool:
-    """Whether this user can write there, and the machine has room for the server's files."""
-    if not os.access(memory, os.W_OK | os.X_OK) or shutil.disk_usage(memory).free < MEMORY_BYTES:
-        return False
-    available = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return available is not None and int(available[1]) * 1024 >= 2 * MEMORY_BYTES
+    return find_base() / f"merchant-wallet-tests-{uuid.uuid4().hex}"
 
 
 @contextmanager

@@ -49,6 +49,19 @@ NARROW: Final = Screen("narrow", 320, 640, 1, touch=True)
 SCREENS: Final = (PHONE, DESKTOP)
 LANGUAGES: Final = ("en", "zh-CN")
 THEMES: Final = ("light", "dark")
+# Each screen, language and theme in two looks; with the long ones each pair of them.
+_FIRST_LOOKS: Final = ((DESKTOP, "en", "light"), (PHONE, "zh-CN", "dark"))
+_MORE_LOOKS: Final = ((DESKTOP, "zh-CN", "dark"), (PHONE, "en", "dark"), (PHONE, "zh-CN", "light"))
+
+
+def each_look(*more: tuple[Screen, str, str]) -> pytest.MarkDecorator:
+    """Runs a test in each look, and in some of its own."""
+    looks = [
+        pytest.param(*look, marks=marks, id="-".join((look[0].name, *look[1:])))
+        for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.long, _MORE_LOOKS))
+        for look in group
+    ]
+    return pytest.mark.parametrize(("screen", "language", "theme"), looks)
 
 
 @dataclass

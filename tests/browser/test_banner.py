@@ -5,12 +5,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import (
-    DESKTOP,
     NARROW,
-    PHONE,
     CheckAxe,
     Screen,
     Visits,
+    each_look,
 )
 from tests.browser.test_console import people, take_seat
 from tests.browser.test_wallet import PAGES, Customer
@@ -23,13 +22,6 @@ __all__ = ["all_goes_on", "people"]
 
 WORKING = True
 SETTINGS = {"reconcile_interval_s": 0}
-LOOKS = [
-    (DESKTOP, "en", "light"),
-    (DESKTOP, "zh-CN", "dark"),
-    (PHONE, "en", "dark"),
-    (PHONE, "zh-CN", "light"),
-    (NARROW, "en", "light"),
-]
 STOPPED = {"en": "Payouts on TRC20 are stopped", "zh-CN": "TRC20 付款已停止"}
 SANDBOX = {"en": "No real money moves here", "zh-CN": "此处没有真实资金"}
 
@@ -48,7 +40,7 @@ def assert_fits(page: Page, screen: Screen) -> None:
     assert width <= screen.width, f"{page.url} sticks out to {width} px"
 
 
-@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+@each_look((NARROW, "en", "light"))
 def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
     visits: Visits,
     people: People,
@@ -81,7 +73,7 @@ def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
     expect(console.locator(".sandbox-strip")).to_be_visible()
 
 
-@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+@each_look((NARROW, "en", "light"))
 def test_a_stop_stands_over_the_page_before_anybody_approves(
     visits: Visits,
     people: People,

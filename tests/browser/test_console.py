@@ -13,6 +13,7 @@ from tests.browser.conftest import (
     Screen,
     Shot,
     Visits,
+    each_look,
 )
 from tests.console.conftest import PASSWORD, People, Visitor
 from tests.journeys.conftest import DAY_MS, Platform, Shop
@@ -322,16 +323,7 @@ def paths_of(shop: Shop) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("screen", "language", "theme"),
-    [
-        (DESKTOP, "en", "light"),
-        (DESKTOP, "zh-CN", "dark"),
-        (PHONE, "en", "dark"),
-        (PHONE, "zh-CN", "light"),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
+@each_look()
 def test_nobody_is_kept_out_of_any_page(
     visits: Visits,
     people: People,

@@ -16,6 +16,7 @@ from tests.browser.conftest import (
     Screen,
     Shot,
     Visits,
+    each_look,
 )
 from tests.browser.test_console import enrol, people, take_seat
 from tests.console.conftest import People, Visitor
@@ -291,16 +292,7 @@ def furnished(platform: Platform, till: Till) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("screen", "language", "theme"),
-    [
-        (DESKTOP, "en", "light"),
-        (DESKTOP, "zh-CN", "dark"),
-        (PHONE, "en", "dark"),
-        (PHONE, "zh-CN", "light"),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
+@each_look()
 def test_nobody_is_kept_out_of_any_page_about_money(
     visits: Visits,
     people: People,

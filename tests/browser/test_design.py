@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import Route, expect
 from tests.browser import conftest
 from tests.browser.conftest import (
-    LANGUAGES,
     NARROW,
     PHONE,
     SCREENS,
     CheckAxe,
     Screen,
     Visits,
+    each_look,
 )
 from tests.browser.showroom import PAID_UNITS, Showroom
 
@@ -39,14 +39,12 @@ def showroom(visits: Visits) -> Showroom:
     return Showroom(visits)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@each_look()
 @pytest.mark.parametrize("gallery", GALLERIES)
 def test_nobody_is_kept_out(
-    showroom: Showroom, check_axe: CheckAxe, gallery: str, scheme: str, screen: Screen, language: str
+    showroom: Showroom, check_axe: CheckAxe, gallery: str, screen: Screen, language: str, theme: str
 ) -> None:
-    page = showroom.show(gallery, screen, language=language, scheme=scheme)
+    page = showroom.show(gallery, screen, language=language, scheme=theme)
     check_axe(page)
     for dialog in page.locator("dialog").all():
         dialog.evaluate("dialog => dialog.showModal()")
@@ -54,8 +52,9 @@ def test_nobody_is_kept_out(
         dialog.evaluate("dialog => dialog.close()")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+@pytest.mark.parametrize(
+    ("status", "theme"), [(403, "light"), (404, "dark"), (429, "light"), (500, "dark"), (503, "light")]
+)
 def test_an_error_is_told_on_a_page_that_everyone_can_read(
     showroom: Showroom, check_axe: CheckAxe, status: int, theme: str
 ) -> None:

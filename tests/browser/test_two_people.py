@@ -8,13 +8,11 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import (
     DESKTOP,
-    LANGUAGES,
     PHONE,
-    SCREENS,
-    THEMES,
     CheckAxe,
     Screen,
     Visits,
+    each_look,
 )
 from tests.browser.test_console import take_seat
 from tests.console.conftest import People
@@ -64,14 +62,14 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     assert found == [(500_000_000_000,)]
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+@each_look()
 def test_each_page_fits_its_screen_in_both_languages_and_themes(
     visits: Visits,
     people: People,
     platform: Platform,
     check_axe: CheckAxe,
     screen: Screen,
+    language: str,
     theme: str,
 ) -> None:
     shop = platform.open_merchant(name="Quayside Books")
@@ -89,13 +87,12 @@ def test_each_page_fits_its_screen_in_both_languages_and_themes(
         f"/console/operators/{other.operator.operator_id}",
         "/console/operators/new",
     )
-    for language in LANGUAGES:
-        page = take_seat(visits, owner, screen, language=language, theme=theme)
-        for place in places:
-            page.goto(place)
-            check_axe(page)
-            wide = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
-            assert wide <= 0, f"{place} is wider than the {screen.name}"
-            if folder := os.environ.get("WALLET_SHOTS"):
-                name = f"{place.strip('/').replace('/', '-')}-{language}-{theme}-{screen.name}.png"
-                page.screenshot(path=Path(folder) / name, full_page=True)
+    page = take_seat(visits, owner, screen, language=language, theme=theme)
+    for place in places:
+        page.goto(place)
+        check_axe(page)
+        wide = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{place} is wider than the {screen.name}"
+        if folder := os.environ.get("WALLET_SHOTS"):
+            name = f"{place.strip('/').replace('/', '-')}-{language}-{theme}-{screen.name}.png"
+            page.screenshot(path=Path(folder) / name, full_page=True)

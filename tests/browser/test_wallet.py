@@ -16,6 +16,7 @@ from tests.browser.conftest import (
     Screen,
     Shot,
     Visits,
+    each_look,
 )
 from tests.journeys.conftest import Platform, Shop
 
@@ -27,13 +28,6 @@ PAY, TOP_UP = "transferFromUserToMerchant", "transferFromMerchantToUser"
 PIN = "482913"
 expect.set_options(timeout=PATIENCE_MS)
 SENDER = bytes.fromhex("9f8e7d6c5b4a39281706f5e4d3c2b1a098765432")
-LOOKS = [
-    (PHONE, "en", "light"),
-    (PHONE, "zh-CN", "dark"),
-    (DESKTOP, "zh-CN", "light"),
-    (DESKTOP, "en", "dark"),
-    (NARROW, "en", "light"),
-]
 PAGES = ("/wallet", "/wallet/activity", "/wallet/receive", "/wallet/security", "/wallet/profile")
 
 
@@ -270,9 +264,7 @@ def test_everything_can_be_done_with_the_keyboard(platform: Platform, visits: Vi
     customer.pay("1", 40302)
 
 
-@pytest.mark.parametrize(
-    ("screen", "language", "theme"), LOOKS, ids=[f"{s.name}-{lang}-{theme}" for s, lang, theme in LOOKS]
-)
+@each_look((NARROW, "en", "light"))
 def test_every_page_can_be_used_by_everybody(
     screen: Screen, language: str, theme: str, platform: Platform, visits: Visits, check_axe: CheckAxe
 ) -> None:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
+from tests.folders import copy_folder, make_folder
 
 from merchant_wallet import postgres
 from merchant_wallet.base.money import KFB
@@ -231,18 +231,6 @@ class Service:
             shutil.rmtree(json.loads(note.read_text())["socket_dir"], ignore_errors=True)
 
 
-def make_folder(prefix: str = "merchant-wallet-crash-") -> Path:
-    """A folder that every user may pass into, since as root the database runs as another one."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    folder.chmod(0o711)
-    return folder
-
-
-def copy_folder(source: Path, target: Path) -> None:
-    """Copy a data folder with its owners and modes."""
-    subprocess.run(["cp", "-a", "--reflink=auto", str(source), str(target)], check=True)
-
-
 async def _furnish(url: str) -> tuple[str, str]:
     """A merchant with a million KFB and alice; its key and secret."""
     opened = await open_merchant(url)
@@ -260,7 +248,7 @@ async def _furnish(url: str) -> tuple[str, str]:
 @pytest.fixture(scope="session")
 def prepared_folder() -> Iterator[tuple[Path, str, str]]:
     """A stopped service's folder, and its merchant's key and secret."""
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     data = parent / "data"
     # While it is made its loss would cost nothing; the service itself starts it with all of its safety.
     running = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
@@ -281,7 +269,7 @@ def prepared_folder() -> Iterator[tuple[Path, str, str]]:
 def service(prepared_folder: tuple[Path, str, str]) -> Iterator[Service]:
     """A service that is not started yet, on a furnished folder. At the end nothing of it runs."""
     source, app_key, secret = prepared_folder
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     copy_folder(source, parent / "data")
     made = Service(parent / "data", app_key, secret)
     try:

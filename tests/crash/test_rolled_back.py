@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 from tests.crash.client import Client
-from tests.crash.service import PATIENCE_S, PROGRAM, Service, copy_folder, wait_until
+from tests.crash.service import PATIENCE_S, PROGRAM, Service, wait_until
+from tests.folders import copy_folder
 
 from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
 from merchant_wallet.audit.checkpointing.signing import write_checkpoints

@@ -1,11 +1,11 @@
 """Data folders for the own PostgreSQL."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.folders import copy_folder, make_folder
 
 from merchant_wallet import postgres
 
@@ -13,13 +13,28 @@ from merchant_wallet import postgres
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A data folder that every user may pass into. Whatever server is still on it is stopped."""
-    parent = Path(tempfile.mkdtemp(prefix="merchant-wallet-test-"))
-    parent.chmod(0o711)
+    parent = make_folder("merchant-wallet-test-")
     folder = parent / "data"
     yield folder
     if folder.exists():
         postgres.start(folder, lambda _: None).stop()
     shutil.rmtree(parent)
+
+
+@pytest.fixture(scope="session")
+def stopped_server() -> Iterator[Path]:
+    """The data folder of a server that was started once."""
+    parent = make_folder("merchant-wallet-test-")
+    postgres.start(parent / "data", lambda _: None).stop()
+    yield parent / "data"
+    shutil.rmtree(parent)
+
+
+@pytest.fixture
+def made_folder(open_folder: Path, stopped_server: Path) -> Path:
+    """An open data folder in which the database is made."""
+    copy_folder(stopped_server, open_folder)
+    return open_folder
 
 
 @pytest.fixture

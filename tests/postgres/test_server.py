@@ -91,20 +91,20 @@ def test_a_fresh_folder_gets_a_durable_unicode_database(open_folder: Path) -> No
     running.stop()
 
 
-def test_what_was_written_is_there_after_a_restart(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_what_was_written_is_there_after_a_restart(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
     with connect_sync(running.url) as connection:
         connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)")
     running.stop()
 
-    again = postgres.start(open_folder, _quiet)
+    again = postgres.start(made_folder, _quiet)
 
     assert _fetch(again.url, "SELECT id FROM kept") == 7
     again.stop()
 
 
-def test_the_services_role_is_no_superuser_and_cannot_read_files(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_the_services_role_is_no_superuser_and_cannot_read_files(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
 
     assert _fetch(running.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -112,9 +112,9 @@ def test_the_services_role_is_no_superuser_and_cannot_read_files(open_folder: Pa
     running.stop()
 
 
-def test_nobody_gets_in_without_the_password_or_over_the_network(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
-    password = (open_folder / "postgres.password").read_text().strip()
+def test_nobody_gets_in_without_the_password_or_over_the_network(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
+    password = (made_folder / "postgres.password").read_text().strip()
 
     for wrong in (
         running.url.replace(password, "guess"),
@@ -152,29 +152,29 @@ def test_a_folder_with_a_space_and_a_very_long_name_works(tmp_path: Path) -> Non
     running.stop()
 
 
-def test_stopping_ends_the_server_and_removes_its_socket_folder(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_stopping_ends_the_server_and_removes_its_socket_folder(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
     socket_dir = _socket_dir(running)
     assert socket_dir.exists()
 
     running.stop()
 
-    assert _is_gone(running.pid, open_folder)
+    assert _is_gone(running.pid, made_folder)
     assert not socket_dir.exists()
     running.stop()
 
 
-def test_stopping_does_not_wait_for_idle_sessions(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_stopping_does_not_wait_for_idle_sessions(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
     with connect_sync(running.url) as idle:
         running.stop()
         with pytest.raises(psycopg.OperationalError):
             idle.execute("SELECT 1")
 
 
-def test_a_server_that_does_not_stop_in_time_is_told_so_and_shut_down_at_once(open_folder: Path) -> None:
+def test_a_server_that_does_not_stop_in_time_is_told_so_and_shut_down_at_once(made_folder: Path) -> None:
     said: list[str] = []
-    running = postgres.start(open_folder, said.append)
+    running = postgres.start(made_folder, said.append)
     # A stopped session cannot follow the server's request to end.
     with connect_sync(running.url) as connection:
         session_pid = connection.info.backend_pid
@@ -182,79 +182,79 @@ def test_a_server_that_does_not_stop_in_time_is_told_so_and_shut_down_at_once(op
 
         running.stop(timeout_s=0.3)
 
-    assert _is_gone(running.pid, open_folder)
+    assert _is_gone(running.pid, made_folder)
     assert any("immediate shutdown" in line for line in said)
 
 
-def test_a_second_start_on_the_same_folder_is_refused_and_names_the_first(open_folder: Path) -> None:
-    process, pid, url = _start_up(open_folder)
+def test_a_second_start_on_the_same_folder_is_refused_and_names_the_first(made_folder: Path) -> None:
+    process, pid, url = _start_up(made_folder)
 
     with pytest.raises(AlreadyRunning, match=str(process.pid)) as refused:
-        postgres.start(open_folder, _quiet)
+        postgres.start(made_folder, _quiet)
 
     assert refused.value.pid == process.pid
     assert _fetch(url, "SELECT 1") == 1
     process.communicate("\n")
-    assert _is_gone(pid, open_folder)
+    assert _is_gone(pid, made_folder)
 
 
-def test_a_server_that_outlived_its_killed_owner_is_taken_over_and_stopped(open_folder: Path) -> None:
-    process, pid, url = _start_up(open_folder)
+def test_a_server_that_outlived_its_killed_owner_is_taken_over_and_stopped(made_folder: Path) -> None:
+    process, pid, url = _start_up(made_folder)
     _kill(process)
-    assert not _is_gone(pid, open_folder)
+    assert not _is_gone(pid, made_folder)
     said: list[str] = []
 
-    running = postgres.start(open_folder, said.append)
+    running = postgres.start(made_folder, said.append)
 
     assert (running.pid, running.url) == (pid, url)
     assert "taking over" in said[0]
     assert _fetch(running.url, "SELECT 1") == 1
     running.stop()
-    assert _is_gone(pid, open_folder)
+    assert _is_gone(pid, made_folder)
     assert not _socket_dir(running).exists()
 
 
-def test_a_server_whose_socket_was_swept_away_is_started_anew(open_folder: Path) -> None:
-    process, pid, url = _start_up(open_folder)
+def test_a_server_whose_socket_was_swept_away_is_started_anew(made_folder: Path) -> None:
+    process, pid, url = _start_up(made_folder)
     _kill(process)
     shutil.rmtree(parse_qs(urlsplit(url).query)["host"][0])
 
-    running = postgres.start(open_folder, _quiet)
+    running = postgres.start(made_folder, _quiet)
 
     assert running.pid != pid
     assert _fetch(running.url, "SELECT 1") == 1
     running.stop()
 
 
-def test_a_killed_server_recovers_what_was_committed(open_folder: Path) -> None:
-    process, pid, url = _start_up(open_folder)
+def test_a_killed_server_recovers_what_was_committed(made_folder: Path) -> None:
+    process, pid, url = _start_up(made_folder)
     with connect_sync(url) as connection:
         connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)")
     old_socket_dir = Path(parse_qs(urlsplit(url).query)["host"][0])
     _kill(process)
     os.kill(pid, signal.SIGKILL)
-    _wait_until_gone(pid, open_folder)
+    _wait_until_gone(pid, made_folder)
 
-    running = postgres.start(open_folder, _quiet)
+    running = postgres.start(made_folder, _quiet)
 
     assert _fetch(running.url, "SELECT id FROM kept") == 7
     assert not old_socket_dir.exists()
     running.stop()
 
 
-def test_a_note_with_another_process_id_in_it_is_no_hindrance(open_folder: Path) -> None:
-    process, pid, _ = _start_up(open_folder)
+def test_a_note_with_another_process_id_in_it_is_no_hindrance(made_folder: Path) -> None:
+    process, pid, _ = _start_up(made_folder)
     _kill(process)
     os.kill(pid, signal.SIGKILL)
-    _wait_until_gone(pid, open_folder)
-    note = open_folder / "postgres" / "postmaster.pid"
+    _wait_until_gone(pid, made_folder)
+    note = made_folder / "postgres" / "postmaster.pid"
     owner = note.stat()
     # The same user's: of another user's process PostgreSQL itself knows that it is no server of its own.
     drop = become(Account(owner.st_uid, owner.st_gid), keep_search=False) if IS_ROOT else None
     bystander = subprocess.Popen(["sleep", "300"], preexec_fn=drop)
     note.write_text("\n".join([str(bystander.pid), *note.read_text().splitlines()[1:]]) + "\n")
 
-    running = postgres.start(open_folder, _quiet)
+    running = postgres.start(made_folder, _quiet)
 
     assert _fetch(running.url, "SELECT 1") == 1
     assert bystander.poll() is None
@@ -274,48 +274,48 @@ def test_a_start_that_broke_off_is_made_anew(open_folder: Path) -> None:
     running.stop()
 
 
-def test_a_process_that_ends_without_stopping_leaves_no_server(open_folder: Path) -> None:
-    process, pid, _ = _start_up(open_folder)
+def test_a_process_that_ends_without_stopping_leaves_no_server(made_folder: Path) -> None:
+    process, pid, _ = _start_up(made_folder)
 
     process.communicate("\n")
 
     assert process.returncode == 0
-    assert _is_gone(pid, open_folder)
+    assert _is_gone(pid, made_folder)
 
 
-def test_the_terminals_interrupt_does_not_reach_the_server(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_the_terminals_interrupt_does_not_reach_the_server(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
 
     assert os.getsid(running.pid) == running.pid
     assert os.getpgid(running.pid) != os.getpgid(0)
     running.stop()
 
 
-def test_a_server_that_cannot_start_says_why_and_frees_the_folder(open_folder: Path) -> None:
-    postgres.start(open_folder, _quiet).stop()
+def test_a_server_that_cannot_start_says_why_and_frees_the_folder(made_folder: Path) -> None:
+    postgres.start(made_folder, _quiet).stop()
 
     with pytest.raises(PostgresError, match="max_connections"):
-        postgres.start(open_folder, _quiet, overrides={"max_connections": "none"})
+        postgres.start(made_folder, _quiet, overrides={"max_connections": "none"})
 
-    postgres.start(open_folder, _quiet).stop()
+    postgres.start(made_folder, _quiet).stop()
 
 
-def test_a_running_server_is_found_by_its_folder(open_folder: Path) -> None:
-    assert postgres.locate(open_folder) is None
+def test_a_running_server_is_found_by_its_folder(made_folder: Path) -> None:
+    assert postgres.locate(made_folder) is None
 
-    process, pid, url = _start_up(open_folder)
-    assert postgres.locate(open_folder) == url
+    process, pid, url = _start_up(made_folder)
+    assert postgres.locate(made_folder) == url
 
     _kill(process)
     os.kill(pid, signal.SIGKILL)
-    _wait_until_gone(pid, open_folder)
-    assert postgres.locate(open_folder) is None
+    _wait_until_gone(pid, made_folder)
+    assert postgres.locate(made_folder) is None
 
 
-def test_a_stopped_server_is_not_found(open_folder: Path) -> None:
-    postgres.start(open_folder, _quiet).stop()
+def test_a_stopped_server_is_not_found(made_folder: Path) -> None:
+    postgres.start(made_folder, _quiet).stop()
 
-    assert postgres.locate(open_folder) is None
+    assert postgres.locate(made_folder) is None
 
 
 def test_a_dead_process_and_a_foreign_one_are_no_server(tmp_path: Path) -> None:
@@ -357,14 +357,14 @@ def _make_older(folder: Path) -> None:
         kept.password(role).unlink()
 
 
-def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(made_folder: Path) -> None:
+    running = postgres.start(made_folder, _quiet)
     with connect_sync(running.url) as connection:
         connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)")
     running.stop()
-    _make_older(open_folder)
+    _make_older(made_folder)
 
-    again = postgres.start(open_folder, _quiet)
+    again = postgres.start(made_folder, _quiet)
 
     assert _fetch(again.url, "SELECT id FROM kept") == 7
     assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
@@ -372,27 +372,27 @@ def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(open_folder: P
     again.stop()
 
 
-def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(open_folder: Path) -> None:
-    postgres.start(open_folder, _quiet).stop()
+def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(made_folder: Path) -> None:
+    postgres.start(made_folder, _quiet).stop()
     # The role is there, and its password was not kept yet.
-    (open_folder / "postgres.worker.password").unlink()
+    (made_folder / "postgres.worker.password").unlink()
 
-    again = postgres.start(open_folder, _quiet)
+    again = postgres.start(made_folder, _quiet)
 
     assert _fetch(again.worker_url, "SELECT current_user") == "wallet_worker"
     assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
     again.stop()
 
 
-def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(open_folder: Path) -> None:
-    postgres.start(open_folder, _quiet).stop()
-    process, pid, _ = _start_up(open_folder)
+def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(made_folder: Path) -> None:
+    postgres.start(made_folder, _quiet).stop()
+    process, pid, _ = _start_up(made_folder)
     _kill(process)
     for role in SIDE_ROLES:
-        DataFolder(open_folder).password(role).unlink()
+        DataFolder(made_folder).password(role).unlink()
     said: list[str] = []
 
-    running = postgres.start(open_folder, said.append)
+    running = postgres.start(made_folder, said.append)
 
     assert running.pid != pid
     assert any("older version" in line for line in said)

@@ -11,11 +11,11 @@ import pytest
 from tests.crash.service import (
     PROGRAM,
     Service,
-    make_folder,
     prepared_folder,
     service,
     wait_until,
 )
+from tests.folders import make_folder
 
 from merchant_wallet.postgres.privileges import Account, become, can_read
 
@@ -52,7 +52,7 @@ def _ordinary() -> "tuple[Account | None, bool]":
 @pytest.fixture
 def ordinary() -> Iterator[Service]:
     """A service that an ordinary user runs, on a new folder."""
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     account, keep_search = _ordinary()
     if account:
         os.chown(parent, account.uid, account.gid)

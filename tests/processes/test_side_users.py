@@ -14,12 +14,12 @@ from tests.crash.client import Client
 from tests.crash.service import (
     PROGRAM,
     Service,
-    make_folder,
     prepared_folder,
     service,
     wait_until,
 )
 from tests.crash.shop import run
+from tests.folders import make_folder
 
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
@@ -185,7 +185,7 @@ def test_a_folder_closed_to_all_others_lends_the_web_side_no_right_to_read(servi
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A data folder with a keystore and checkpoints, as root made them."""
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     data = parent / "data"
     create_key(data / "keys", "ERC20", PASSPHRASE, cost=2)
     (data / "checkpoints" / "evidence").mkdir(parents=True)

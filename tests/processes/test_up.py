@@ -20,13 +20,12 @@ from tests.crash.client import CUT_SHORT, Client
 from tests.crash.service import (
     Service,
     alive,
-    copy_folder,
-    make_folder,
     prepared_folder,
     service,
     wait_until,
 )
 from tests.crash.shop import run
+from tests.folders import copy_folder, make_folder
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres.privileges import Account, become, can_read
@@ -231,7 +230,7 @@ def test_the_sides_end_by_themselves_when_up_is_killed_and_the_next_takes_the_da
 
 
 def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[Path, str, str]) -> None:
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     copy_folder(prepared_folder[0], parent / "data")
     other = Service(parent / "data", service.app_key, service.secret)
     service.start()
@@ -267,7 +266,7 @@ def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
 @pytest.fixture
 def ordinary() -> Iterator[Service]:
     """A service on a folder that belongs to `nobody`."""
-    parent = make_folder()
+    parent = make_folder("merchant-wallet-crash-")
     os.chown(parent, NOBODY, NOBODY)
     made = Service(parent / "data", "mk_nobody", "no secret")
     try:
