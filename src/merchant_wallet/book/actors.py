@@ -1,12 +1,13 @@
-"""Who acts: `cli:ann`, `operator:ann`, `merchant:ann`. Pure.
+"""Actors: `cli:ann`, `operator:ann`, `merchant:ann`. Pure.
 
-Rules: an actor is a door and a name; the person is the name, whichever door. Two people must be two names.
+An actor is a channel and a name. The name alone identifies the person. Two people must have two different
+names.
 """
 
 
 def person_of(actor: str) -> str:
     """The person behind an actor such as `cli:ann` or `operator:Ann`, in lower case.
 
-    The database's function `person_of` says the same of ASCII names, which are all that operators may have.
+    The database's function `person_of` gives the same result for ASCII names, and operators have no others.
     """
     return actor[actor.find(":") + 1 :].lower()

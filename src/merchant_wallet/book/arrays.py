@@ -1,7 +1,7 @@
-"""PostgreSQL array literals from Python lists, and values back from text results.
+"""PostgreSQL array literals from Python lists, and values from text results.
 
-Made here because adapting element by element costs ten times as much, and this is the hot path. Rules: texts
-are always quoted with `"` and `\\` escaped, so no element can end its own quotation; None is NULL.
+This is the hot path: psycopg's adaptation of each element would cost ten times as much. Texts are always
+quoted, with `"` and `\\` escaped, so no element can end its own quotation. None is NULL.
 """
 
 from collections.abc import Iterable

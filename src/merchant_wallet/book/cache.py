@@ -1,11 +1,13 @@
-"""What a writer remembers of books, so that a batch can be judged before the database is asked. Pure.
+"""Cached books, so that a batch can be judged before the database is asked. Pure.
 
-Rules: what is remembered is a guess and never a ground to answer on. A batch that was judged on it is sent
-with its proofs (`proofs`): the database compares, under the book's lock, everything that the rules looked at
-with what it holds, and fails the batch on any difference. A batch that names anything not remembered is not
-foreseen. A book that differed is forgotten whole, and read for a while before it is guessed again: one batch
-after the first surprise, twice as many after each further one in a row. What is remembered is bounded; the
-books whose last batch is longest ago are forgotten first.
+This is optimistic execution. Rules:
+- The cache is only a guess. A batch judged on it is sent with preconditions (see `preconditions`): under the
+  book's lock, the database compares everything that the rules looked at with its own rows. On any difference
+  the batch fails.
+- A batch that names anything outside the cache is not optimistic.
+- After a conflict the book is evicted, and its next batches are read: one after the first conflict, twice as
+  many after each further conflict in a row.
+- The cache is bounded. It evicts the books whose last batch is oldest.
 """
 
 from collections import OrderedDict
@@ -19,14 +21,14 @@ from merchant_wallet.book.state import Draft, Head
 from merchant_wallet.book.sub_user import SubUser
 
 MAX_CACHED: Final = 40_000
-"""So many books and sub-users are remembered together, in some 30 MB."""
+"""At most this many books and sub-users are cached, in about 30 MB."""
 MAX_SKIPPED: Final = 1024
 RECENT_KEYS_LIMIT: Final = 100_000
-"""So many nonces and order ids are remembered at least, and twice as many at most."""
+"""At least this many recent nonces and order ids are kept, and at most twice as many."""
 
 
 class CachedBook:
-    """One book as its last batch left it, as far as batches have named it."""
+    """One book as its last batch left it, with the rows that batches have named."""
 
     __slots__ = ("_balances", "_sub_users", "_user_id_by_address", "_user_id_by_ext", "head")
 
@@ -38,7 +40,7 @@ class CachedBook:
         self._user_id_by_address: dict[bytes, int] = {}
 
     def covers(self, submissions: Sequence[Submission], read_set: ReadSet) -> bool:
-        """Whether everything is remembered that these submissions are judged on."""
+        """Whether the cache has everything that these submissions are judged on."""
         head = self.head
         return (
             not (read_set.rates or read_set.withdrawal_ids or read_set.withdrawal_mc_ids or read_set.deposits)
@@ -50,7 +52,7 @@ class CachedBook:
         )
 
     def draft(self, merchant_id: int, read_set: ReadSet, now_ms: int) -> Draft:
-        """The book as far as a batch needs it; what the rules do to it changes nothing here."""
+        """Make the draft for a batch. What the rules do to the draft does not change the cache."""
         head = self.head
         draft = Draft(merchant_id, max(now_ms, head.last_ms), *head[1:])
         balances = self._balances
@@ -63,15 +65,15 @@ class CachedBook:
         return draft
 
     def balance_of(self, account_id: int) -> int:
-        """The balance that an account of the draft began with."""
+        """The account's balance before the batch."""
         return self._balances[account_id]
 
     def sub_user_of(self, account_id: int) -> SubUser | None:
-        """The sub-user as the draft began with it; None for the book's own accounts."""
+        """The sub-user before the batch; None for the book's own accounts."""
         return self._sub_users.get(account_id)
 
     def update(self, draft: Draft) -> None:
-        """Remember what a committed batch read and left."""
+        """Store what a committed batch read and wrote."""
         self.head = draft.head
         self._balances.update(draft.balances)
         self._sub_users.update(draft.sub_users)
@@ -79,26 +81,26 @@ class CachedBook:
         self._user_id_by_address.update(draft.user_id_by_address)
 
     def __len__(self) -> int:
-        """How much is remembered: the book itself and its sub-users."""
+        """The size in the cache: the book itself and its sub-users."""
         return 1 + len(self._sub_users)
 
 
 class RecentKeys:
-    """The nonces and order ids of the latest batches, so that a repeat is not guessed to be new."""
+    """The nonces and order ids of recent batches. A batch that repeats one must be read."""
 
     def __init__(self, limit: int = RECENT_KEYS_LIMIT) -> None:
         self._limit = limit
-        # Hashes take a tenth of the names' own room; two that collide cost a reading and nothing else.
+        # Hashes need a tenth of the memory of the texts. A collision only causes one unnecessary read.
         self._newer: set[int] = set()
         self._older: set[int] = set()
 
     def contains_any(self, merchant_id: int, read_set: ReadSet) -> bool:
-        """Whether any name of a batch came before."""
+        """Whether a recent batch used any nonce or order id of this one."""
         keys = _hash_keys(merchant_id, read_set)
         return not (self._newer.isdisjoint(keys) and self._older.isdisjoint(keys))
 
     def add(self, merchant_id: int, read_set: ReadSet) -> None:
-        """Remember the names of a batch."""
+        """Add the nonces and order ids of a batch."""
         self._newer.update(_hash_keys(merchant_id, read_set))
         if len(self._newer) >= self._limit:
             self._older, self._newer = self._newer, set()
@@ -110,7 +112,7 @@ def _hash_keys(merchant_id: int, read_set: ReadSet) -> list[int]:
 
 
 class BookCache:
-    """What is remembered of all books, and how often each has surprised."""
+    """The cache of all books, and each book's conflicts in a row."""
 
     def __init__(self, limit: int = MAX_CACHED, keys_limit: int = RECENT_KEYS_LIMIT) -> None:
         self._limit = limit
@@ -123,7 +125,7 @@ class BookCache:
     def get(
         self, merchant_id: int, submissions: Sequence[Submission], read_set: ReadSet
     ) -> CachedBook | None:
-        """What a batch can be judged on before the database is asked; None when it must be read."""
+        """Return the book that a batch can be judged on, or None when the batch must be read."""
         if merchant_id in self._skips:
             self._skip(merchant_id)
             return None
@@ -138,17 +140,17 @@ class BookCache:
             del self._skips[merchant_id]
 
     def store_read(self, draft: Draft, seen: Head, read_set: ReadSet) -> None:
-        """Remember a batch that was read at `seen` and committed."""
+        """Store a batch that was read at `seen` and committed."""
         merchant_id = draft.merchant_id
         self._recent_keys.add(merchant_id, read_set)
         cached = self._books.get(merchant_id)
         self.evict(merchant_id)
         if cached is None or not cached.head.same_journal(seen):
-            # Another process wrote to the book: whatever else was remembered of it may have changed.
+            # Another process has written to the book, so other cached rows of it may be outdated.
             cached = CachedBook(seen)
         cached.update(draft)
         if len(cached) > self._limit // 2:
-            # One large book must not push out all others.
+            # One large book must not evict all others.
             return
         self._books[merchant_id] = cached
         self._size += len(cached)
@@ -156,23 +158,23 @@ class BookCache:
             self.evict(next(iter(self._books)))
 
     def store_optimistic(self, draft: Draft, cached: CachedBook, read_set: ReadSet) -> None:
-        """Remember a batch that was judged on `cached` and committed: the book does not surprise any more."""
+        """Store a batch that was judged on `cached` and committed. It ends a row of conflicts."""
         self._recent_keys.add(draft.merchant_id, read_set)
         self._conflicts.pop(draft.merchant_id, None)
         cached.update(draft)
-        # Others may have pushed it out meanwhile.
+        # The book may have been evicted meanwhile.
         if draft.merchant_id in self._books:
             self._books.move_to_end(draft.merchant_id)
 
     def note_conflict(self, merchant_id: int) -> None:
-        """A batch's proofs failed: forget the book, and read it for a while."""
+        """A batch's preconditions failed: evict the book and read its next batches."""
         self.evict(merchant_id)
         times = self._conflicts.get(merchant_id, 0)
         self._conflicts[merchant_id] = times + 1
         self._skips[merchant_id] = min(2**times, MAX_SKIPPED)
 
     def evict(self, merchant_id: int) -> None:
-        """What became of the book's last batch is not known."""
+        """Remove a book from the cache. Used also when the result of its last batch is unknown."""
         cached = self._books.pop(merchant_id, None)
         if cached is not None:
             self._size -= len(cached)

@@ -1,7 +1,7 @@
-"""The chart of accounts: which accounts a book has, how they are numbered and which may go below zero.
+"""The chart of accounts: which accounts a book has, their numbers, and which may go below zero.
 
-Rules: a fixed account has the same small number in every book; a sub-user's account has the sub-user's own
-id, which is above every fixed number. An account has one currency for ever.
+A fixed account has the same small number in every book. A sub-user's account has the sub-user's id, which is
+greater than every fixed number. An account never changes its currency.
 """
 
 from typing import Final, NamedTuple
@@ -18,11 +18,11 @@ CHAIN_TRC20: Final = "chain:TRC20"
 ADJUSTMENT: Final = "adjustment"
 
 MAY_GO_BELOW_ZERO: Final = frozenset({EXCHANGE, CHAIN_ERC20, CHAIN_TRC20, ADJUSTMENT})
-"""What came in from outside, the exchange desk's position and an operator's own entries are signed sums."""
+"""Signed sums: what came in from outside, the exchange position, and operators' own entries."""
 
 
 class Account(NamedTuple):
-    """One line of the chart."""
+    """One account of the chart."""
 
     account_id: int
     kind: str
@@ -30,7 +30,7 @@ class Account(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The account's name as people read and type it, `kind:currency`."""
+        """The account's name for people, `kind:currency`."""
         return f"{self.kind}:{self.currency}"
 
 
@@ -47,7 +47,7 @@ FIXED: Final = (
     Account(10, ADJUSTMENT, USDT),
     Account(11, ADJUSTMENT, KFB),
 )
-"""The accounts every book is opened with."""
+"""The accounts that every new book has."""
 
 ACCOUNT_ID: Final = {(account.kind, account.currency): account.account_id for account in FIXED}
 FIXED_BY_ID: Final = {account.account_id: account for account in FIXED}
@@ -67,6 +67,6 @@ CHAIN_ID_OF: Final = {"ERC20": ACCOUNT_ID[CHAIN_ERC20, USDT], "TRC20": ACCOUNT_I
 
 
 def name_account(account_id: int, currency: str) -> str:
-    """The readable name of any account: a fixed one's own, or `subuser:ID:CURRENCY`."""
+    """The readable name of any account: the name of a fixed one, or `subuser:ID:CURRENCY`."""
     fixed = FIXED_BY_ID.get(account_id)
     return fixed.name if fixed else f"{SUBUSER}:{account_id}:{currency}"

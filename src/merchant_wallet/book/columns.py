@@ -1,6 +1,6 @@
-"""What a batch writes, as the columns of its statements' parameters. Pure.
+"""What a batch writes, as array parameters: one array for each column. Pure.
 
-Rules: one array for each column, all of one length, in the order that the statement names them.
+All arrays of a statement have the same length and stand in the order of its parameters.
 """
 
 from collections import Counter
@@ -11,16 +11,16 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Changes, Draft, Entry
 
 BookStatement = tuple[bytes, tuple[bytes | None, ...]]
-"""A prepared statement's name and its parameters, without the first: the merchant's id."""
+"""The name of a prepared statement, and its parameters without the first one, which is the merchant's id."""
 
 
 def of_claims(draft: Draft, batch_id: str) -> tuple[bytes, ...]:
-    """The nonces that a batch claims, and its own id among them, with their day."""
+    """The day, and the nonces that the batch claims on it. The batch's own id is stored as a nonce too."""
     return b"%d" % draft.day, arrays.of_texts([batch_id, *draft.changes.nonces])
 
 
 def of_entries(entries: Sequence[Entry]) -> tuple[bytes, ...]:
-    """Entries of the journal."""
+    """New entries of the journal."""
     return (
         arrays.of_ints([entry.entry_id for entry in entries]),
         arrays.of_texts([entry.kind for entry in entries]),
@@ -33,7 +33,7 @@ def of_entries(entries: Sequence[Entry]) -> tuple[bytes, ...]:
 
 
 def of_postings(entries: Sequence[Entry]) -> tuple[bytes, ...]:
-    """The postings of entries, numbered within each."""
+    """The postings of the entries, numbered from 1 within each entry."""
     rows = [(e.entry_id, number, p) for e in entries for number, p in enumerate(e.postings, 1)]
     return (
         arrays.of_ints([entry_id for entry_id, _, _ in rows]),
@@ -48,7 +48,7 @@ def of_postings(entries: Sequence[Entry]) -> tuple[bytes, ...]:
 
 
 def of_new_orders(draft: Draft) -> tuple[bytes, ...]:
-    """The orders that a batch created."""
+    """The orders that the batch created."""
     orders = [draft.withdrawals[order_id] for order_id in draft.changes.created]
     return (
         arrays.of_ints([order.order_id for order in orders]),
@@ -72,7 +72,7 @@ def of_new_orders(draft: Draft) -> tuple[bytes, ...]:
 
 
 def of_moved_orders(changes: Changes, orders: Sequence[Withdrawal]) -> tuple[bytes, ...]:
-    """Orders that a batch moved, each with the step that it was seen at."""
+    """The orders whose status the batch changed, each with the step that the batch saw."""
     taken = Counter(step.order_id for step in changes.steps)
     return (
         arrays.of_ints([order.order_id for order in orders]),

@@ -1,8 +1,8 @@
-"""What a book can be asked to do. Commands are values: everything that must commit with the money is in them.
+"""Commands: what a book can be asked to do. They are values with everything that must commit with the money.
 
-Rules: amounts are whole millionths (`_units`), rates whole hundred-millionths (`_e8`), moments milliseconds.
-What a merchant's settings say is already in the command; the submission names the settings' version, and the
-book refuses to act on an older one.
+Rules: amounts are whole millionths (`_units`), rates whole hundred-millionths (`_e8`), times milliseconds. A
+command already contains what the merchant's settings say. The submission names the settings' version, and the
+book refuses an outdated one.
 """
 
 from typing import Final
@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 SECOND_LIMIT_UNITS: Final = 100_000_000_000
-"""Above this, 100000 USDT, two people must approve a withdrawal; a merchant's setting may say otherwise."""
+"""Above this, 100000 USDT, two people must approve a withdrawal, unless the merchant has another limit."""
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """The root of all commands."""
+    """The base class of all commands."""
 
 
 class UserToMerchant(Command, frozen=True, gc=False):
@@ -38,7 +38,7 @@ class MerchantToUser(Command, frozen=True, gc=False):
 
 
 class Exchange(Command, frozen=True, gc=False):
-    """Give up one currency for the other at the present rate (interface 4.7)."""
+    """Exchange one currency for the other at the current rate (interface 4.7)."""
 
     mc_order_id: str | None
     send_currency: str
@@ -49,10 +49,10 @@ class Exchange(Command, frozen=True, gc=False):
 
 
 class CreateWithdrawal(Command, frozen=True, gc=False):
-    """Hold an amount for a payout on a chain (interface 4.3). `allowed` is the allow-list's word.
+    """Hold an amount for a payout on a chain (interface 4.3). `allowed`: the allow-list permits the address.
 
-    An amount above `approval_limit_units` waits for one person's approval, one above `second_limit_units` for
-    two people's, whatever the other limit is.
+    Above `approval_limit_units` one person must approve. Above `second_limit_units` two people must, whatever
+    the other limit is.
     """
 
     mc_order_id: str
@@ -95,7 +95,7 @@ class ReadWithdrawal(Command, frozen=True, gc=False):
 
 
 class Register(Command, frozen=True, gc=False):
-    """Open a wallet for a new sub-user; one that is known already is answered as it stands."""
+    """Open a wallet for a new sub-user. A sub-user that exists already is returned as it is."""
 
     ext_user_id: str
     currency: str
@@ -105,9 +105,9 @@ class Register(Command, frozen=True, gc=False):
 
 
 class Approve(Command, frozen=True, gc=False):
-    """One person's yes to an order above a limit. `actor` names the person, such as `operator:ann`.
+    """One person approves an order above a limit. `actor` names the person, such as `operator:ann`.
 
-    `counts_ms` is from when that person's word counts: see `operators.waits`.
+    `counts_ms` is the time from which that person's approvals count (see `operators.waits`).
     """
 
     order_id: int
@@ -116,15 +116,15 @@ class Approve(Command, frozen=True, gc=False):
 
 
 class TakeUp(Command, frozen=True, gc=False):
-    """The payer begins to pay an approved order: 0 to 1."""
+    """The payer begins to pay an approved order: status 0 to 1."""
 
     order_id: int
 
 
 class Cancel(Command, frozen=True, gc=False):
-    """Give an order up before it is taken up: 0 to 4, the hold is released.
+    """Cancel an order before its payment begins: status 0 to 4. The hold is released.
 
-    `by_merchant`: a user of the merchant asks, not the platform. `even_frozen`: the platform's operator
+    `by_merchant`: a user of the merchant cancels, not the platform. `even_frozen`: the platform's operator
     confirms that a frozen order is cancelled.
     """
 
@@ -135,38 +135,37 @@ class Cancel(Command, frozen=True, gc=False):
 
 
 class Expire(Command, frozen=True, gc=False):
-    """The approval deadline has passed: 0 to 5, the hold is released."""
+    """The approval deadline has passed: status 0 to 5. The hold is released."""
 
     order_id: int
 
 
 class Settle(Command, frozen=True, gc=False):
-    """The chain transfer is final: 1 to 2, the hold leaves custody, the fee becomes the platform's."""
+    """The chain transfer is final: status 1 to 2. The hold leaves custody, and the platform earns the fee."""
 
     order_id: int
     tx_hash: str
 
 
 class Fail(Command, frozen=True, gc=False):
-    """Proof that the order can never be paid: 1 to 3, the hold is kept."""
+    """It is proven that the order can never be paid: status 1 to 3. The hold is kept."""
 
     order_id: int
     cause: str
 
 
 class Refund(Command, frozen=True, gc=False):
-    """Return a failed order's hold in full: 3 to 6."""
+    """Return a failed order's hold in full: status 3 to 6."""
 
     order_id: int
 
 
 class Adjust(Command, frozen=True, gc=False):
-    """An operator's own entry: a positive amount credits, a negative one debits, against the adjustment
-    account.
+    """An operator's own entry against the adjustment account: a positive amount credits, a negative debits.
 
-    With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance. What bears the
-    same `name`, an operator's reference or a proposal's number, moves once: asked again, it is answered with
-    the first outcome. `proposed_by`, where somebody proposed it first, is another person than `actor`.
+    With `ext_user_id` the other side is that sub-user's wallet, else the merchant's balance. `name` is an
+    operator's reference or a proposal's number, and it makes the entry idempotent: a repeat gets the first
+    outcome. `proposed_by` is the person who proposed it, if there was a proposal, and differs from `actor`.
     """
 
     currency: str
@@ -179,9 +178,9 @@ class Adjust(Command, frozen=True, gc=False):
 
 
 class WithdrawFees(Command, frozen=True, gc=False):
-    """Move the platform's earned fees out of the book; no amount means all of them.
+    """Move the platform's earned fees out of the book. Without an amount, all of them.
 
-    What bears the same `name`, an operator's reference, moves once, as for `Adjust`.
+    `name` makes it idempotent, as for `Adjust`.
     """
 
     currency: str
@@ -192,7 +191,7 @@ class WithdrawFees(Command, frozen=True, gc=False):
 
 
 class DepositKey(msgspec.Struct, frozen=True, gc=False):
-    """The name of a transfer that arrived: its chain, its transaction and its place in the block's logs."""
+    """The key of a transfer that arrived: its chain, its transaction, and its index in the block's logs."""
 
     chain: str
     tx_hash: str
@@ -200,7 +199,7 @@ class DepositKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class CreditDeposit(Command, frozen=True, gc=False):
-    """Credit what arrived at one of the book's addresses, 20 bytes, once its block is final.
+    """Credit a deposit at one of the book's addresses, 20 bytes, after its block is final.
 
     `is_told`: the merchant's settings ask for a callback about it.
     """
@@ -212,9 +211,9 @@ class CreditDeposit(Command, frozen=True, gc=False):
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """A command on its way to the book, with the nonce it claims and the settings' version it was made under.
+    """A command with the nonce that it claims and the settings' version that it was made under.
 
-    Both are None for the service's own commands, which are no merchant's requests.
+    Both are None for the service's own commands, since those are no merchant's requests.
     """
 
     command: Command

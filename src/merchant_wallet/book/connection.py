@@ -1,10 +1,12 @@
 """One database connection of the writer: libpq in pipeline mode on the event loop.
 
-psycopg's own cursors cost more than the statements they carry here, so this talks to psycopg's libpq layer
-(`pq`) itself. Rules: statements are prepared once, by name; a call sends all its statements, one sync and one
-flush, and waits for all their results; parameters and results are text. Calls may be made while others wait,
-and one without `BEGIN` is a transaction of its own. After an error a transaction that was begun is the
-caller's to roll back; after `ConnectionLost` the link is good for nothing but `close`.
+psycopg's cursors cost more than the statements that the writer sends. So this class uses psycopg's libpq
+layer (`pq`) directly. Rules:
+- Statements are prepared once, by name. Parameters and results are text.
+- `run` sends all its statements with one sync and one flush, then waits for all their results.
+- Several tasks may call `run` at the same time. A run without `BEGIN` is a transaction of its own.
+- After a failed statement the caller rolls back the transaction that it began.
+- After `ConnectionLost` only `close()` may be called.
 """
 
 import asyncio
@@ -23,8 +25,8 @@ from merchant_wallet.base import db, sqlstates
 T = TypeVar("T")
 StatementCall = tuple[bytes, Sequence[bytes | None]]
 
-# A plan made while a table was empty must not go on reading a table that grew: every statement of a batch has
-# an index to use, and a scan is never the better choice.
+# A plan that was made while a table was empty must not scan the table after it has grown. Every statement of
+# a batch has an index to use, and a scan is never better.
 SESSION = """
 set synchronous_commit = on; set jit = off;
 set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
@@ -35,23 +37,24 @@ set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
 APPLICATION_NAME: Final = "merchant-wallet writer"
 CONNECT_TIMEOUT_S: Final = 5
 LATENCY_SAMPLES: Final = 128
-"""What a call usually takes follows this many calls."""
+"""`latency_s` is a moving average over about this many runs."""
 CHECK_FAILED: Final = b"23514"
 NUL_REFUSED: Final = "22021"
-"""What PostgreSQL says of a character that its encoding does not have."""
+"""The SQLSTATE that PostgreSQL gives for a character that its encoding does not have."""
 
 BEGIN, COMMIT, ROLLBACK = b"begin", b"commit", b"rollback"
 _CONTROL = {BEGIN: b"begin", COMMIT: b"commit", ROLLBACK: b"rollback"}
 
 
 class ConnectionLost(Exception):
-    """The connection is gone, or did not answer in time; what it was doing may or may not have been done."""
+    """The connection broke or did not answer in time. Its last statements may have been executed or not."""
 
 
 class StatementFailed(Exception):
     """The database refused a statement; `sqlstate` says why.
 
-    `ends_session`: it ended the session too, and may say so of a statement that it had carried out.
+    `ends_session`: the error ended the session too. PostgreSQL may report it after it has executed the
+    statement.
     `lacks_partition`: a row fits no partition of its table.
     """
 
@@ -65,7 +68,7 @@ class StatementFailed(Exception):
 
 
 class _PendingRun:
-    """What one call is to get: its statements' results, in order, once its sync was answered."""
+    """A `run` that waits for its answer. `results` holds its statements' results, in order."""
 
     __slots__ = ("answered", "results", "sent_s")
 
@@ -76,7 +79,7 @@ class _PendingRun:
 
 
 class PipelineConnection:
-    """A connection with its prepared statements. Calls that are made at once are answered in their order."""
+    """A connection with its prepared statements. Concurrent runs are answered in the order of their calls."""
 
     def __init__(self, psycopg_connection: AsyncConnection[Any], timeout_s: float) -> None:
         self._psycopg_connection = psycopg_connection
@@ -93,24 +96,26 @@ class PipelineConnection:
         self._read_only_errors = db.ReadOnlyErrors.count
         self.last_answer_s = 0.0
         self.latency_s = 0.0
-        """How long a call usually takes, on the average of the latest."""
+        """How long a run usually takes: a moving average of the latest runs."""
 
     def __len__(self) -> int:
-        """How many calls wait for their answer."""
+        """How many runs wait for their answer."""
         return len(self._pending)
 
     @property
     def is_suspect(self) -> bool:
-        """Whether some server refused to write since this link was opened: it gets no new batches."""
+        """Whether any server refused to write since this connection was opened. It gets no new batches
+        then.
+        """
         return self._read_only_errors != db.ReadOnlyErrors.count
 
     @classmethod
     async def open(
         cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0, session: str = ""
     ) -> "PipelineConnection":
-        """Connect and prepare the statements, text by name; `session` sets what is to differ from `SESSION`.
+        """Connect and prepare the statements, text by name. `session` overrides settings of `SESSION`.
 
-        Raises LinkLost when that can't be done.
+        Raises ConnectionLost.
         """
         try:
             conninfo = db.complete_conninfo(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
@@ -119,7 +124,7 @@ class PipelineConnection:
             raise ConnectionLost(str(error)) from error
         connection = cls(psycopg_connection, timeout_s)
         try:
-            # psycopg waits by itself here, where the link's own alarm would wake nobody.
+            # psycopg itself waits here. The alarm of `_guard` would not wake it.
             async with asyncio.timeout(timeout_s):
                 await connection._guard(connection._begin({**statements, **_CONTROL}, SESSION + session))
         except BaseException as error:
@@ -137,14 +142,14 @@ class PipelineConnection:
         await self._prepare(statements)
 
     async def close(self) -> None:
-        """Close the connection; the database rolls back what it had open."""
-        self._lose(OperationalError("the link was closed"))
+        """Close the connection. The database rolls back an open transaction."""
+        self._lose(OperationalError("the connection was closed"))
         await self._psycopg_connection.close()
 
     def _lose(self, reason: BaseException) -> None:
-        """Give the link up, and tell whoever waits.
+        """Mark the connection as lost, and fail every run that waits.
 
-        The socket's number, once libpq has closed it, may be another link's.
+        After libpq has closed the socket, another connection may reuse its number. So it is forgotten here.
         """
         self.is_broken = True
         self._lost = self._lost or reason
@@ -158,11 +163,12 @@ class PipelineConnection:
                 run.answered.set_exception(OperationalError(str(self._lost)))
 
     async def run(self, calls: Sequence[StatementCall]) -> list[PGresult]:
-        """Send the statements, in order, and wait for their results.
+        """Send the statements in order and wait for their results.
 
-        Without `BEGIN` they are one transaction, committed when all were done (PostgreSQL's documentation,
-        54.2.4 Pipelining). Raises StatementFailed for the first that failed (those after it were not run),
-        LinkLost when the connection went away or the time ran out.
+        Without `BEGIN` they are one transaction, which commits after the last one (PostgreSQL's
+        documentation, 54.2.4 Pipelining).
+        Raises StatementFailed for the first statement that failed; the ones after it are not executed. Raises
+        ConnectionLost when the connection breaks or the time runs out.
         """
         try:
             return await self._guard(self._exchange(calls))
@@ -186,7 +192,7 @@ class PipelineConnection:
 
     async def _exchange(self, calls: Sequence[StatementCall]) -> list[PGresult]:
         for _, parameters in calls:
-            # libpq would take the text before it for the whole.
+            # libpq would cut the text at the NUL.
             if any(value is not None and 0 in value for value in parameters):
                 raise StatementFailed(NUL_REFUSED, "a parameter holds a NUL")
         for name, parameters in calls:
@@ -199,7 +205,7 @@ class PipelineConnection:
         _check(await self._sync())
 
     async def _sync(self) -> list[PGresult]:
-        """End what was sent and wait for its results. Raises OperationalError once the link is lost."""
+        """Send the sync and wait for the results. Raises OperationalError once the connection is lost."""
         if self._lost is not None:
             raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
@@ -210,7 +216,7 @@ class PipelineConnection:
         return run.results
 
     def _flush(self) -> None:
-        """Send what there is; what the socket does not take is sent when it does, while answers are read."""
+        """Send what the socket takes. The rest is sent when the socket is writable again."""
         try:
             more = self._pgconn.flush()
         except OperationalError as error:
@@ -222,8 +228,8 @@ class PipelineConnection:
             self._loop.remove_writer(self._fd)
 
     def _read(self) -> None:
-        # All there is, since of a socket that ended in error uvloop tells only once: behind the last words of
-        # the database stands the end of the file, which must be seen now.
+        # Read everything that is there. uvloop reports a socket that ended with an error only once. The end
+        # of the stream follows the server's last message, so it must be read now.
         try:
             self._pgconn.consume_input()
             while self._readiness.poll(0):
@@ -233,14 +239,14 @@ class PipelineConnection:
             self._lose(error)
 
     def _collect(self) -> None:
-        """Hand out the results that have come in. Raises OperationalError when the session has ended."""
+        """Give each run the results that have arrived. Raises OperationalError when the session has ended."""
         pgconn, pending = self._pgconn, self._pending
         while pending and not pgconn.is_busy():
             results = pending[0].results
             result = pgconn.get_result()
             if result is None:
-                # Once, it ends a statement's results. Twice, nothing more is coming although no sync was
-                # answered: the database's last word was that it ends the session.
+                # The first None ends a statement's results. A second None without a sync means that nothing
+                # more will come: the server's last message was that it ends the session.
                 if self._ended:
                     raise OperationalError(_last_error(results))
                 self._ended = True
@@ -255,7 +261,7 @@ class PipelineConnection:
                 run.answered.set_result(None)
 
     def _note_latency(self, sent_s: float) -> None:
-        """Note how long a call took, apart from its waiting for those before it."""
+        """Measure how long a run took, without its wait for the runs before it."""
         now_s = time.monotonic()
         took_s = now_s - max(sent_s, self.last_answer_s)
         self.last_answer_s = now_s
@@ -268,13 +274,13 @@ def _last_error(results: Sequence[PGresult]) -> str:
 
 
 def _check(results: list[PGresult]) -> list[PGresult]:
-    """The results, unless one is an error. Statements after it report that they were not run."""
+    """Return the results. Raises StatementFailed if one is an error; those after it were not executed."""
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             sqlstate = result.error_field(DiagnosticField.SQLSTATE) or b""
             text = result.error_message.decode(errors="replace").strip()
             ends = result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) != b"ERROR"
-            # Like a failed check, but no constraint has a name.
+            # A row without a partition is reported like a failed check, but without a constraint's name.
             named = result.error_field(DiagnosticField.CONSTRAINT_NAME)
             unrouted = sqlstate == CHECK_FAILED and not named
             raise StatementFailed(sqlstate.decode(), text, ends_session=ends, lacks_partition=unrouted)

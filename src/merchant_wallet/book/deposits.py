@@ -1,8 +1,10 @@
-"""A batch's deposits in the database: what it reads of them and what it writes. `store` runs the statements.
+"""SQL parameters and results for the deposits of a batch. `store` runs the statements.
 
-Rules: a batch that names no deposit has no statement more than before; one that credits inserts the credit,
-which happens once for each deposit by the table's key, and moves the deposit on from `pending`, which must be
-where it stands. A credit names the block that it is from, or who released it.
+Rules:
+- A batch without deposits runs no additional statement.
+- A credit is inserted, and the table's key allows one credit for each deposit. The deposit must be `pending`
+  and becomes `credited`.
+- A credit names the block that it is from, or the person who released it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +19,7 @@ from merchant_wallet.book.state import Deposit, Draft
 
 
 def name_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
-    """The parameters that name deposits."""
+    """The parameters that identify deposits."""
     named = list(keys)
     return (
         arrays.of_texts([key.chain for key in named]),
@@ -27,7 +29,7 @@ def name_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
 
 
 def read(draft: Draft, result: PGresult) -> None:
-    """Make the deposits of `read_deposits` known to the batch."""
+    """Add the rows of `read_deposits` to the draft."""
     for row in arrays.read_rows(result):
         key = DepositKey(row[0].decode(), row[1].decode(), int(row[2]))
         amount_units, entry_id = int(row[4]), arrays.read_optional_int(row[10])
@@ -45,7 +47,7 @@ def read(draft: Draft, result: PGresult) -> None:
 
 
 def write(draft: Draft) -> Iterator[BookStatement]:
-    """The statements that write a batch's credits."""
+    """The statements that write the credits of a batch."""
     keys = draft.changes.credited
     if not keys:
         return

@@ -1,7 +1,8 @@
-"""Approvals by people whose word did not count yet: new, reset, enabled or promoted operators wait.
+"""Early approvals: given by people whose approvals did not count yet.
 
-The payer asks for one order before it is taken up and at each attempt, verification asks for a whole book.
-The statement is in `early_approvals.sql`. Raises `psycopg.Error`.
+New, reset, enabled or promoted operators wait. The payer checks one order before its payment begins and at
+each attempt. Verification checks a whole book. The statement is in `early_approvals.sql`. Raises
+`psycopg.Error`.
 """
 
 from pathlib import Path
@@ -21,7 +22,7 @@ async def find_early_approval(
     first_id: int,
     last_id: int,
 ) -> tuple[int, str] | None:
-    """The first order between two ids that was approved too early, and by whom; None without one."""
+    """The first order between two ids that was approved too early, and who approved it. None without one."""
     values = {"merchant_id": merchant_id, "first_id": first_id, "last_id": last_id}
     row = await (await database.execute(_TEXT, values)).fetchone()
     return None if row is None else (int(row[0]), str(row[1]))

@@ -1,9 +1,9 @@
--- Approvals by people whose word did not count yet.
+-- Approvals by people whose approvals did not count yet.
 
 -- name: find_early_approval
--- The first order of a range that somebody approved while that person's word did not count. The limit is no person, also
--- where an operator has that name. There are two joins, one for each approver, because waits are kept for ever and a join
--- on one or the other would compare every order with every wait.
+-- The first order of a range that a person approved while that person's approvals did not count.
+-- The actor `limit` is no person, even if an operator has that name. There are two joins, one for each approver: waits are kept
+-- for ever, and a join on one or the other would compare every order with every wait.
 select w.order_id, w.approved_by
   from operator_wait x join withdrawal w on person_of(w.approved_by) = x.person
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id between %(first_id)s::bigint and %(last_id)s::bigint

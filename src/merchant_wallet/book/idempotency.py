@@ -1,7 +1,7 @@
-"""What an order id of a batch names already: the first outcomes, told from entries and their postings.
+"""Idempotency look-up: the first outcomes of used order ids, read from their entries and postings.
 
-Rules: read only where an id was found, which is for repeats alone; an outcome is what the journal says and
-nothing else, so a repeat is answered the same for ever.
+The database is asked only when an order id was found, which happens only for repeats. An outcome depends on
+the journal alone, so a repeat always gets the same answer.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from merchant_wallet.book.state import NAMED_KINDS, Draft, EarlierTransfer, Post
 
 
 async def read(connection: PipelineConnection, draft: Draft, found: list[list[Any]]) -> None:
-    """Add the entries that were found, rows of `find_earlier_entries`, to the draft by their order ids."""
+    """Add earlier entries to the draft, by order id. `found`: rows of `find_earlier_entries`."""
     ids = arrays.of_ints([int(row[0]) for row in found])
     (result,) = await connection.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
     postings: dict[bytes, list[Posting]] = {}

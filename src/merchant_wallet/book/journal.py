@@ -1,9 +1,11 @@
-"""Writing entries down: ids, postings with their balances, and the hash chain. Pure.
+"""Append entries: ids, postings with their balances, and the hash chain. Pure.
 
-Rules: an entry's id is the book's next one; its moment is the book's clock; no posting takes an account below
-its floor (the callers have asked `can_pay` first; here it is asserted); the hash covers the hash before it
-and the canonical form of everything that matters. Texts in the canonical form carry their length, numbers end
-with `;`, so two entries never share one form.
+Rules:
+- An entry gets the book's next id and the time of the book's clock.
+- No posting takes an account below its floor. Callers ask `can_pay` first; here it is asserted.
+- An entry's hash covers the hash before it and the entry's canonical form.
+- In the canonical form texts have their length and numbers end with `;`. So no two entries have the same
+  form.
 """
 
 import hashlib
@@ -15,15 +17,15 @@ from merchant_wallet.book.chart import BELOW_ZERO_IDS
 from merchant_wallet.book.state import Draft, Entry, Posting
 
 FIRST_HASH = bytes(32)
-"""What the first entry of every book is chained to."""
+"""The hash before the first entry of every book."""
 
 
 class RangeExhausted(Exception):
-    """The book has used its last id range and no further one was given to it yet: try again shortly."""
+    """The book has used all its ids and has no further range yet. Try again shortly."""
 
 
 def next_id(draft: Draft) -> int:
-    """Take the book's next id, going over to the next range when this one is used up.
+    """Take the book's next id. Continues with the next range when this one is used up.
 
     Raises RangeExhausted when there is no next range.
     """
@@ -36,17 +38,17 @@ def next_id(draft: Draft) -> int:
 
 
 def can_pay(draft: Draft, account_id: int, amount_units: int) -> bool:
-    """Whether an account may give this amount: its balance covers it, or it may go below zero."""
+    """Whether the account can give this amount: its balance is enough, or it may go below zero."""
     return account_id in BELOW_ZERO_IDS or draft.balances[account_id] >= amount_units
 
 
 def can_take(draft: Draft, account_id: int, amount_units: int) -> bool:
-    """Whether a balance stays within what a book can hold after this amount came (or, negative, went)."""
+    """Whether the balance stays within its limits after this amount (negative: subtracted) is added."""
     return -MAX_BALANCE_UNITS <= draft.balances[account_id] + amount_units <= MAX_BALANCE_UNITS
 
 
 def post(draft: Draft, source_id: int, target_id: int, currency: str, amount_units: int) -> Posting:
-    """Move an amount between two accounts of the draft and give the posting that says so."""
+    """Move an amount between two accounts of the draft, and return the posting."""
     assert amount_units > 0
     assert source_id != target_id
     balances = draft.balances
@@ -72,7 +74,7 @@ def canonical(
     facts: str,
     postings: Sequence[Posting],
 ) -> bytes:
-    """The one form of an entry that is hashed; the form's own version stands first."""
+    """The bytes of an entry that are hashed. They begin with the version of the form."""
     order = mc_order_id or ""
     moved = "".join(
         [
@@ -103,7 +105,7 @@ def record(
     facts: str = "",
     entry_id: int | None = None,
 ) -> Entry:
-    """Append an entry to the book: its id (the next one unless given), its moment, its hash."""
+    """Append an entry to the book. Its id is the next one unless it is given."""
     entry_id = next_id(draft) if entry_id is None else entry_id
     form = canonical(draft.merchant_id, entry_id, kind, mc_order_id, draft.now_ms, rate_e8, facts, postings)
     draft.head_hash = chain_hash(draft.head_hash, form)

@@ -1,7 +1,8 @@
-"""The nonce table's partitions: one for each UTC day, made ahead and dropped whole.
+"""Partitions of the nonce table: one for each UTC day. They are created ahead and dropped whole.
 
-Rules: a day is kept for at least 24 hours, and for more than twice the tolerance for timestamps. After that
-a repeated request is refused for its age. Each function may run at any time, twice, and in several processes.
+A day is kept for at least 24 hours, and for more than twice the tolerance of timestamps. After that, a
+repeated request is refused for its timestamp. Each function may run at any time, twice, and in several
+processes.
 """
 
 import re
@@ -33,14 +34,15 @@ def nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, int], A
     async def keep_nonces(connection: AsyncConnection, at_ms: int) -> None:
         today = at_ms // DAY_MS
         await ensure_nonce_partitions(connection, today)
-        # A clock that is ahead for a moment must not cost nonces that are still needed: two clocks agree.
+        # Two clocks must agree: a clock that is ahead for a moment must not drop nonces that are still
+        # needed.
         await drop_old_nonces(connection, min(today, await _database_day(connection)), keep_days)
 
     return keep_nonces
 
 
 def days_to_keep(tolerance_s: int) -> int:
-    """How many whole days a nonce is kept beyond its own: more than twice the tolerance, and at least one."""
+    """For how many days after its own a nonce is kept: more than twice the tolerance, at least one."""
     return 2 * tolerance_s // DAY_S + 1
 
 
@@ -54,10 +56,10 @@ async def list_nonce_days(connection: AsyncConnection) -> list[int]:
 async def ensure_nonce_partitions(
     connection: AsyncConnection, today: int, ahead: int = DAYS_AHEAD
 ) -> list[int]:
-    """Make the partitions of yesterday, today and `ahead` days; gives those that are new.
+    """Create the partitions of yesterday, today and `ahead` days. Returns the new ones.
 
-    Yesterday's too, since a batch may have begun before midnight. Must have been done before the first
-    request of a day. Safe between processes.
+    Yesterday's is needed for a batch that began before midnight. This must run before the first request of a
+    day. It is safe to run in several processes.
     """
     wanted = range(today - 1, today + ahead + 1)
     if set(wanted) <= set(await list_nonce_days(connection)):
@@ -69,16 +71,16 @@ async def ensure_nonce_partitions(
 
 
 async def open_nonce_days(url: str, day: int) -> None:
-    """As `ensure_nonce_partitions`, on a connection of its own."""
+    """Run `ensure_nonce_partitions` on a connection of its own."""
     async with await db.connect(url) as connection:
         await ensure_nonce_partitions(connection, day)
 
 
 async def drop_old_nonces(connection: AsyncConnection, today: int, keep_days: int) -> list[int]:
-    """Drop the partitions of days before `today - keep_days`; gives the days dropped.
+    """Drop the partitions of days before `today - keep_days`. Returns the dropped days.
 
-    A day that others are busy with at this moment is left for the next time. Raises ValueError when a nonce
-    could be dropped before it is 24 hours old.
+    A day that is in use is left for the next time. Raises ValueError if a nonce could be dropped before it is
+    24 hours old.
     """
     if keep_days < 1:
         raise ValueError("nonces are kept for at least one day beyond their own")
@@ -98,8 +100,8 @@ async def _database_day(connection: AsyncConnection) -> int:
 async def _drop_day(connection: AsyncConnection, day: int) -> bool:
     try:
         async with connection.transaction():
-            # Dropping waits for everyone at the table and makes everyone wait: better to give up soon than to
-            # hold all requests behind, say, a long backup.
+            # DROP waits for everyone who uses the table, and everyone else waits for DROP. So it stops
+            # waiting soon. Otherwise a long backup could block all requests.
             timeout = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(DROP_LOCK_TIMEOUT_MS))
             await connection.execute(timeout)
             await connection.execute(_TEXTS["drop_nonce_day"], {"day": day})

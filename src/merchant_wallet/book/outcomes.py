@@ -1,7 +1,7 @@
-"""What a book answers: values for each kind of success, and the refusals' sentences. Nothing here raises.
+"""Outcomes: what a book answers. Values for each kind of success, and the refusals' sentences.
 
-Rules: an outcome is what the database holds after the commit that it is given out for; a repeat of a known
-order id gives the first outcome again. A refusal names the rule and, where it helps, the field.
+Nothing here raises. An outcome is what the database has after the commit. A repeated order id gets its first
+outcome again. A refusal names the rule and, where it helps, the field.
 """
 
 from typing import Final
@@ -35,11 +35,12 @@ class Exchanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class Withdrawal(msgspec.Struct, frozen=True, gc=False):
-    """A withdrawal order as it stands.
+    """A withdrawal order as it is now.
 
-    `second_limit_units` was fixed at its creation: above it two people must approve. None: one is enough.
-    `first_approved_by` is the first of those two, `approved_by` whose word let the order be paid. The two
-    `counts_ms` are the moments from which these people's words counted; None: they always did.
+    `second_limit_units` was fixed when the order was created: above it two people must approve. None: one is
+    enough. `first_approved_by` is the first of these two people. `approved_by` is the person whose approval
+    allowed the payment. The two `counts_ms` are the times from which these people's approvals count. None:
+    they always did.
     """
 
     order_id: int
@@ -87,7 +88,7 @@ class Balances(msgspec.Struct, frozen=True, gc=False):
 
 
 class SubUserFound(msgspec.Struct, frozen=True, gc=False):
-    """A sub-user and what its wallet holds."""
+    """A sub-user and its balance."""
 
     user_id: int
     ext_user_id: str
@@ -100,7 +101,7 @@ class SubUserFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class Adjusted(msgspec.Struct, frozen=True, gc=False):
-    """An operator's entry. `repeated`: its name was used before, this is what was done then."""
+    """An operator's entry. `repeated`: its name was used before, and this is the first outcome."""
 
     entry_id: int
     currency: str
@@ -110,7 +111,7 @@ class Adjusted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Credited(msgspec.Struct, frozen=True, gc=False):
-    """A deposit, credited to an account of `currency`; `rate_e8` is 0 where nothing was exchanged."""
+    """A deposit that was credited to an account of `currency`. `rate_e8` is 0 without an exchange."""
 
     entry_id: int
     currency: str

@@ -1,8 +1,12 @@
-"""The statements by which a foreseen batch proves what it was judged on, with the balances it changes.
+"""Preconditions of an optimistic batch: statements that fail it unless the cached book equals the database's.
 
-Rules: the book's lock comes first; each proof fails the batch before its COMMIT unless the database holds
-exactly what the draft began with. What never changes about a sub-user (its ids, addresses
-and currency) is not compared again. Statements are in `preconditions.sql`.
+Rules:
+- The first statement takes the book's lock.
+- Each precondition fails the batch before its COMMIT unless the database has exactly what the draft began
+  with.
+- What never changes about a sub-user (ids, addresses, currency) is not compared again.
+
+The statements are in `preconditions.sql`.
 """
 
 from collections.abc import Iterator
@@ -39,7 +43,7 @@ QUERIES: Final = Queries(
 
 
 def check_and_advance_book(draft: Draft, seen: Head) -> BookStatement:
-    """Take the lock and move the book on, only from the head that the draft began with."""
+    """Lock the book and write its new head, but only if its head is the one that the draft began with."""
     head = draft.head
     return b"check_and_advance_book", (b"%d" % head.last_ms, *_head_columns(head), *_head_columns(seen))
 
@@ -58,14 +62,14 @@ def _head_columns(head: Head) -> tuple[bytes | None, ...]:
 
 
 def check_untouched(draft: Draft, seen: CachedBook) -> Iterator[BookStatement]:
-    """Balances that the batch looked at and leaves alone are as remembered."""
+    """Check that balances which the batch read but did not change equal the cached ones."""
     untouched = draft.balances.keys() - draft.changes.touched
     if untouched:
         yield b"check_accounts", (*_cached_columns(list(untouched), seen), b"%d" % len(untouched))
 
 
 def account_columns(draft: Draft, seen: CachedBook) -> tuple[bytes, ...]:
-    """The new balances, and those that the draft began with."""
+    """The new balances, and the ones before the batch."""
     touched = list(draft.changes.touched)
     users = [draft.sub_users.get(account_id) for account_id in touched]
     return (
@@ -78,7 +82,7 @@ def account_columns(draft: Draft, seen: CachedBook) -> tuple[bytes, ...]:
 
 
 def read_columns(draft: Draft, read_set: ReadSet) -> tuple[bytes, ...]:
-    """What was read of the book and is not written: nonces and order ids that are new, sub-users."""
+    """What the batch read without writing it: unused nonces, unused order ids, sub-users."""
     names = read_set.nonces, read_set.mc_order_ids, read_set.order_kinds
     return (*[arrays.of_texts(texts) for texts in names], *_sub_user_columns(draft))
 
@@ -99,7 +103,7 @@ def is_one_transfer(draft: Draft, read_set: ReadSet) -> bool:
 
 
 def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookStatement:
-    """What `write_optimistic` does, of a batch that `is_one_transfer`."""
+    """The same as `write_optimistic`, for a batch that `is_one_transfer`."""
     ((user_id, user),) = draft.sub_users.items()
     (entry,) = draft.changes.entries
     (posting,) = entry.postings

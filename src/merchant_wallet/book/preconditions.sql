@@ -1,11 +1,12 @@
--- The statements by which a foreseen batch proves what it was judged on. Each fails the batch unless the book is as it was
--- foreseen, by reading a sentence as a number: that is what the database's log then shows, and it is no fault.
--- What a statement costs here is mostly that it is one: so the lock is taken by the first, since what it is for must be looked
--- at after it, and nearly all the rest is one more. `preconditions.py` runs them; each names one merchant first.
+-- The preconditions of an optimistic batch. Each fails the batch unless the book is as the cache has it.
+-- To fail, a statement casts a sentence to a number. PostgreSQL's log then shows that sentence. It is no error of the service.
+-- Most of a statement's cost is fixed, so there are few: the first takes the lock, since everything else must be read after it,
+-- and one more does nearly all the rest.
+-- `preconditions.py` runs them. The first parameter is always the merchant.
 
 -- name: check_and_advance_book
--- Takes the book's lock and moves the book on, only from the head that the batch was judged on. The book's clock may
--- have moved since, but not past the batch's own moment.
+-- Takes the book's lock and writes the new head, only if the head is the one that the batch was judged on (compare and swap).
+-- The book's clock may have moved since, but not past the batch's own time.
 with changed as (
     update book
        set last_ms = $2::bigint, id_range = $3::int, id_counter = $4::bigint, next_range = $5::int, entry_count = $6::bigint,
@@ -17,7 +18,7 @@ with changed as (
 select (case when count(*) = 1 then '1' else 'conflict: the book has changed, the batch runs again' end)::int from changed;
 
 -- name: check_accounts
--- Balances that the batch looked at and leaves alone; day and day_debited of sub-users.
+-- Checks balances that the batch read but did not change, and `day` and `day_debited` of sub-users.
 select (case when count(*) = $6::bigint then '1' else 'conflict: the book has changed, the batch runs again' end)::int
   from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[]) u (account_id, balance, day, day_debited)
  cross join lateral (select balance, day, day_debited from account
@@ -25,11 +26,12 @@ select (case when count(*) = $6::bigint then '1' else 'conflict: the book has ch
  where a.balance = u.balance and (u.day is null or (a.day = u.day and a.day_debited = u.day_debited));
 
 -- name: write_optimistic
--- Proves that none of the batch's nonces was used in any day that is still kept, that no order id of it is known, and
--- that what can change about sub-users without an entry in the journal is as it was; claims the nonces and the batch's
--- own id, appends to the journal, and writes the balances after the batch, each only from the one that it was judged
--- on. The proofs see the book as it was before this statement. `unnest` stands beside the other columns since as a table
--- it costs more. Accounts are found by their whole key first, as in `update_accounts`.
+-- Checks that no nonce of the batch was used on any day that is still kept, that no order id of it was used, and that the
+-- sub-users are as cached in everything that can change without an entry in the journal.
+-- Then inserts the nonces and the batch's own id, appends to the journal, and writes the new balances, each only if the old
+-- balance is the cached one.
+-- The checks see the book as it was before this statement. `unnest` is called in the select list, since in FROM it costs more.
+-- Accounts are found by their whole key first, as in `update_accounts`.
 with claimed as (
     insert into nonce (merchant_id, nonce, day) select $1::bigint, unnest($3::text[]), $2::int),
 appended as (
@@ -64,8 +66,7 @@ select (case when (select count(*) from changed) = $26::bigint
              then '1' else 'conflict: the book has changed, the batch runs again' end)::int;
 
 -- name: write_optimistic_transfer
--- The same for the commonest batch by far when little is going on, one transfer without a fee: without arrays and what
--- takes them apart, it costs a fifth less.
+-- The same for the most common batch at low load: one transfer without a fee. Without arrays it costs a fifth less.
 with claimed as (
     insert into nonce (merchant_id, nonce, day) values ($1::bigint, $3::text, $2::int), ($1::bigint, $4::text, $2::int)),
 appended as (

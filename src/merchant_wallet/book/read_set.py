@@ -1,6 +1,7 @@
-"""What a batch has to read before it can be judged. Pure.
+"""The read set of a batch: the keys that must be read before it can be judged. Pure.
 
-Rules: one line per kind of command says which rows it names; what it does not name here, its rule can't see.
+Each kind of command has one function here that adds its keys. A rule can't see a row that its command does
+not name here.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +26,7 @@ from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCH
 
 @dataclass(slots=True)
 class ReadSet:
-    """The keys to read: all of one book."""
+    """Keys to read, all of one book."""
 
     nonces: set[str] = field(default_factory=set)
     accounts: set[int] = field(default_factory=set)
@@ -41,7 +42,7 @@ class ReadSet:
 
 
 def read_set_of(submissions: Iterable[c.Submission]) -> ReadSet:
-    """All that the batch's commands name."""
+    """Collect the keys of all commands of a batch."""
     read_set = ReadSet()
     nonces = read_set.nonces
     for submission in submissions:
@@ -103,7 +104,7 @@ def _settle(read_set: ReadSet, command: c.Settle) -> None:
 
 
 def _name_entry(read_set: ReadSet, name: str | None) -> None:
-    """A name of an operator's entry is one over all kinds of them."""
+    """The name of an operator's entry is unique over all kinds of operators' entries."""
     if name is not None:
         read_set.mc_order_ids.add(name)
         read_set.order_kinds.update((ADJUST, FEE_WITHDRAW))

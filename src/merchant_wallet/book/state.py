@@ -1,8 +1,7 @@
-"""What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values, read and written by
-`store`.
+"""What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values for `store`.
 
-Rules: a draft holds everything its commands name, read under the book's lock, and nothing else; the rules
-change it as they go, so that each command sees the one before.
+A draft has exactly what its commands name, read under the book's lock. The rules change it as they go, so
+each command sees the changes of the one before.
 """
 
 from dataclasses import dataclass, field
@@ -16,11 +15,11 @@ from merchant_wallet.book.sub_user import SubUser
 
 DAY_MS = 86_400_000
 NAMED_KINDS: Final = frozenset({"adjust", "fee_withdraw"})
-"""Kinds of operators' entries whose order id is a reference; a reference is unique over both."""
+"""Kinds of operators' entries whose order id is a reference. A reference is unique over both kinds."""
 
 
 class Posting(msgspec.Struct, frozen=True, gc=False):
-    """An amount of one currency moved from a source to a target account, and both balances after it."""
+    """An amount of one currency, moved from a source to a target account, and both balances after it."""
 
     source_id: int
     target_id: int
@@ -31,7 +30,7 @@ class Posting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One command's postings and what else matters about it, chained to the entry before by `hash`."""
+    """The postings and other facts of one command. `hash` chains the entry to the one before it."""
 
     entry_id: int
     kind: str
@@ -44,14 +43,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class EarlierTransfer(msgspec.Struct, frozen=True, gc=False):
-    """A transfer that an order id names already, with the sub-user it was for."""
+    """The earlier transfer of an order id, and its sub-user."""
 
     outcome: Transferred
     user_id: int
 
 
 class EarlierAdjustment(msgspec.Struct, frozen=True, gc=False):
-    """An operator's entry that a name names already: what it moved between which accounts, and why."""
+    """The earlier operator's entry of a name: the amount, both accounts, and the facts."""
 
     kind: str
     outcome: Adjusted
@@ -61,11 +60,11 @@ class EarlierAdjustment(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deposit(msgspec.Struct, frozen=True, gc=False):
-    """A transfer that arrived, as the watcher wrote it down; `credited` once it was.
+    """A transfer that arrived, as the watcher stored it. `credited` is set once it was credited.
 
-    `is_merchants`: the address is one of the merchant's own. `is_due`: its block is final and it is no dust.
-    `block_hash` is the block that it is in. `released_by` is who said that it is credited although its
-    transaction was settled in another block.
+    `is_merchants`: the address is one of the merchant's own. `is_due`: its block is final, and the amount is
+    no dust. `block_hash`: the block that contains it. `released_by`: the person who allowed its credit
+    although its transaction was first credited from another block.
     """
 
     key: DepositKey
@@ -79,7 +78,7 @@ class Deposit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rate(msgspec.Struct, frozen=True, gc=False):
-    """The rate in force for one direction: units received per unit sent."""
+    """The current rate of one direction: units received for each unit sent."""
 
     rate_e8: int | None
     paused: bool
@@ -88,7 +87,7 @@ class Rate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """One step of an order's life."""
+    """One change of an order's status."""
 
     order_id: int
     step_no: int
@@ -99,9 +98,10 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallbackDue(msgspec.Struct, frozen=True, gc=False):
-    """What the merchant is to be told of: an order's status, or a deposit's credit.
+    """A callback to the merchant: about an order's status, or about the credit of a deposit.
 
-    `event_type` is `withdrawal` or `deposit`; a deposit's `order_id` is its crediting entry's, its status 0.
+    `event_type` is `withdrawal` or `deposit`. For a deposit, `order_id` is the id of its crediting entry, and
+    the status is 0.
     """
 
     order_id: int
@@ -113,7 +113,7 @@ class CallbackDue(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class Changes:
-    """Everything a batch writes, in the order it was decided."""
+    """Everything that a batch writes, in the order of the decisions."""
 
     nonces: list[str] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Changes:
 
 
 class Head(NamedTuple):
-    """A book's row: where its journal, its clock, its ids and its settings stand."""
+    """A book's row: its journal's last entry, its clock, its ids and its settings' version."""
 
     last_ms: int
     range_no: int
@@ -142,18 +142,18 @@ class Head(NamedTuple):
     withdrawn_units: int
 
     def same_journal(self, other: "Head") -> bool:
-        """Whether no entry came between the two."""
+        """Whether no entry was added between the two."""
         return self.entry_count == other.entry_count and self.head_hash == other.head_hash
 
 
 @dataclass(slots=True)
 class Draft:
-    """A book as far as one batch needs it, and the changes the batch makes.
+    """The part of a book that one batch needs, and the changes that the batch makes.
 
-    `now_ms` is the book's clock: never before the moment of its last entry. `next_range` is the range of ids
-    that follows when `range_no` is used up. `settled_hashes` are the blocks that transactions were credited
-    from, by chain and hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: a sign
-    of a rollback stands. Both are read only for commands that need them.
+    `now_ms` is the book's clock; it is never before the last entry. `next_range` is the range of ids to use
+    after `range_no`. `settled_hashes` are the blocks that transactions were first credited from, by chain and
+    transaction hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: there is an
+    open rollback sign. Frozen orders and rollback signs are read only for commands that need them.
     """
 
     merchant_id: int
@@ -185,7 +185,7 @@ class Draft:
 
     @property
     def head(self) -> Head:
-        """The book's row as it stands in the draft."""
+        """The book's row as the draft has it now."""
         return Head(
             self.now_ms,
             self.range_no,
@@ -204,7 +204,7 @@ class Draft:
         return self.now_ms // DAY_MS
 
     def add_sub_user(self, sub_user: SubUser, balance_units: int) -> None:
-        """Make a sub-user and its balance known to the batch, by id, by external id and by both addresses."""
+        """Add a sub-user and its balance, by id, by external id and by both addresses."""
         user_id = sub_user.user_id
         self.sub_users[user_id] = sub_user
         self.balances[user_id] = balance_units
@@ -213,6 +213,6 @@ class Draft:
         self.user_id_by_address[sub_user.tron_address] = user_id
 
     def put_withdrawal(self, withdrawal: Withdrawal) -> None:
-        """Make an order, as it now stands, known to the batch."""
+        """Add or replace an order."""
         self.withdrawals[withdrawal.order_id] = withdrawal
         self.order_id_by_mc[withdrawal.mc_order_id] = withdrawal.order_id

@@ -1,8 +1,12 @@
-"""The book's SQL: reads what a batch needs under the book's lock, writes what the rules decided.
+"""The book's SQL: reads what a batch needs under the book's lock, and writes what the rules decided.
 
-Rules: one statement per table and batch, whatever the batch's size; every statement names the merchant first;
-two flushes, one to lock and read, one to write and commit, or one for all of a foreseen batch; the number of
-rows changed is compared with the number decided. Statements are in `book.sql` and `preconditions.sql`.
+Rules:
+- A batch needs one statement for each table, whatever its size. The first parameter is always the merchant.
+- A batch that reads first needs two flushes: lock and read, then write and commit. An optimistic batch needs
+  one.
+- Each statement compares the number of rows that it changed with the number that the rules decided.
+
+The statements are in `book.sql` and `preconditions.sql`.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +41,7 @@ STATEMENTS: Final = {
 
 
 class BookMissing(Exception):
-    """There is no book of this merchant."""
+    """The merchant has no book."""
 
 
 async def open_draft(
@@ -45,7 +49,7 @@ async def open_draft(
 ) -> Draft:
     """Begin the transaction, take the book's lock and read what the batch needs.
 
-    Raises BookMissing; LinkLost and StatementFailed as the link does.
+    Raises BookMissing, ConnectionLost, StatementFailed.
     """
     merchant = b"%d" % merchant_id
     calls: list[StatementCall] = [(BEGIN, ()), (b"lock_book", (merchant, b"%d" % now_ms))]
@@ -83,7 +87,7 @@ def _plan_reads(
     if read_set.deposits:
         yield b"read_deposits", deposits.name_keys(read_set.deposits), deposits.read
     if read_set.mc_order_ids:
-        # Last, because what it finds is read further by `open_draft` itself.
+        # It must be the last: `open_draft` reads its result itself.
         names = arrays.of_texts(read_set.mc_order_ids), arrays.of_texts(read_set.order_kinds)
         yield b"find_earlier_entries", names, lambda draft, result: None
 
@@ -160,7 +164,7 @@ def _read_stops(draft: Draft, result: PGresult) -> None:
 
 
 def _read_rates(draft: Draft, result: PGresult) -> None:
-    """The platform's row comes first; a merchant's own overrides it by direction, and may pause it."""
+    """The platform's row comes first. A merchant's row overrides it for each direction, and may pause it."""
     optional = arrays.read_optional_int
     for row in read_rows(result):
         for pair, (rate, paused, set_ms, age) in (((USDT, KFB), row[1:5]), ((KFB, USDT), row[5:9])):
@@ -172,10 +176,10 @@ def _read_rates(draft: Draft, result: PGresult) -> None:
 
 
 async def commit_draft(connection: PipelineConnection, draft: Draft, batch_id: str, seen_count: int) -> None:
-    """Write what the batch changed and commit; `seen_count` is the entry count that the draft began with.
+    """Write what the batch changed, and commit. `seen_count` is the entry count that the draft began with.
 
-    A statement that changes another number of rows than the rules decided fails, and with it the batch.
-    Raises StatementFailed, and LinkLost when the answer to COMMIT did not come.
+    If a statement changes another number of rows than the rules decided, the batch fails. Raises
+    StatementFailed, and ConnectionLost when COMMIT gets no answer.
     """
     calls = [
         *_write_claims(draft, batch_id),
@@ -192,9 +196,9 @@ async def commit_draft(connection: PipelineConnection, draft: Draft, batch_id: s
 async def commit_optimistic(
     connection: PipelineConnection, draft: Draft, seen: CachedBook, read_set: ReadSet, batch_id: str
 ) -> None:
-    """Prove what the batch was judged on, write what it changed, and commit: one flush is one transaction.
+    """Check the preconditions, write what the batch changed, and commit: one flush, one transaction.
 
-    Raises StatementFailed when anything is not as it was seen, too, and LinkLost when no answer came.
+    Raises StatementFailed, also for a conflict, and ConnectionLost when there is no answer.
     """
     changes = draft.changes
     further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
@@ -228,11 +232,12 @@ def _optimistic_columns(
 async def was_committed(
     connection: PipelineConnection, merchant_id: int, batch_id: str, judged_ms: int
 ) -> bool:
-    """Whether the batch, judged at `judged_ms`, was committed; if it was not, it never will be.
+    """Whether the batch that was judged at `judged_ms` was committed. If not, it never will be.
 
-    Asked under the book's lock: a batch that was read held the lock, so it has ended by now. One that was
-    foreseen may still lie unread before a stalled session; the book's clock is moved past it, which its claim
-    does not survive. Raises BookMissing, StatementFailed, LinkLost.
+    A batch that was read held the book's lock. This function takes the lock, so that batch has ended. An
+    optimistic batch may still wait, unread, in a stalled session. So the book's clock is moved past
+    `judged_ms`, and then the batch's first statement fails. Raises BookMissing, StatementFailed,
+    ConnectionLost.
     """
     merchant = b"%d" % merchant_id
     calls: list[StatementCall] = [

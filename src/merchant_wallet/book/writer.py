@@ -40,28 +40,28 @@ from merchant_wallet.book.state import Draft
 log = structlog.get_logger("writer")
 
 LOCK_HELD: Final = "55P03"
-"""A foreseen batch did not get the book's lock soon; one that is read waits for longer."""
+"""An optimistic batch did not get the book's lock quickly. A batch that reads waits longer."""
 
 
 MakePartition = Callable[[int], Awaitable[None]]
 
 
 class Unavailable(TransientError):
-    """Not now: queue full, database away or service stopping (code 50300).
+    """Not now: the queue is full, the database is away or the service stops (code 50300).
 
-    Nothing was done; only where a COMMIT got no answer and the database stayed away, nobody knows.
+    Nothing was done. The exception is `CommitUnknown`.
     """
 
 
 class CommitUnknown(Unavailable):
-    """Whether it was done can't be known: the database went away while it committed (code 50300).
+    """The database went away during COMMIT, so nobody knows whether it was done (code 50300).
 
-    A request is safe to repeat under its mcOrderId; whoever has no such id must look before asking again.
+    A request may be repeated under its mcOrderId. A caller without such an id must look before it asks again.
     """
 
 
 class PartitionMissing(Exception):
-    """No partition takes the nonces of `day`: the machine slept, or its clock jumped ahead."""
+    """The nonces of `day` have no partition: the machine slept, or its clock jumped ahead."""
 
     def __init__(self, day: int) -> None:
         super().__init__(f"there is no partition for the nonces of day {day}")
@@ -69,11 +69,11 @@ class PartitionMissing(Exception):
 
 
 class CommandFailed(Exception):
-    """A fault of ours in judging or writing this one command (code 50000). Nothing was done."""
+    """An internal error in this one command, while judging or writing it (code 50000). Nothing was done."""
 
 
 class Writer:
-    """Takes submissions for any book and answers each with its outcome, once that outcome is committed."""
+    """Takes submissions for any book. Gives each its outcome after the commit."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Writer:
         clock: Callable[[], int] = now_ms,
         make_partition: MakePartition | None = None,
     ) -> None:
-        """`make_partition` makes the partition for a day's nonces; raises psycopg.Error."""
+        """`make_partition` creates the partition for a day's nonces. It raises psycopg.Error."""
         self._make_partition = make_partition
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
@@ -99,19 +99,19 @@ class Writer:
         self.command_count = 0
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Unlike any other writer's, of this process or another.
+        # Unique among all writers, in this process and others.
         self._batch_prefix = f"{uuid.uuid4().hex}-"
         self._batch_numbers = itertools.count(1)
 
     async def open(self) -> None:
-        """Connect once, so that a database that is away is known at the start. Raises Unavailable."""
+        """Connect once, to find out at the start whether the database is away. Raises Unavailable."""
         try:
             await self._pool.connect()
         except ConnectionLost as lost:
             raise Unavailable(f"database: {lost}") from lost
 
     async def close(self) -> None:
-        """Refuse new submissions, finish those that wait, close the connections."""
+        """Refuse new submissions, finish the queued ones, close the connections."""
         self._closing = True
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -123,13 +123,13 @@ class Writer:
         return sum(len(queue) for queue in self._queues.values())
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
-        """Put a command in its book's lane. Raises Unavailable when the lane is full or the writer closing.
+        """Put a command into its book's queue. Raises Unavailable if the queue is full or the writer closes.
 
-        The future gives the outcome, or raises Unavailable or CommandFailed.
+        The future returns the outcome, or raises Unavailable or CommandFailed.
         """
         if self._closing:
             raise Unavailable("stopping")
-        # Looked up once: until Python 3.12 each look-up of the running loop is a system call.
+        # Cached: before Python 3.12 each look-up of the running loop is a system call.
         loop = self._loop = self._loop or asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         queue = self._queues.get(merchant_id)
@@ -151,8 +151,7 @@ class Writer:
                 batch = queue.take_batch(self._batch_limit)
                 await self._commit(merchant_id, batch)
         finally:
-            # Even when something breaks that no batch can answer for, nobody waits for ever and the next
-            # submission finds a new lane.
+            # Also after an unexpected error: nobody waits for ever, and the next submission gets a new queue.
             del self._queues[merchant_id]
             left = list(batch)
             while queue:
@@ -160,7 +159,7 @@ class Writer:
             _fail_all(left, CommitUnknown("the writer broke off"))
 
     async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
-        """Commit the jobs' commands together or, when one spoils that, in halves; answer every job."""
+        """Commit a batch. If it fails, commit its halves. Every command gets its outcome or an error."""
         try:
             outcomes = await self._retry_batch(merchant_id, [pending.submission for pending in batch])
         except Unavailable as refusal:
@@ -192,7 +191,7 @@ class Writer:
                     pending.future.set_result(outcome)
 
     async def _retry_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Run the batch, once more if the connection was lost before COMMIT; raises what spoiled it."""
+        """Run the batch, a second time after a lost connection or another transient error."""
         batch_id = f"!{self._batch_prefix}{next(self._batch_numbers):x}"
         for last_try in (False, True):
             try:
@@ -246,7 +245,7 @@ class Writer:
         read_set: ReadSet,
         batch_id: str,
     ) -> list[Outcome]:
-        """The sure way: lock and read, judge, then write and commit."""
+        """Lock and read, judge, then write and commit."""
         draft = await store.open_draft(connection, merchant_id, read_set, self._clock())
         seen = draft.head
         outcomes = apply_batch(draft, submissions)
@@ -261,9 +260,9 @@ class Writer:
     async def _run_optimistically(
         self, merchant_id: int, submissions: Sequence[Submission], read_set: ReadSet, batch_id: str
     ) -> list[Outcome] | None:
-        """The short way: judge on what is remembered, then prove, write and commit at once.
+        """Judge on the cached book, then check, write and commit in one flush.
 
-        None when the batch must be read first: it is not all remembered, or the book turned out different.
+        Returns None when the batch must be read: the cache lacks something, or there was a conflict.
         """
         seen = self._cache.get(merchant_id, submissions, read_set)
         if seen is None:
@@ -288,17 +287,17 @@ class Writer:
     async def _confirm_commit(
         self, connection: PipelineConnection, draft: Draft, batch_id: str, committing: Awaitable[None]
     ) -> None:
-        """Commit, and where no answer comes, find out whether it was done. Raises what spoiled it if not."""
+        """Wait for the commit. Without an answer, find out whether it was done. Raises the failure if not."""
         try:
             await committing
         except (ConnectionLost, StatementFailed) as failure:
-            # A session that is ended from outside may say so after its COMMIT was done: that too is no
-            # answer.
+            # A session that is ended from outside may report that after its COMMIT was done. So this is no
+            # answer either.
             if isinstance(failure, StatementFailed) and not failure.ends_session:
                 if failure.lacks_partition:
                     raise PartitionMissing(draft.day) from failure
                 raise
-            # Closed first: a session that still waits for its COMMIT would hold the book's lock.
+            # Close first: a session that still waits for its COMMIT would hold the book's lock.
             await connection.close()
             if not await self._resolve_commit(draft, batch_id, failure):
                 raise
@@ -313,7 +312,7 @@ class Writer:
             raise CommitUnknown(f"asking for a batch's fate failed: {error!r}") from error
 
     async def _look_up_commit(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
-        """Whether the batch was committed without an answer. Raises Unavailable when nobody knows."""
+        """Whether the batch was committed. Raises CommitUnknown when the database stays away."""
         asked = log.bind(merchant_id=draft.merchant_id, batch=batch_id)
         asked.warning("commit unanswered", reason=str(lost))
         for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
@@ -322,13 +321,13 @@ class Writer:
                 async with self._pool.open_extra() as connection:
                     return await store.was_committed(connection, draft.merchant_id, batch_id, draft.now_ms)
             except (ConnectionLost, StatementFailed) as failure:
-                # Neither is an answer: a retry of the batch now could find its own nonces used.
+                # Neither is an answer. To run the batch again now could find its own nonces used.
                 asked.warning("commit still unknown", reason=str(failure))
         raise CommitUnknown("the database went away while it committed")
 
 
 async def _roll_back(connection: PipelineConnection) -> None:
-    """End a failed transaction; a link that can't is closed by whoever gives it back."""
+    """End a failed transaction. If that fails too, mark the connection broken; then the pool closes it."""
     if connection.is_broken:
         return
     try:
