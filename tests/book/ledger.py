@@ -18,7 +18,7 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.rules.operators import add_earlier_adjustment, tell_adjusted
+from merchant_wallet.book.rules.operators import add_earlier_adjustment, adjusted_outcome
 from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
@@ -244,7 +244,7 @@ def _know(draft: Draft, entry: Entry) -> None:
         )
         return
     if entry.kind in ("adjust", "fee_withdraw"):
-        adjusted = tell_adjusted(entry.entry_id, first)
+        adjusted = adjusted_outcome(entry.entry_id, first)
         add_earlier_adjustment(draft, entry.kind, name, entry.facts, first, adjusted)
         return
     done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)

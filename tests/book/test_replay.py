@@ -30,7 +30,7 @@ def test_a_balance_that_passes_its_floor_for_a_moment_is_named() -> None:
     below = Posting(2, 11, KFB, 5, -5, 5)
     entry = Entry(ids.compose(RANGE_NO, 1), "adjust", None, 1, 0, "", (below,), b"")
     with pytest.raises(ViolationFound) as found:
-        replay.take(entry)
+        replay.apply(entry)
     assert (found.value.violation.rule, found.value.violation.account) == ("floor", "merchant:KFB")
 
 

@@ -10,7 +10,7 @@ from tests.book.scribe import MERCHANT_ID, Scribe, write_history
 from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
 from merchant_wallet.book import rules
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, MAY_GO_BELOW_ZERO, SUBUSER
-from merchant_wallet.book.rules.withdrawals import LEGAL_STEPS, TOLD
+from merchant_wallet.book.rules.withdrawals import CALLED_BACK, LEGAL_STEPS
 
 STATUSES = range(7)
 ORDER_ID = 5
@@ -60,7 +60,7 @@ def test_the_database_keeps_callbacks_for_the_statuses_that_are_told(scribe: Scr
         for status in STATUSES
         if not is_refused(scribe, "callback", order_id=ORDER_ID, status=status, event_id="e", created_ms=1)
     }
-    assert taken == TOLD
+    assert taken == CALLED_BACK
 
 
 @pytest.mark.parametrize("kind", sorted({account.kind for account in FIXED} | {SUBUSER}))

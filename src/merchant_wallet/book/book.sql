@@ -1,13 +1,12 @@
--- The statements of one batch, in the order they are sent. `store.py` runs them; each names one merchant first.
+-- The statements of one batch, in the order they are sent. `store.py` runs them. The first parameter is always the merchant.
 
 -- name: lock_book
--- Takes the book's lock by updating its row (a transaction that begins by writing keeps its place when the row
--- is moved between machines) and moves the book's clock, which never goes back.
+-- Takes the book's lock by updating its row, and moves the book's clock, which never goes back.
 update book set last_ms = greatest(last_ms, $2::bigint) where merchant_id = $1::bigint
 returning id_range, id_counter, next_range, entry_count, head_hash, last_ms, settings_version, withdrawn_day, withdrawn_units;
 
 -- name: find_nonces
--- Which of the batch's nonces were used before, in any day that is still kept.
+-- The batch's nonces that were used before, on any day that is still kept.
 select nonce from nonce where merchant_id = $1::bigint and nonce = any($2::text[]);
 
 -- name: read_accounts
@@ -16,11 +15,11 @@ select a.account_id, a.balance
   from unnest($2::bigint[]) u
  cross join lateral (select account_id, balance from account where merchant_id = $1::bigint and account_id = u limit 1) a;
 
--- Each name is looked up by the whole key of its index: `lateral` with a limit leaves no other plan, whereas a join
--- planned while a table is new reads all rows of the merchant.
+-- Looks each account up by the whole key of its index. `lateral` with a limit allows no other plan. A join that was planned
+-- while the table was new would read all rows of the merchant.
 
 -- name: read_sub_users_by_ext
--- Sub-users by the merchant's own ids, with what their wallets hold.
+-- Sub-users by the merchant's own ids, with their balances.
 select {sub_user}, a.balance
   from unnest($2::text[]) u
  cross join lateral (select * from sub_user where merchant_id = $1::bigint and ext_user_id = u limit 1) s
@@ -35,14 +34,14 @@ select {sub_user}, a.balance
  cross join lateral (select * from account where merchant_id = $1::bigint and account_id = s.user_id limit 1) a;
 
 -- name: find_earlier_entries
--- Transfers, exchanges and named adjustments that an order id of the batch names already; mostly none.
+-- Earlier transfers, exchanges and named adjustments with an order id of the batch. Mostly there are none.
 select e.entry_id, e.kind, e.mc_order_id, e.rate_e8, e.facts
   from unnest($2::text[]) u
  cross join lateral (
        select * from entry where merchant_id = $1::bigint and mc_order_id = u and kind = any($3::text[]) limit 10) e;
 
 -- name: read_postings
--- The money of those that were found.
+-- The postings of those entries.
 select entry_id, source_id, target_id, currency, amount, source_balance, target_balance from posting
  where merchant_id = $1::bigint and entry_id = any($2::bigint[]) order by entry_id, posting_no;
 
@@ -59,16 +58,16 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
 -- name: read_stops
--- A row without an order while a sign of a rollback stands, and one for each of these orders that is frozen. It is one
--- statement, so that an acceptance, which freezes orders and deletes the signs, shows as a whole or not at all.
+-- A row without an order while a rollback sign is open, and a row for each of these orders that is frozen.
+-- It is one statement, because an acceptance freezes orders and deletes the signs: this sees all of it or nothing.
 select null::bigint from rollback_sign
 union all
 select order_id from payout
  where merchant_id = $1::bigint and order_id = any($2::bigint[]) and frozen_ms is not null;
 
 -- name: read_deposits
--- Transfers that arrived, by their names, with the credit that each has had, whether its address is the merchant's own, and
--- the block that its transaction was credited from.
+-- Deposits by their keys, with their credit if any, whether the address is the merchant's own, and the block that the
+-- transaction was first credited from.
 select d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.address is not null, d.status = 'pending',
        d.block_hash, d.decided_by, t.block_hash, c.entry_id, c.currency, c.amount, c.rate_e8
   from unnest($2::text[], $3::text[], $4::int[]) k (chain, tx_hash, log_index)
@@ -78,35 +77,35 @@ select d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.address is not nu
   left join merchant_address m on m.merchant_id = $1::bigint and m.address = d.address;
 
 -- name: read_rates
--- The platform's rates (0) and the merchant's own, which override them direction by direction.
+-- The platform's rates (merchant 0) and the merchant's own, which override them for each direction.
 select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_age_ms,
        kfb_usdt_e8, kfb_usdt_paused, kfb_usdt_set_ms, kfb_usdt_max_age_ms
   from rate where merchant_id in (0, $1::bigint) order by merchant_id;
 
 -- name: find_batch
--- Whether a batch whose COMMIT got no answer was committed: its own id stands among the nonces.
+-- Whether a batch whose COMMIT got no answer was committed: then its own id is among the nonces.
 select 1 from nonce where merchant_id = $1::bigint and nonce = $2::text;
 
 -- name: insert_nonces
--- Claims the batch's nonces and its own id, on the book's own day.
+-- Claims the batch's nonces and its own id, on the day of the book's clock.
 insert into nonce (merchant_id, nonce, day) select $1::bigint, u, $2::int from unnest($3::text[]) u;
 
 -- name: insert_entries
--- Appends to the journal.
+-- Appends entries to the journal.
 insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash)
 select $1::bigint, u.* from unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::bytea[]) u;
 
 -- name: insert_postings
--- The money of those entries.
+-- The postings of those entries.
 insert into posting (merchant_id, entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance)
 select $1::bigint, u.*
   from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[]) u;
 
 -- name: update_accounts
--- The balances after the batch; day and day_debited only where a sub-user was debited. Any other number of rows
--- than the rules decided divides by zero, which fails the batch before its COMMIT. The rows are found by the whole key
--- first: joined to directly, a table that was never analyzed is read for all accounts of the merchant. (One heap: a ctid
--- would not name one row of a partitioned table.)
+-- The new balances. `day` and `day_debited` change only where a sub-user was debited.
+-- If the number of rows is not the one that the rules decided, the division by zero fails the batch before its COMMIT.
+-- The rows are found by the whole key first. In a direct join, a table that was never analyzed is read for all accounts of the
+-- merchant. (The table is one heap: in a partitioned table a ctid would not identify one row.)
 with changed as (
     update account a
        set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
@@ -135,11 +134,11 @@ insert into wallet_address (merchant_id, address, user_id)
 select $1::bigint, u.* from unnest($2::bytea[], $3::bigint[]) u;
 
 -- name: insert_given_addresses
--- The same addresses in the platform-wide list, which lets no address be given out twice.
+-- The same addresses in the platform-wide list, which prevents that an address is given out twice.
 insert into given_address (address, merchant_id) select u, $1::bigint from unnest($2::bytea[]) u;
 
 -- name: insert_steps
--- Steps of orders' lives; the table's constraints refuse an illegal one.
+-- Steps of orders. The table's constraints refuse an illegal one.
 insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_status, at_ms, cause)
 select $1::bigint, u.*
   from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[]) u;
@@ -154,7 +153,7 @@ select $1::bigint, u.*
               $18::bigint[]) u;
 
 -- name: update_withdrawals
--- One conditional update per order: only from the step that the batch saw, or the batch fails as above.
+-- One conditional update for each order: only from the step that the batch saw. Otherwise the batch fails as above.
 with changed as (
     update withdrawal w
        set status = u.status, step_no = u.step_no, approved_ms = u.approved_ms, approved_by = u.approved_by,
@@ -170,8 +169,8 @@ with changed as (
 select 1 / (count(*) = $14::bigint)::int from changed;
 
 -- name: insert_credits
--- What deposits were credited with; a second credit of one is refused by the key. The block is the one that their
--- transaction was first credited from: of another one nothing is credited unless somebody released it.
+-- Credits of deposits. The key refuses a second credit of one deposit.
+-- The block must be the one that the transaction was first credited from, unless a person released the credit.
 with first as (
     insert into credited_transaction (chain, tx_hash, block_hash)
     select distinct on (u.chain, u.tx_hash) u.chain, u.tx_hash, u.block_hash
@@ -183,8 +182,9 @@ select $1::bigint, u.*
   from unnest($2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[], $10::text[]) u;
 
 -- name: update_deposits
--- They are credited now: only from the standing that the batch saw, or the batch fails as above. That one is a
--- parameter, since PostgreSQL would rather look through all that are pending, of every merchant, than go by the key.
+-- Marks the deposits as credited, only from the status that the batch saw. Otherwise the batch fails as above.
+-- The status is a parameter: with a constant, PostgreSQL would rather read all pending deposits of every merchant than use the
+-- key.
 with changed as (
     update deposit d
        set status = 'credited', cause = null
@@ -195,12 +195,12 @@ with changed as (
 select 1 / (count(*) = $6::bigint)::int from changed;
 
 -- name: insert_callbacks
--- What is to be told to the merchant.
+-- The callbacks to send.
 insert into callback (merchant_id, order_id, status, event_id, created_ms, event_type)
 select $1::bigint, u.* from unnest($2::bigint[], $3::smallint[], $4::text[], $5::bigint[], $6::text[]) u;
 
 -- name: advance_book
--- The book's new head, only from the head that the batch was judged on, or the batch fails as above.
+-- The book's new head, only from the head that the batch was judged on. Otherwise the batch fails as above.
 with changed as (
     update book
        set id_range = $2::int, id_counter = $3::bigint, next_range = $4::int, entry_count = $5::bigint,

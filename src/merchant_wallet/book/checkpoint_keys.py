@@ -1,10 +1,11 @@
-"""The keys that checkpoints are verified with. Nothing here can sign one (see `checkpointing`).
+"""The keys that verify checkpoints. Nothing here can sign one (see `checkpointing`).
 
 Rules:
 - Workers sign checkpoints with an Ed25519 key (RFC 8032). Its public key is in the database and in a file
-  beside the checkpoints. Where the two differ, neither is believed.
-- Before that, checkpoints bore an HMAC under a key derived from the master key, which the web side has.
-  Lines of that old form are accepted while no public key is known, and later where a signed line covers them.
+  beside the checkpoints. If the two differ, neither is trusted.
+- Before that, checkpoints had an HMAC. Its key is derived from the master key, which the web process has too.
+  Lines of that old form are accepted while no public key is known, and later only if a signed line covers
+  them.
 """
 
 from functools import lru_cache
@@ -22,13 +23,13 @@ QUERIES: Final = Queries(Path(__file__).with_name("checkpoint_keys.sql"))
 PUBLIC_KEY_FILE: Final = "checkpoint.pub"
 PUBLIC_KEY_BYTES: Final = 32
 OLD_KEY: Final = "checkpoint"
-"""What the key of the old form is derived under."""
+"""The label that derives the key of the old form."""
 
 
 class CheckpointKeys(msgspec.Struct, frozen=True):
-    """What verifies checkpoints. Without a `public_key` no worker has signed with one yet.
+    """What verifies checkpoints. Without a `public_key`, no worker has signed one yet.
 
-    `problem` says why no key can be believed; then no checkpoint can be verified.
+    `problem` says why no key can be trusted. Then no checkpoint can be verified.
     """
 
     public_key: bytes | None
@@ -37,14 +38,14 @@ class CheckpointKeys(msgspec.Struct, frozen=True):
 
 
 async def load_keys(conn: AsyncConnection[Any], folder: Path, old_key: bytes) -> CheckpointKeys:
-    """The keys for the checkpoints of a folder. Raises OSError, `psycopg.Error`."""
+    """Load the keys for a folder of checkpoints. Raises OSError, `psycopg.Error`."""
     return join_keys(await read_pinned(conn), read_published(folder), old_key)
 
 
 def join_keys(
     pinned: bytes | None, published: "bytes | InvalidPublicKey | None", old_key: bytes
 ) -> CheckpointKeys:
-    """What the database's key and the folder's make together. Pure."""
+    """Combine the database's key and the folder's key. Pure."""
     if isinstance(published, InvalidPublicKey):
         return CheckpointKeys(pinned, old_key, f"{PUBLIC_KEY_FILE} beside the checkpoints is no public key")
     if None not in (pinned, published) and pinned != published:
@@ -57,17 +58,17 @@ def join_keys(
 
 
 async def read_pinned(conn: AsyncConnection[Any]) -> bytes | None:
-    """The public key that the database names, None before the first worker with one."""
+    """The public key in the database; None before the first worker had one."""
     row = await (await conn.execute(QUERIES["read_key"].text)).fetchone()
     return None if row is None else bytes(row[0])
 
 
 class InvalidPublicKey:
-    """The folder's file holds something that is no public key."""
+    """The folder's key file has something that is no public key."""
 
 
 def read_published(folder: Path) -> bytes | InvalidPublicKey | None:
-    """The public key beside the checkpoints, None when there is none. Raises OSError."""
+    """The public key beside the checkpoints; None without a file. Raises OSError."""
     try:
         found = bytes.fromhex((folder / PUBLIC_KEY_FILE).read_text(encoding="ascii").strip())
     except FileNotFoundError:
@@ -78,7 +79,7 @@ def read_published(folder: Path) -> bytes | InvalidPublicKey | None:
 
 
 def verify_signature(public_key: bytes, signature: str, text: str) -> bool:
-    """Whether the hex signature was made over this text with the private key of `public_key`."""
+    """Whether the hex signature of this text was made with the private key of `public_key`."""
     try:
         _load(public_key).verify(bytes.fromhex(signature), text.encode())
     except (InvalidSignature, ValueError):

@@ -1,5 +1,5 @@
 -- The public key of checkpoints.
 
 -- name: read_key
--- The present one.
+-- The current one.
 select public_key from checkpoint_key order by key_no desc limit 1;

@@ -1,12 +1,15 @@
-"""Signed checkpoints: what a book's head was, kept outside the database. Here they are read and verified.
+"""Signed checkpoints: the heads of books, kept outside the database. This module reads and verifies them.
 
-Rules: a book has one file, `<merchant id>.jsonl`, one line per checkpoint, only ever appended to; a line is
-whole when it ends with a line feed. A last line without one is what a crash in the middle of writing leaves:
-it is no evidence of anything and the next writer removes it. Every whole line must be of the right form,
-signed and true. Workers alone can sign (see `checkpointing`), with a key that is not in the database.
+Rules:
+- A book has one file, `<merchant id>.jsonl`, with one checkpoint on each line. Lines are only ever appended.
+- A line is whole when it ends with a line feed. A crash while writing leaves a torn last line. It proves
+  nothing, and the next writer removes it.
+- Every whole line must have the right form and a valid signature, and must match the journal.
+- Only workers can sign (see `checkpointing`). Their key is not in the database.
 
-Lines of the old form, which bear an HMAC, stand at the beginning of files that are older than that key. The
-first signed line after them covers their bytes; without it, or after it, they are not accepted.
+Lines of the old form have an HMAC instead of a signature. They stand at the beginning of files older than the
+key. The first signed line after them covers their bytes. Old lines are refused without that line, or after
+it.
 """
 
 import asyncio
@@ -27,7 +30,7 @@ from merchant_wallet.book.verification.violations import Violation
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
 LINES_AT_ONCE: Final = 1000
-# Longer than any checkpoint, so that a file of another kind is not read into memory as one line.
+# Longer than any checkpoint. So a file of another kind is not read into memory as one line.
 MAX_LINE_BYTES: Final = 1024
 
 NO_CHECKPOINT: Final = "is no checkpoint"
@@ -37,11 +40,11 @@ OTHER_LINES: Final = "covers other lines of the old form than stand before it"
 
 
 class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """One line: after `entry_count` entries, the last being `last_entry_id`, the head was `head_hash` (hex).
+    """One line: after `entry_count` entries, up to `last_entry_id`, the head was `head_hash` (hex).
 
-    `signature` is the hex Ed25519 signature over all of that and the moment. The first signed line after
-    lines of the old form also covers their number of bytes and hex SHA-256. A line of the old form has a
-    `mac` instead, a hex HMAC-SHA256.
+    `signature` is the hex Ed25519 signature over all of that and the time. The first signed line after lines
+    of the old form also covers their size in bytes and hex SHA-256. A line of the old form has a `mac`
+    instead, a hex HMAC-SHA256.
     """
 
     merchant_id: int
@@ -56,7 +59,7 @@ class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
 
 
 class CheckpointReport(msgspec.Struct, frozen=True):
-    """How many checkpoints of a book hold, whether the last line is torn, and the first that doesn't hold."""
+    """How many checkpoints are right, whether the last line is torn, and the first wrong one."""
 
     checked: int
     torn: bool
@@ -64,7 +67,7 @@ class CheckpointReport(msgspec.Struct, frozen=True):
 
 
 class CheckpointLine(msgspec.Struct, frozen=True):
-    """A whole line of a file of checkpoints; `problem` says what its form or signature lacks."""
+    """A whole line of a checkpoint file. `problem` says what is wrong with its form or signature."""
 
     line_no: int
     checkpoint: Checkpoint | None
@@ -72,21 +75,21 @@ class CheckpointLine(msgspec.Struct, frozen=True):
 
 
 def text_to_sign(checkpoint: Checkpoint) -> str:
-    """What a signature is made over. Pure."""
+    """The text that is signed. Pure."""
     c = checkpoint
     head = f"{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
     return f"checkpoint;2;{head};{c.old_bytes};{c.old_digest}"
 
 
 def make_old_mac(old_key: bytes, checkpoint: Checkpoint) -> str:
-    """The mac that a line of the old form must bear. Pure."""
+    """The HMAC that a line of the old form must have. Pure."""
     c = checkpoint
     text = f"checkpoint;1;{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
     return hmac.digest(old_key, text.encode(), "sha256").hex()
 
 
 def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
-    """Whether a line, of either form, was made with these keys over this content."""
+    """Whether a line of either form was signed with these keys."""
     if not checkpoint.signature:
         expected = make_old_mac(keys.old_key, checkpoint)
         return hmac.compare_digest(expected.encode(), checkpoint.mac.encode())
@@ -96,7 +99,7 @@ def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
 
 
 def decode_checkpoint(line: bytes) -> Checkpoint | None:
-    """The checkpoint on a line, None for a line of another form."""
+    """The checkpoint on a line. None if the line has another form."""
     try:
         return msgspec.json.decode(line, type=Checkpoint)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -104,7 +107,7 @@ def decode_checkpoint(line: bytes) -> Checkpoint | None:
 
 
 class CheckpointFile:
-    """Reads a file of checkpoints from its beginning, judging the form and the signature of each line."""
+    """Reads a checkpoint file from its beginning, and checks the form and signature of each line."""
 
     def __init__(self, path: Path, keys: CheckpointKeys) -> None:
         self.torn = False
@@ -117,11 +120,11 @@ class CheckpointFile:
         self._any_signed = False
 
     def read(self) -> list[CheckpointLine]:
-        """The next lines, none at the end. A file that is not there has none."""
+        """The next lines; none at the end. A missing file has no lines."""
         start = self._offset
         raws, self._offset, self.torn = read_lines(self._path, start)
         lines = list(self._judge_all(raws, start))
-        # Nobody could have covered the old lines before the first worker had a key to sign with.
+        # Old lines can only be covered after the first worker had a key to sign with.
         if not raws and self._old_lines and not self._any_signed and self._keys.public_key is not None:
             self._old_lines = 0
             return [CheckpointLine(self._line_no, None, OLD_FORM)]
@@ -154,8 +157,8 @@ async def check_checkpoints(
 ) -> CheckpointReport:
     """Compare every checkpoint of a book with its journal, in the order they were written.
 
-    The fault, rule `checkpoint`, names the entry of the first that is not signed or not true. `conn` must see
-    what is committed now, not an older snapshot. A book without a file has nothing to compare.
+    The violation, rule `checkpoint`, names the entry of the first wrong line. `conn` must see what is
+    committed now, not an older snapshot. A book without a file has nothing to compare.
     """
     if keys.problem is not None:
         return CheckpointReport(0, False, Violation("checkpoint", keys.problem))
@@ -200,12 +203,12 @@ def _judge(
 
 
 def file_of(directory: Path, merchant_id: int) -> Path:
-    """Where a book's checkpoints are."""
+    """The file with a book's checkpoints."""
     return directory / f"{merchant_id}.jsonl"
 
 
 def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
-    """Whole lines from an offset on, where the next begins, and whether a torn line follows."""
+    """Whole lines from an offset on, the offset after them, and whether a torn line follows."""
     lines: list[bytes] = []
     if not path.exists():
         return lines, offset, False
@@ -220,19 +223,19 @@ def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """The end of a file of checkpoints: where its last whole line ends, and that line; None without one."""
+    """The end of a checkpoint file: where its last whole line ends, and that line. None without one."""
 
     whole_bytes: int
     last: CheckpointLine | None
 
 
 def read_tail(keys: CheckpointKeys, file: int, size: int) -> Tail:
-    """The end of an open file of this many bytes. Its line numbers are not known and given as 0."""
+    """Read the end of an open file of this size. Line numbers are not known and given as 0."""
     start = max(0, size - 2 * MAX_LINE_BYTES)
     tail = os.pread(file, size - start, start)
     end = tail.rfind(b"\n") + 1
     if not end:
-        # Nothing but a torn first line, or no file of ours: then nothing may be cut off.
+        # The file has only a torn first line, or is not one of ours. Then nothing may be cut off.
         return Tail(0, None) if not start else Tail(size, CheckpointLine(0, None, NO_CHECKPOINT))
     checkpoint = decode_checkpoint(tail[tail.rfind(b"\n", 0, end - 1) + 1 : end])
     return Tail(start + end, CheckpointLine(0, checkpoint, _find_last_problem(keys, checkpoint)))
@@ -247,10 +250,10 @@ def _find_last_problem(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> s
 
 
 async def list_checkpointed(directory: Path) -> list[int]:
-    """The merchants that have a file of checkpoints in the folder."""
+    """The merchants that have a checkpoint file in the folder."""
     return await asyncio.to_thread(list_files, directory)
 
 
 def list_files(directory: Path) -> list[int]:
-    """The same, without an event loop."""
+    """As `list_checkpointed`, but it blocks."""
     return sorted(int(path.stem) for path in directory.glob("*.jsonl") if path.stem.isdecimal())

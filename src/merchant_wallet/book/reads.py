@@ -1,9 +1,11 @@
-"""Reading books: accounts, statements, entries, withdrawal orders and the platform's fees.
+"""Read books: accounts, statements, entries, withdrawal orders and the platform's fees.
 
-Rules: nothing here writes or locks. A list is a page by key; a statement is an iterator that reads pages as
-it goes and holds no transaction open meanwhile, which is safe because what it reads is only ever appended to:
-it ends at the last entry there was when it began. Amounts are units; the rendering functions print them as
-decimals.
+Rules:
+- Nothing here writes or locks.
+- A list is read in pages by key.
+- A statement is an iterator. It reads page by page and holds no transaction open. This is safe, since the
+  journal is only appended to. It ends at the last entry that existed when it began.
+- Amounts are units. The rendering functions print decimals.
 """
 
 import csv
@@ -29,7 +31,7 @@ HIGHEST_ID: Final = 2**63 - 1
 
 
 class AccountView(msgspec.Struct, frozen=True):
-    """One account and what it holds."""
+    """One account and its balance."""
 
     account_id: int
     name: str
@@ -39,7 +41,7 @@ class AccountView(msgspec.Struct, frozen=True):
 
 
 class BookView(msgspec.Struct, frozen=True):
-    """A book's head and a page of its accounts; `next_after` asks for the next page, None on the last."""
+    """A book's head and a page of its accounts. `next_after` asks for the next page; None on the last one."""
 
     merchant_id: int
     entry_count: int
@@ -51,9 +53,9 @@ class BookView(msgspec.Struct, frozen=True):
 
 
 class StatementRow(msgspec.Struct, frozen=True, rename="camel"):
-    """One side of a posting, seen from `account`: `amount_units` is negative when it paid.
+    """One side of a posting, as `account` sees it. `amount_units` is negative when the account paid.
 
-    `balance_units` is the account's balance after it.
+    `balance_units` is the account's balance after the posting.
     """
 
     entry_id: int
@@ -68,7 +70,7 @@ class StatementRow(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WithdrawalView(msgspec.Struct, frozen=True):
-    """An order and whose it is; `steps` is its life, where it was asked for."""
+    """An order and its merchant, with its steps if they were asked for."""
 
     merchant_id: int
     order: Withdrawal
@@ -76,12 +78,12 @@ class WithdrawalView(msgspec.Struct, frozen=True):
 
     @property
     def approved_by(self) -> str | None:
-        """Whose word lets the order be paid: a person's, or `limit`."""
+        """The person who allowed the payment, or `limit`."""
         return self.order.approved_by
 
 
 class FeesView(msgspec.Struct, frozen=True):
-    """The platform's fees from one merchant in one currency: still in the book, and taken out of it."""
+    """The platform's fees from one merchant in one currency: still in the book, and withdrawn from it."""
 
     merchant_id: int
     merchant_name: str
@@ -91,7 +93,7 @@ class FeesView(msgspec.Struct, frozen=True):
 
     @property
     def earned_units(self) -> int:
-        """Everything that was ever earned."""
+        """All fees that were ever earned."""
         return self.held_units + self.withdrawn_units
 
 
@@ -101,7 +103,7 @@ async def _fetch(conn: AsyncConnection, name: str, **values: object) -> list[tup
 
 
 async def find_book(conn: AsyncConnection, composed_id: int) -> int | None:
-    """The merchant whose book gave an id out; None when none did."""
+    """The merchant whose book has this id's range; None without one."""
     rows = await _fetch(conn, "find_book", range_no=ids.range_of(composed_id))
     return int(rows[0][0]) if rows else None
 
@@ -109,7 +111,7 @@ async def find_book(conn: AsyncConnection, composed_id: int) -> int | None:
 async def show_book(
     conn: AsyncConnection, merchant_id: int, *, after_id: int = 0, limit: int = PAGE_ROWS
 ) -> BookView | None:
-    """A book's head and up to `limit` accounts above `after_id`; None when there is no such book."""
+    """A book's head and up to `limit` accounts above `after_id`. None without such a book."""
     heads = await _fetch(conn, "show_book", merchant_id=merchant_id)
     if not heads:
         return None
@@ -127,17 +129,16 @@ def _show_account(row: tuple[Any, ...]) -> AccountView:
 
 
 def parse_account(text: str) -> tuple[int, str | None]:
-    """The id of an account named `merchant:KFB`, `subuser:USERID` or `subuser:USERID:KFB`, and the currency
-    named.
+    """The account id and the currency of a name: `merchant:KFB`, `subuser:USERID` or `subuser:USERID:KFB`.
 
-    Raises ValueError with a sentence for whoever typed it.
+    Raises ValueError with a sentence for the person who typed it.
     """
     fixed = FIXED_BY_NAME.get(text)
     if fixed is not None:
         return fixed.account_id, fixed.currency
     kind, _, rest = text.partition(":")
     digits, _, currency = rest.partition(":")
-    # A sub-user's number lies above every fixed account's, which have names of their own.
+    # A sub-user's id is greater than every fixed account's number. Fixed accounts have their own names.
     known = kind == SUBUSER and digits.isascii() and digits.isdecimal() and len(digits) <= 16
     if not known or int(digits) <= len(FIXED_BY_NAME) or (currency or CURRENCIES[0]) not in CURRENCIES:
         names = ", ".join(FIXED_BY_NAME)
@@ -146,7 +147,7 @@ def parse_account(text: str) -> tuple[int, str | None]:
 
 
 async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> AccountView:
-    """The account of that name. Raises ValueError for no name at all, LookupError for one not in it."""
+    """The account of that name. Raises ValueError for an invalid name, LookupError if the book lacks it."""
     account_id, currency = parse_account(name)
     rows = await _fetch(conn, "read_account", merchant_id=merchant_id, account_id=account_id)
     if not rows or currency not in (None, rows[0][2]):
@@ -163,8 +164,8 @@ async def statement(
 ) -> AsyncIterator[StatementRow]:
     """Every posting of an account, oldest first, from `from_ms` on and before `to_ms`.
 
-    Without an account it is the whole book: each posting comes twice, as the source sees it and as the target
-    does. Raises as `find_account` does, with the first row.
+    Without an account, the whole book: each posting comes twice, once for its source and once for its target.
+    Raises like `find_account`, with the first row.
     """
     account_id = None
     if account_name is not None:
@@ -191,7 +192,7 @@ async def statement(
 
 
 async def find_moment(conn: AsyncConnection, merchant_id: int, at_ms: int, end_id: int) -> int:
-    """The first id whose entry is not before a moment, `end_id` when all are: a search by halves."""
+    """The first id whose entry is not before a time; `end_id` if there is none. A binary search."""
     low, high = 0, end_id
     while low < high:
         middle = (low + high) // 2
@@ -258,8 +259,8 @@ def render_csv_header() -> str:
 def render_csv(row: StatementRow) -> str:
     """One line of a statement in CSV, line end included (RFC 4180).
 
-    Merchants choose order ids, so one that a spreadsheet would take for a formula is disarmed. JSON lines
-    have it unchanged.
+    Merchants choose order ids. If a spreadsheet would read one as a formula, it is escaped. JSON lines have
+    it unchanged.
     """
     if row.mc_order_id is not None:
         row = msgspec.structs.replace(row, mc_order_id=_disarm(row.mc_order_id))
@@ -267,10 +268,10 @@ def render_csv(row: StatementRow) -> str:
 
 
 def _disarm(text: str) -> str:
-    """The text with an apostrophe before whatever begins a formula, at its start or after a semicolon.
+    """Put an apostrophe before each formula, at the start of the text or after a semicolon.
 
-    Where the decimal sign is a comma, spreadsheets split cells at semicolons, also inside of quotes that do
-    not begin the line. East Asian ones take the full-width signs for the plain ones.
+    Where the decimal sign is a comma, spreadsheets split cells at semicolons, even inside quotes that do not
+    begin the line. East Asian spreadsheets treat full-width signs like the plain ones.
     """
     return _FORMULA_START.sub(r"\1'\2", text)
 
@@ -287,7 +288,7 @@ def render_jsonl(row: StatementRow) -> str:
 
 
 async def read_entry(conn: AsyncConnection, merchant_id: int, entry_id: int) -> Entry | None:
-    """One entry with its postings; None when the book has no such entry."""
+    """One entry with its postings; None if the book has no such entry."""
     where = {"merchant_id": merchant_id, "entry_id": entry_id}
     found = await _fetch(conn, "read_entry", **where)
     if not found:
@@ -305,7 +306,7 @@ async def list_withdrawals(
     before_id: int | None = None,
     limit: int = 100,
 ) -> list[WithdrawalView]:
-    """A merchant's orders, newest first, in one status or all.
+    """A merchant's orders, newest first, all or those in one status.
 
     The last one's `order_id` is the next page's `before_id`.
     """
@@ -319,10 +320,9 @@ async def list_withdrawals(
 async def list_open_withdrawals(
     conn: AsyncConnection, status: int, *, after: Withdrawal | None = None, limit: int = 100
 ) -> list[WithdrawalView]:
-    """The orders of all merchants that stand in status 0, 1 or 3, oldest first; `after` is the last of a
-    page.
+    """The orders of all merchants in status 0, 1 or 3, oldest first. `after` is the last of a page.
 
-    Raises ValueError for a status that ends an order.
+    Raises ValueError for a final status.
     """
     if status not in (0, 1, 3):
         raise ValueError(f"orders in status {status} don't move any more: list them by merchant")
@@ -339,7 +339,7 @@ def _show_withdrawal(row: tuple[Any, ...], steps: tuple[Step, ...] = ()) -> With
 
 
 async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int) -> WithdrawalView | None:
-    """One order with its steps; None when the merchant has no such order."""
+    """One order with its steps; None if the merchant has no such order."""
     where = {"merchant_id": merchant_id, "order_id": order_id}
     rows = await _fetch(conn, "read_withdrawal", **where)
     if not rows:
@@ -349,6 +349,6 @@ async def show_withdrawal(conn: AsyncConnection, merchant_id: int, order_id: int
 
 
 async def list_fees(conn: AsyncConnection) -> list[FeesView]:
-    """The platform's fees per merchant and currency, of every book."""
+    """The platform's fees of every book, by merchant and currency."""
     rows = await _fetch(conn, "list_fees", fees_ids=list(FEES_ID_OF.values()))
     return [FeesView(*row) for row in rows]

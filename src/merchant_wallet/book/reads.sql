@@ -1,8 +1,8 @@
--- What people read of books: accounts, statements, entries, orders and fees. Nothing here takes a lock; every list goes
+-- Queries for people who read books: accounts, statements, entries, orders and fees. No query takes a lock. Every list reads
 -- page by page along an index.
 
 -- name: find_book
--- Whose book a range of ids belongs to.
+-- The merchant whose book has a range of ids.
 select merchant_id from id_range where range_no = %(range_no)s;
 
 -- name: show_book
@@ -10,21 +10,21 @@ select merchant_id from id_range where range_no = %(range_no)s;
 select entry_count, id_range, id_counter, head_hash, last_ms from book where merchant_id = %(merchant_id)s;
 
 -- name: page_accounts
--- The book's accounts, the fixed ones first since their numbers are the smallest.
+-- The book's accounts. The fixed ones come first, since their numbers are the smallest.
 select account_id, kind, currency, balance from account
  where merchant_id = %(merchant_id)s and account_id > %(after)s order by account_id limit %(page)s;
 
 -- name: read_account
--- One account, to know that it is there and in which currency.
+-- One account: whether it exists, and its currency.
 select account_id, kind, currency, balance from account where merchant_id = %(merchant_id)s and account_id = %(account_id)s;
 
 -- name: first_entry_from
--- The first entry at or after an id. Moments never go back in a journal, so a search by halves over ids finds a moment
--- without an index on moments.
+-- The first entry at or after an id. Times never go back in a journal, so a binary search over ids finds a time without an
+-- index on times.
 select entry_id, at_ms from entry where merchant_id = %(merchant_id)s and entry_id >= %(from_id)s order by entry_id limit 1;
 
 -- name: last_entry
--- Where a statement that is asked for now ends, whatever is written while it is read.
+-- The last entry now. A statement ends there, whatever is written while it is read.
 select entry_id from entry where merchant_id = %(merchant_id)s order by entry_id desc limit 1;
 
 -- name: page_account_postings
@@ -58,12 +58,12 @@ select entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash from entry
  where merchant_id = %(merchant_id)s and entry_id = %(entry_id)s;
 
 -- name: read_postings
--- The money of one entry.
+-- The postings of one entry.
 select source_id, target_id, currency, amount, source_balance, target_balance from posting
  where merchant_id = %(merchant_id)s and entry_id = %(entry_id)s order by posting_no;
 
 -- name: page_withdrawals
--- A merchant's orders, the newest first, all or those in one status.
+-- A merchant's orders, newest first, all or those in one status.
 select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
        approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
        first_approved_ms, first_counts_ms, approved_counts_ms
@@ -72,7 +72,7 @@ select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address,
  order by order_id desc limit %(page)s;
 
 -- name: page_open_withdrawals
--- Every merchant's orders in one status that still moves, the oldest first: what an operator has to look at.
+-- Every merchant's orders in one status that is not final, oldest first: what an operator must look at.
 select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
        approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
        first_approved_ms, first_counts_ms, approved_counts_ms
@@ -88,12 +88,12 @@ select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address,
   from withdrawal where merchant_id = %(merchant_id)s and order_id = %(order_id)s;
 
 -- name: read_steps
--- The life of one order.
+-- The steps of one order.
 select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_step
  where merchant_id = %(merchant_id)s and order_id = %(order_id)s order by step_no;
 
 -- name: list_fees
--- The platform's fees per merchant and currency: what is still in the book, and what was taken out of it.
+-- The platform's fees by merchant and currency: still in the book, and withdrawn from it.
 select m.merchant_id, m.name, a.currency, a.balance,
        coalesce((select sum(p.amount) from posting p
                   where p.merchant_id = a.merchant_id and p.source_id = a.account_id), 0)::bigint

@@ -18,12 +18,12 @@ from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
 from merchant_wallet.book.rules.withdrawals import (
+    CALLED_BACK,
     CANCELLED,
     EXPIRED,
     FINAL,
     PAID,
     REFUNDED,
-    TOLD,
 )
 from merchant_wallet.book.state import Entry
 from merchant_wallet.callbacks import outbox
@@ -167,7 +167,7 @@ def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
 async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> list[Told]:
     """What the merchant was told of the order, in order."""
     told = []
-    for status in sorted(TOLD):
+    for status in sorted(CALLED_BACK):
         callback = await outbox.find_event(conn, merchant_id, f"evt_{order.order_id}_{status}")
         if callback is not None:
             told.append(Told(callback, show_attempts(await outbox.read_attempts(conn, callback))))

@@ -39,6 +39,7 @@ from merchant_wallet.book.outcomes import (
     WITHDRAW_DAY_LIMIT,
 )
 from merchant_wallet.book.rules.withdrawals import (
+    CALLED_BACK,
     CANCELLED,
     EXPIRED,
     FAILED,
@@ -48,7 +49,6 @@ from merchant_wallet.book.rules.withdrawals import (
     PENDING,
     PROCESSING,
     REFUNDED,
-    TOLD,
     order_facts,
 )
 from merchant_wallet.book.state import DAY_MS
@@ -308,7 +308,7 @@ def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, a
     assert (last.step_no, last.from_status, last.to_status) == (outcome["step_no"], before, after)
     assert last.cause
     due = [(c.order_id, c.status, c.event_id) for c in ledger.callbacks[told:]]
-    assert due == ([(order_id, after, f"evt_{order_id}_{after}")] if after in TOLD else [])
+    assert due == ([(order_id, after, f"evt_{order_id}_{after}")] if after in CALLED_BACK else [])
 
 
 ILLEGAL = [(a, b) for a in range(7) for b in range(1, 7) if (a, b) not in BY_HAND]

@@ -1,8 +1,10 @@
 """The rules of a book: commands in, outcomes out, changes in the draft. Pure.
 
-Rules: commands are judged in order, each on what the one before left; the settings' version is looked at
-first, then the nonce, then a known order id, then limits and balances. A refusal leaves nothing behind but
-the claimed nonce. A rule decides everything before it changes anything.
+Rules:
+- Commands are judged in order. Each sees the changes of the one before.
+- The order of checks is: settings' version, nonce, repeated order id, then limits and balances.
+- A refused command leaves no change except its claimed nonce.
+- A rule decides everything before it changes anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,12 +49,12 @@ RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
 
 
 def apply_batch(draft: Draft, submissions: Iterable[Submission]) -> list[Outcome]:
-    """Judge each submission in turn; the draft's changes must be written for the outcomes to be true."""
+    """Judge the submissions in order. The outcomes become true when the draft's changes are committed."""
     return [apply_one(draft, submission) for submission in submissions]
 
 
 def apply_one(draft: Draft, submission: Submission) -> Outcome:
-    """Judge one submission: version, nonce, then its command's own rule."""
+    """Judge one submission: its settings' version, its nonce, then the rule of its command."""
     version = submission.settings_version
     if version is not None and version != draft.settings_version:
         return STALE

@@ -1,9 +1,10 @@
-"""Who says that a withdrawal may be paid: nobody up to one limit, one person up to a second, above it two.
-Pure.
+"""How many people must approve a withdrawal: nobody up to a limit, one up to a second, then two. Pure.
 
-Rules: `cli:ann` and `operator:Ann` are one person's two doors and never two people. The first of two
-approvals changes nothing but the order's `first_approved_by`: only the second lets the order be taken up, and
-both must come before the deadline. A person whose word does not count yet approves nothing.
+Rules:
+- `cli:ann` and `operator:Ann` are the same person on two channels, so they are never two people.
+- The first of two approvals only sets `first_approved_by`. The second one allows the payment. Both must come
+  before the deadline.
+- An approval is refused while the person's approvals do not count yet.
 """
 
 from typing import Final, Protocol
@@ -30,7 +31,9 @@ NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the pers
 
 
 class Approvable(Protocol):
-    """What counting approvals needs of an order, as the book holds it or as a list shows it."""
+    """The fields of an order that counting approvals needs. The book's orders and list rows both have
+    them.
+    """
 
     @property
     def amount_units(self) -> int:
@@ -38,19 +41,19 @@ class Approvable(Protocol):
 
     @property
     def second_limit_units(self) -> int | None:
-        """Two people approve an order above this amount."""
+        """Above this amount two people must approve."""
 
     @property
     def first_approved_by(self) -> str | None:
-        """Who gave the first of two approvals."""
+        """The person who gave the first of two approvals."""
 
     @property
     def approved_by(self) -> str | None:
-        """Who gave the last approval, or BY_LIMIT."""
+        """The person who gave the last approval, or BY_LIMIT."""
 
 
 def approvals_needed(order: Approvable) -> int:
-    """How many people must approve an order: 0 where a limit lets it go by itself, 1, or 2."""
+    """How many people must approve an order: 0 if a limit allows it alone, 1, or 2."""
     if needs_two(order):
         return 2
     return 0 if order.approved_by == BY_LIMIT else 1
@@ -63,12 +66,12 @@ def approvals_given(order: Approvable) -> int:
 
 
 def needs_two(order: Approvable) -> bool:
-    """Whether an order is above the second limit that held when it was created."""
+    """Whether the order is above the second limit that held at its creation."""
     return order.second_limit_units is not None and order.amount_units > order.second_limit_units
 
 
 def find_approval_violation(order: Withdrawal) -> str | None:
-    """How an order's approvals contradict its limits, as a sentence; None when they don't."""
+    """How an order's approvals contradict its limits, as a sentence. None if they do not."""
     first, last = order.first_approved_by, order.approved_by
     for name, at_ms, counts_ms in (
         (first, order.first_approved_ms, order.first_counts_ms),
@@ -90,11 +93,11 @@ def find_approval_violation(order: Withdrawal) -> str | None:
 
 
 def approve(draft: Draft, command: Approve) -> Outcome:
-    """Count one person's yes to an order; the last one needed lets it be paid.
+    """Count one person's approval of an order. The last one needed allows the payment.
 
-    Refuses, in this order: 40001, 40401, 42202 for one no longer pending, past its deadline, by a person
-    whose word does not count yet, or approved by the same person before. An order that is approved already
-    is answered as it stands.
+    Refuses, in this order: 40001, 40401, 42202. The latter if the order is no longer pending or past its
+    deadline, if the person's approvals do not count yet, or if the same person approved before. An order that
+    is approved already is returned as it is.
     """
     if not person_of(command.actor).strip() or command.actor == BY_LIMIT:
         return NO_PERSON

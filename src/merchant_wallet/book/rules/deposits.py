@@ -1,10 +1,11 @@
-"""The credit of what arrived on a chain. Pure.
+"""Credits of deposits. Pure.
 
-Rules: a transfer is credited by one entry, to whom its address belongs, and never again: asked anew, the
-first outcome is the answer. A transaction is credited from one block: what it brought in another one waits
-until a person has released it. A wallet of KFB is credited at the rate of the moment, rounded down, and the
-exchange is part of the same entry; without a rate the deposit waits. Suspending a merchant keeps no money
-from it.
+Rules:
+- A transfer is credited once, by one entry, to the owner of its address. A repeat returns the first outcome.
+- A transaction is credited from one block. Its transfers in another block wait until a person releases them.
+- A KFB wallet is credited at the current rate, rounded down. The exchange is part of the same entry. Without
+  a rate the deposit waits.
+- Deposits of a suspended merchant are credited too.
 """
 
 import msgspec
@@ -32,7 +33,7 @@ DEPOSIT = "deposit"
 
 
 def credit(draft: Draft, command: CreditDeposit) -> Outcome:
-    """Credit the sub-user that the address belongs to, or the merchant where it is the merchant's own.
+    """Credit the sub-user that owns the address, or the merchant if the address is its own.
 
     Refuses, in this order: 40401, 40900, 42202 (not due, or credited from another block), 40402, 42203,
     40002, 42202 (a balance too large).
@@ -58,12 +59,12 @@ def credit(draft: Draft, command: CreditDeposit) -> Outcome:
 
 
 def _settled_hash(draft: Draft, deposit: Deposit) -> str | None:
-    """The block that the deposit's transaction was credited from, in this batch or before."""
+    """The block that the deposit's transaction was first credited from, in this batch or before."""
     return draft.settled_hashes.get((deposit.key.chain, deposit.key.tx_hash))
 
 
 def deposit_facts(deposit: Deposit, is_told: bool) -> str:
-    """What the journal's hash covers of a deposit besides its money."""
+    """The facts of a deposit that the journal's hash covers besides its money."""
     facts = {
         "address": deposit.address.hex(),
         "chain": deposit.key.chain,
@@ -75,7 +76,7 @@ def deposit_facts(deposit: Deposit, is_told: bool) -> str:
 
 
 def callback_of(entry_id: int, at_ms: int) -> CallbackDue:
-    """What tells the merchant of the deposit that an entry credited."""
+    """The callback about the deposit that an entry credited."""
     return CallbackDue(entry_id, 0, f"evt_{entry_id}_{DEPOSIT}", at_ms, DEPOSIT)
 
 

@@ -1,7 +1,9 @@
-"""The exchange of a merchant's one currency for the other. Pure (interface 4.7).
+"""The exchange of one of the merchant's currencies for the other. Pure (interface 4.7).
 
-Rules: what arrives is rounded down, so no loop of exchanges can gain; two directions whose rates multiply to
-more than one are refused here too, although setting such a pair is refused already.
+Rules:
+- The received amount is rounded down, so no sequence of exchanges can gain.
+- If the rates of both directions multiply to more than one, the exchange is refused. Setting such rates is
+  refused already.
 """
 
 from merchant_wallet.base.codes import Refusal
@@ -29,10 +31,10 @@ EXCHANGE = "exchange"
 
 
 def exchange(draft: Draft, command: Exchange) -> Outcome:
-    """Give up `amount` of one currency for what the present rate makes of it in the other.
+    """Exchange `amount` of one currency for the other at the current rate.
 
-    Refuses, in this order: 40900, 42203, 40002, 42203 (minimum), 42202 (the desk's position), 42200,
-    42202 (a balance too large).
+    Refuses, in this order: 40900, 42203, 40002, 42203 (minimum), 42202 (the exchange position), 42200, 42202
+    (a balance too large).
     """
     earlier = draft.earlier_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
     if earlier is not None:
@@ -54,12 +56,12 @@ def _same(earlier: Exchanged, command: Exchange) -> bool:
 
 
 def is_too_old(set_ms: int | None, max_age_ms: int | None, at_ms: int) -> bool:
-    """Whether a rate is refused because of its age. Without a maximum age it holds for good."""
+    """Whether a rate is too old to use. Without a maximum age it never is."""
     return max_age_ms is not None and set_ms is not None and at_ms - set_ms > max_age_ms
 
 
 def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
-    """The rate of a direction at this moment. Refuses 42203: none, paused, too old, or open to arbitrage."""
+    """The current rate of a direction. Refuses 42203: none, paused, too old, or open to arbitrage."""
     rate = draft.rates.get((send_currency, receive_currency))
     if rate is None or rate.rate_e8 is None:
         return NO_RATE

@@ -1,8 +1,10 @@
 """An operator's own entries. Pure.
 
-Rules: no entry without a reason; the reason and who gave it are facts that the journal's hash covers. An
-entry with a name is made once, like an order with its mcOrderId. The name is in the entry's order id, and one
-over credits, debits and fees that are taken out. A repeat by another person is a repeat, but of a proposal.
+Rules:
+- Every entry has a reason. The journal's hash covers the reason and the operator.
+- A name makes an entry idempotent, as mcOrderId does for an order. It is stored as the entry's order id, and
+  is unique over credits, debits and fee withdrawals.
+- A repeat by another person counts as a repeat, except for an entry that was proposed.
 """
 
 from typing import Any, Final
@@ -65,7 +67,7 @@ def adjust(draft: Draft, command: Adjust) -> Outcome:
 
 
 def _find_repeat(draft: Draft, command: Adjust | WithdrawFees) -> Outcome | None:
-    """The first outcome of the command's name, or why it can't have it; None for a new one or none."""
+    """The first outcome of the command's name, or a refusal. None if the name is new or missing."""
     if command.name is None:
         return None
     if not (1 <= len(command.name) <= MAX_NAME and command.name.isprintable()):
@@ -114,7 +116,7 @@ def _facts(command: Adjust | WithdrawFees) -> str:
     if isinstance(command, Adjust) and command.proposed_by is not None:
         facts["proposedBy"] = command.proposed_by
     if isinstance(command, WithdrawFees) and command.name is not None and command.amount_units is None:
-        # Else a repeat that names the amount could not be told from one that asks for all.
+        # Without it, a repeat that names the amount would equal one that asks for all.
         facts["all"] = True
     return msgspec.json.encode(facts).decode()
 
@@ -153,7 +155,7 @@ def _move(
         return BALANCE_LIMIT
     posting = post(draft, source, target, currency, amount)
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)
-    adjusted = tell_adjusted(entry.entry_id, posting)
+    adjusted = adjusted_outcome(entry.entry_id, posting)
     if name is not None:
         add_earlier_adjustment(draft, kind, name, facts, posting, adjusted)
     return adjusted
@@ -162,13 +164,13 @@ def _move(
 def add_earlier_adjustment(
     draft: Draft, kind: str, name: str, facts: str, posting: Posting, adjusted: Adjusted
 ) -> None:
-    """Let the draft know what a name names."""
+    """Add the entry to the draft under its name."""
     earlier = EarlierAdjustment(kind, adjusted, posting.source_id, posting.target_id, facts)
     draft.earlier_adjustments[name] = earlier
 
 
-def tell_adjusted(entry_id: int, posting: Posting) -> Adjusted:
-    """The outcome that an operator's entry had, told from its one posting."""
+def adjusted_outcome(entry_id: int, posting: Posting) -> Adjusted:
+    """The outcome of an operator's entry, from its one posting."""
     credits = posting.source_id in ADJUSTMENT_ID_OF.values()
     balance = posting.target_balance if credits else posting.source_balance
     return Adjusted(entry_id, posting.currency, posting.amount_units, balance)

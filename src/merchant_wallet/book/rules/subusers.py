@@ -1,4 +1,4 @@
-"""Balances, looking a sub-user up and opening a wallet. Pure (interface 4.5, 4.6)."""
+"""Read balances, read a sub-user, open a wallet. Pure (interface 4.5, 4.6)."""
 
 from merchant_wallet.book.chart import MERCHANT_KFB_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser, Register
@@ -20,9 +20,9 @@ def read(draft: Draft, command: ReadSubUser) -> Outcome:
 
 
 def register(draft: Draft, command: Register) -> Outcome:
-    """Open a wallet with an entry of its own (without postings), so that the chain covers whose wallet it is.
+    """Open a wallet. Its entry has no postings; through it the hash chain covers whose wallet it is.
 
-    A sub-user that is known already is answered as it stands: two look-ups at once open one wallet.
+    A sub-user that exists already is returned as it is. So two requests at once open one wallet.
     """
     user_id = draft.user_id_by_ext.get(command.ext_user_id)
     if user_id is not None:

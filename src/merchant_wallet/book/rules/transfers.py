@@ -30,7 +30,7 @@ MERCHANT_TO_USER = "merchant_to_user"
 
 
 def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
-    """Debit a sub-user; the merchant gets the amount less the fee, the platform the fee.
+    """Debit a sub-user. The merchant gets the amount less the fee, the platform gets the fee.
 
     Refuses, in this order: 40900, 40400, 40003, 40302, 42201, 42202, 42200, 42202 (a balance too large).
     """
@@ -55,7 +55,7 @@ def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
 
 
 def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
-    """Credit the sub-user that the address belongs to.
+    """Credit the sub-user that owns the address.
 
     Refuses, in this order: 40900, 40402, 40003, 42200, 42202 (a balance too large).
     """

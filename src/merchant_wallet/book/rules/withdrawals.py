@@ -1,8 +1,10 @@
-"""A withdrawal order's money and life. Pure (interface 4.3, 4.4, 4.8 and 3).
+"""A withdrawal order's money and status. Pure (interface 4.3, 4.4, 4.8 and 3).
 
-Rules: money leaves the merchant's balance for a hold in the entry that creates the order; it leaves the hold
-in exactly one entry, when the order is paid, refunded, cancelled or has expired. Each step of status is
-recorded with its cause, and a status that the merchant is told of brings its callback along.
+Rules:
+- The entry that creates the order moves its amount from the merchant's balance to the hold.
+- Exactly one entry releases the hold: when the order is paid, refunded, cancelled or expires.
+- Each change of status is recorded with its cause. If the merchant is called back about the status, the
+  callback is recorded too.
 """
 
 from typing import Final
@@ -47,10 +49,10 @@ EXPIRED: Final = 5
 REFUNDED: Final = 6
 
 LEGAL_STEPS: Final = frozenset({(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)})
-"""Every step an order may take; the database holds the same list."""
+"""Every change of status that is allowed. The database has the same list."""
 
-TOLD: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
-"""The statuses that the merchant is called back about."""
+CALLED_BACK: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
+"""The statuses that the merchant gets a callback about."""
 
 FINAL: Final = frozenset({PAID, CANCELLED, EXPIRED, REFUNDED})
 
@@ -61,19 +63,21 @@ ROLLED_BACK: Final = Refusal(
     42202, "orderId: the database was rolled back; the order may have been paid, so somebody must look first"
 )
 STOPPED: Final = (FROZEN, ROLLED_BACK)
-"""What keeps an order as it is, although its status allows a step. It passes when a person has looked."""
+"""Reasons to keep an order as it is, although its status allows a change. They end when a person has
+looked.
+"""
 
 BY_LIMIT: Final = "limit"
-"""Who approved an order that no limit keeps waiting."""
+"""The approver of an order that needs no person."""
 
 
 def withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
-    """The fee of a withdrawal: the rate's share, at least the minimum."""
+    """The fee of a withdrawal: a share of the amount, at least the minimum."""
     return max(minimum_units, fee_units(amount_units, rate_e8))
 
 
 def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
-    """What a withdrawal created now would get. Refuses 42201."""
+    """What a withdrawal would cost now. Refuses 42201."""
     fee = withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
     if fee >= command.amount_units:
         return NOT_ABOVE_FEE
@@ -81,7 +85,7 @@ def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
 
 
 def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
-    """Hold the amount and open the order.
+    """Hold the amount and create the order.
 
     Refuses, in this order: 40900, 40403, 42201, 42202 (the day's limit), 42200, 42202 (a balance too large).
     """
@@ -160,7 +164,7 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
 
 
 def order_facts(withdrawal: Withdrawal) -> str:
-    """What the journal's hash covers of an order: whoever pays it compares the order with this text."""
+    """The facts of an order that the journal's hash covers. The payer compares the order with this text."""
     facts: dict[str, int | str] = {
         "address": withdrawal.address,
         "arrival": withdrawal.arrival_units,
@@ -169,7 +173,7 @@ def order_facts(withdrawal: Withdrawal) -> str:
         "fee": withdrawal.fee_units,
         "notifyUrl": withdrawal.notify_url,
     }
-    # Orders from before there was a second limit were recorded without one.
+    # Older orders were recorded without a second limit.
     if withdrawal.second_limit_units is not None:
         facts["secondLimit"] = withdrawal.second_limit_units
     return msgspec.json.encode(facts).decode()
@@ -182,7 +186,7 @@ def _count_withdrawn(draft: Draft, amount_units: int) -> None:
 
 
 def _give_back_allowance(draft: Draft, withdrawal: Withdrawal) -> None:
-    """An order that came to nothing on the day of its creation no longer counts against the daily limit."""
+    """An order that ends without payment on its first day does not count against the daily limit."""
     if withdrawal.created_ms // DAY_MS == draft.withdrawn_day:
         draft.withdrawn_units = max(0, draft.withdrawn_units - withdrawal.amount_units)
 
@@ -196,7 +200,7 @@ def read(draft: Draft, command: ReadWithdrawal) -> Outcome:
 
 
 def take_up(draft: Draft, command: TakeUp) -> Outcome:
-    """The payer begins. Refuses an order that is not approved."""
+    """The payer begins to pay. Refuses an order that is not approved."""
     withdrawal = draft.withdrawals.get(command.order_id)
     if withdrawal is not None and withdrawal.status == PENDING and withdrawal.approved_ms is None:
         return Refusal(42202, "orderId: this order waits for approval")
@@ -205,7 +209,7 @@ def take_up(draft: Draft, command: TakeUp) -> Outcome:
 
 
 def _find_stop(draft: Draft, order_id: int, status: int) -> Refusal | None:
-    """Why an order in this status may take no step now; in another one, its status is the reason."""
+    """Why an order in this status must stay as it is. In another status, the status itself is the reason."""
     withdrawal = draft.withdrawals.get(order_id)
     if withdrawal is None or withdrawal.status != status:
         return None
@@ -215,9 +219,9 @@ def _find_stop(draft: Draft, order_id: int, status: int) -> Refusal | None:
 
 
 def cancel(draft: Draft, command: Cancel) -> Outcome:
-    """Release the hold of an order that nobody has begun to pay.
+    """Cancel an order before its payment begins. The hold is released.
 
-    The platform's operator may do so after a rollback too, and for a frozen order if that is confirmed. A
+    The platform's operator may do so after a rollback too, and for a frozen order after a confirmation. A
     merchant's user may do neither.
     """
     stop = _find_stop(draft, command.order_id, PENDING)
@@ -228,7 +232,9 @@ def cancel(draft: Draft, command: Cancel) -> Outcome:
 
 
 def expire(draft: Draft, command: Expire) -> Outcome:
-    """Release the hold of an order that was not approved in time. An approved order never expires."""
+    """Expire an order that was not approved in time. The hold is released. An approved order never
+    expires.
+    """
     withdrawal = draft.withdrawals.get(command.order_id)
     if withdrawal is None:
         return ORDER_UNKNOWN
@@ -242,18 +248,18 @@ def expire(draft: Draft, command: Expire) -> Outcome:
 
 
 def fail(draft: Draft, command: Fail) -> Outcome:
-    """The order can never be paid; its hold stays until the refund."""
+    """The order can never be paid. Its hold stays until the refund."""
     return _step(draft, command.order_id, FAILED, command.cause)
 
 
 def refund(draft: Draft, command: Refund) -> Outcome:
-    """Return the hold of a failed order in full."""
+    """Return a failed order's hold in full."""
     stop = _find_stop(draft, command.order_id, FAILED)
     return stop or _step(draft, command.order_id, REFUNDED, "returned in full", release="refund")
 
 
 def settle(draft: Draft, command: Settle) -> Outcome:
-    """The payout is final: the hold leaves custody and the fee becomes the platform's."""
+    """The payout is final: the hold leaves custody, and the platform earns the fee."""
     withdrawal = draft.withdrawals.get(command.order_id)
     if withdrawal is None:
         return ORDER_UNKNOWN
@@ -273,7 +279,7 @@ def settle(draft: Draft, command: Settle) -> Outcome:
 
 
 def illegal(withdrawal: Withdrawal, done: str) -> Refusal:
-    """The refusal of a step that the order's present status does not allow."""
+    """The refusal of a change that the order's status does not allow."""
     return Refusal(42202, f"orderId: an order in status {withdrawal.status} can't be {done}")
 
 
@@ -307,7 +313,7 @@ def _move(
     changes = draft.changes
     changes.moved.add(moved.order_id)
     changes.steps.append(Step(moved.order_id, moved.step_no, withdrawal.status, status, draft.now_ms, cause))
-    if status in TOLD:
+    if status in CALLED_BACK:
         event_id = f"evt_{moved.order_id}_{status}"
         changes.callbacks.append(CallbackDue(moved.order_id, status, event_id, draft.now_ms))
     return moved

@@ -1,9 +1,10 @@
-"""Whether a credited deposit's rows are what the journal says. Pure.
+"""Checks that a credited deposit's rows match the journal. Pure.
 
-Rules: an entry of the kind `deposit` has one credit, the credit one deposit, and all three say the same of
-transfer, address, money and rate; the address leads to the account that was credited. A credit that nobody
-released is from the block that its transaction was first credited from. The journal is right
-in every comparison, since its hash was checked before.
+Rules:
+- A `deposit` entry has one credit, and the credit has one deposit. All three have the same transfer, address,
+  amounts and rate. The address belongs to the credited account.
+- Unless a person released it, a credit is from the block that its transaction was first credited from.
+- The journal counts as right, since its hash was checked before.
 """
 
 from collections.abc import Sequence
@@ -18,11 +19,11 @@ from merchant_wallet.book.verification.violations import raise_violation
 
 
 class DepositRow(msgspec.Struct, frozen=True, gc=False):
-    """A credit with its deposit, and whose address that one names.
+    """A credit with its deposit, and the owner of the deposit's address.
 
-    `user_id` is the deposit's own word, `owner_id` that of the book's wallets; `is_merchants` is the word of
-    the merchant's own addresses. The credit is from the block `block_hash`, its transaction was first
-    credited from `settled_hash`.
+    `user_id` is from the deposit, `owner_id` from the book's wallets, `is_merchants` from the merchant's own
+    addresses. `block_hash` is the block of the credit. `settled_hash` is the block that the transaction was
+    first credited from.
     """
 
     entry_id: int
@@ -46,7 +47,7 @@ class DepositRow(msgspec.Struct, frozen=True, gc=False):
 def check_deposit(entry: Entry, row: DepositRow | None, callbacks: Sequence[CallbackDue]) -> None:
     """Compare a `deposit` entry with its credit, its deposit and its callback.
 
-    Raises FaultFound, rules `deposit`, `facts` and `callback`.
+    Raises ViolationFound, rules `deposit`, `facts` and `callback`.
     """
     if row is None:
         raise_violation("deposit", "the entry's credit is missing", entry_id=entry.entry_id)

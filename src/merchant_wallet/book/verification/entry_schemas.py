@@ -1,8 +1,8 @@
-"""What an entry of each kind moves, told from the entry alone. Pure.
+"""What an entry of each kind must move, computed from the entry alone. Pure.
 
-Rules: the shapes say the same as `rules` but from the other side: `rules` decides postings from a command, a
-shape is computed anew from the entry's first posting, its rate and its order id, so that a slip in one shows
-in the other. The postings that release a hold depend on the order and are checked in `orders`.
+The schemas repeat `rules` from the other side. `rules` computes postings from a command; a schema computes
+them again from the entry's first posting, its rate and its order id. So an error in one of them is found by
+the other. Postings that release a hold depend on the order; `withdrawals` checks them.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,9 +35,9 @@ MAX_FEE_RATE_E8: Final = RATE_SCALE
 
 
 class OperatorFacts(msgspec.Struct, frozen=True):
-    """The facts of an operator's entry: who gave it, and why; who proposed it, where another person did.
+    """The facts of an operator's entry: the operator, the reason, and the person who proposed it, if any.
 
-    `all`: all fees were asked for, whatever they were.
+    `all`: all fees were asked for.
     """
 
     actor: str
@@ -47,7 +47,7 @@ class OperatorFacts(msgspec.Struct, frozen=True):
 
 
 class RegisterFacts(msgspec.Struct, frozen=True):
-    """The facts of a registration: whose wallet, in which currency, at which addresses."""
+    """The facts of a registration: the sub-user, the currency and the addresses."""
 
     ext_user_id: str
     currency: str
@@ -57,7 +57,7 @@ class RegisterFacts(msgspec.Struct, frozen=True):
 
 
 class DepositFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The facts of a deposit: which transfer arrived where, and whether the merchant is told of it."""
+    """The facts of a deposit: the transfer, the address, and whether the merchant gets a callback."""
 
     address: str
     chain: str
@@ -67,9 +67,9 @@ class DepositFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_schema(entry: Entry, wallets: Wallets) -> None:
-    """Raise `ViolationFound` unless the entry moves what its kind moves.
+    """Raise `ViolationFound` unless the entry moves what its kind must move.
 
-    Rules `schema` and `facts`. Entries that release a hold are let through here.
+    Rules `shape` and `facts`. Entries that release a hold pass here.
     """
     schema = SCHEMAS.get(entry.kind)
     if schema is None:
@@ -78,7 +78,7 @@ def check_schema(entry: Entry, wallets: Wallets) -> None:
 
 
 def expect_moves(entry: Entry, expected: tuple[Move, ...]) -> None:
-    """Raise `ViolationFound` (rule `schema`) unless the entry has exactly these moves."""
+    """Raise `ViolationFound` (rule `shape`) unless the entry has exactly these moves."""
     moves = tuple([(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings])
     if moves != expected:
         raise_violation(
@@ -87,7 +87,7 @@ def expect_moves(entry: Entry, expected: tuple[Move, ...]) -> None:
 
 
 def read_register_facts(entry: Entry) -> RegisterFacts:
-    """The facts of a `register` entry. Raises FaultFound (rule `facts`)."""
+    """The facts of a `register` entry. Raises ViolationFound (rule `facts`)."""
     length, _, rest = entry.facts.partition(":")
     try:
         ext_user_id, tail = rest[: int(length)], rest[int(length) :]
@@ -98,7 +98,7 @@ def read_register_facts(entry: Entry) -> RegisterFacts:
 
 
 def read_deposit_facts(entry: Entry) -> DepositFacts:
-    """The facts of a `deposit` entry. Raises FaultFound (rule `facts`)."""
+    """The facts of a `deposit` entry. Raises ViolationFound (rule `facts`)."""
     try:
         facts = msgspec.json.decode(entry.facts, type=DepositFacts)
     except msgspec.DecodeError as error:
@@ -241,4 +241,4 @@ SCHEMAS: Final[dict[str, Callable[[Entry, Wallets], None]]] = {
     "fee_withdraw": _fee_withdraw,
     "deposit": _deposit,
 }
-"""One shape for each kind of entry."""
+"""One schema for each kind of entry."""

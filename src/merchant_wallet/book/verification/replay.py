@@ -1,10 +1,10 @@
-"""The replay of a journal: every entry once, in order, each judged on what the ones before it add up to.
-Pure.
+"""Replay of a journal: each entry in order is checked against the sum of the entries before it. Pure.
 
-Rules: a replay never reads a balance it has not computed itself. It keeps each account's running balance, the
-orders whose hold is open and operators' references, never the entries, so it needs the same memory for a
-hundred entries as for a hundred million. An entry is checked in this order: number, moment, balances, hash,
-shape, reference, then the rows that belong to it.
+Rules:
+- A replay never reads a balance that it has not computed itself.
+- It keeps each account's balance, the orders with an open hold, and the operators' references. It keeps no
+  entries, so it needs the same memory for any number of them.
+- The order of checks is: id, time, balances, hash, schema, reference, then the rows that belong to the entry.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from merchant_wallet.book.verification.withdrawals import (
 
 
 def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:
-    """The id that must follow `last_id` (None: the book's first), None when the book's ranges are used up.
+    """The id that must follow `last_id` (None: the book's first). None if the book's ranges are used up.
 
     `ranges` are the book's own, ascending.
     """
@@ -39,7 +39,7 @@ def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:
 
 
 def position_of(entry_id: int, ranges: Sequence[int]) -> int | None:
-    """Which entry of its book an id is, the first being 1; None when its range is not among the book's."""
+    """The position of an id in its journal, from 1. None if its range is not one of the book's."""
     range_no = ids.range_of(entry_id)
     if range_no not in ranges:
         return None
@@ -48,7 +48,7 @@ def position_of(entry_id: int, ranges: Sequence[int]) -> int | None:
 
 @dataclass(slots=True)
 class Replay:
-    """Where a replay stands: everything that the entries so far add up to."""
+    """The state of a replay: everything that the entries so far add up to."""
 
     merchant_id: int
     ranges: tuple[int, ...]
@@ -64,8 +64,8 @@ class Replay:
     withdrawn_units: int = 0
     references: set[str] = field(default_factory=set)
 
-    def take(self, entry: Entry) -> None:
-        """Judge the next entry and move on to it. Raises FaultFound."""
+    def apply(self, entry: Entry) -> None:
+        """Check the next entry and add it. Raises ViolationFound."""
         self._follow(entry)
         self._move(entry)
         form = canonical(
@@ -99,7 +99,7 @@ class Replay:
     def _follow(self, entry: Entry) -> None:
         entry_id = entry.entry_id
         last_id = self.last_id
-        # Asked for every entry: the ranges are looked at only where one may end.
+        # This runs for every entry. So the ranges are looked at only where one may end.
         if last_id is None or entry_id != last_id + 1 or not entry_id & ids.MAX_COUNTER:
             expected = first_id_after(last_id, self.ranges)
             if entry_id != expected:
@@ -148,34 +148,34 @@ class Replay:
         self.debited[user_id] = (today, debited + amount if day == today else amount)
 
     def add_wallet(self, user_id: int, facts: RegisterFacts) -> None:
-        """A registration was checked: its wallet may be moved to and from."""
+        """Add the wallet of a checked registration."""
         if facts.currency not in CURRENCIES:
             raise_violation("facts", f"register: no currency is called {facts.currency!r}", entry_id=user_id)
         self.wallets[user_id] = facts.currency
         self.balances[user_id] = 0
 
     def open_order(self, order: Withdrawal) -> None:
-        """An order's opening was checked: its hold is open, its amount counts against its day."""
+        """Add the open hold of a checked order. Its amount counts against its day."""
         self.open_orders[order.order_id] = order
         today = order.created_ms // DAY_MS
         already = self.withdrawn_units if self.withdrawn_day == today else 0
         self.withdrawn_day, self.withdrawn_units = today, already + order.amount_units
 
     def release_order(self, entry: Entry) -> None:
-        """Judge an entry that releases a hold. Raises FaultFound, rule `release` when none is open."""
+        """Check an entry that releases a hold. Raises ViolationFound, rule `release` if no hold is open."""
         facts = read_release_facts(entry)
         order = self.open_orders.pop(facts.orderId, None)
         if order is None:
             text = f"{entry.kind}: no hold of order {facts.orderId} is open"
             raise_violation("release", text, entry_id=entry.entry_id, order_id=facts.orderId)
         check_release(entry, order, facts)
-        # What came to nothing on its own day counts no longer; a payout does.
+        # An order that was not paid no longer counts against its day.
         given_back = entry.kind != "settle" and order.created_ms // DAY_MS == self.withdrawn_day
         if given_back:
             self.withdrawn_units = max(0, self.withdrawn_units - order.amount_units)
 
     def close(self) -> None:
-        """Judge the whole after the last entry. Raises FaultFound, rules `release`, `hold`, `sum`."""
+        """Check the totals after the last entry. Raises ViolationFound, rules `release`, `hold`, `sum`."""
         for order in self.open_orders.values():
             check_still_open(order)
         held = sum(order.amount_units for order in self.open_orders.values())
@@ -187,7 +187,7 @@ class Replay:
                 raise_violation("sum", f"all accounts of {currency} add up to {units}")
 
     def sums(self) -> dict[str, int]:
-        """The sum of all running balances per currency, which is 0 in a sound book."""
+        """The sum of all balances for each currency. It is 0 in a sound book."""
         currencies = {account.account_id: account.currency for account in FIXED} | self.wallets
         sums = dict.fromkeys(CURRENCIES, 0)
         for account_id, balance in self.balances.items():

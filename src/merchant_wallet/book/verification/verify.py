@@ -1,10 +1,12 @@
-"""Verification of whole books against the database: the journal is replayed and every other row is held
-against it.
+"""Verification of whole books: replay the journal and compare every other row with it.
 
-Rules: one book is read in one snapshot, so a book that is being written to can be verified; rows come in
-pages by key, so memory stays flat however long the journal is; a report names the first fault and never
-raises for one. Nothing is written. What is checked is in `violations.RULES`, how is in `replay`, `shapes` and
-`orders`.
+Rules:
+- One book is read in one snapshot, so it can be verified while it is written to.
+- Rows are read in pages by key, so memory does not grow with the journal.
+- A report names the first violation. Verification never raises for one, and writes nothing.
+
+The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdrawals` and `deposits` check
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,14 +39,14 @@ LOWEST_ID: Final = -(2**63)
 HIGHEST_ID: Final = 2**63 - 1
 
 Progress = Callable[[int, int, int], None]
-"""Called after each page: merchant id, entries checked so far, entries of the book."""
+"""Called after each page with the merchant's id, the entries checked so far, and the entries of the book."""
 
 
 class BookReport(msgspec.Struct, frozen=True):
-    """What a verification found. `entries` were checked; `balances` (units) are what they add up to.
+    """The result of a verification. `entries` were checked; `balances` (units) are their sums.
 
-    A book is sound when `violation` is None. All sub-users' wallets of a currency are one line of `balances`.
-    `checkpoints` were compared; `torn_checkpoint` tells of a last one that a crash left half written.
+    A book is sound when `violation` is None. All sub-users' wallets of a currency are one item of `balances`.
+    `checkpoints` were compared. `torn_checkpoint`: a crash left the last one half written.
     """
 
     merchant_id: int
@@ -59,12 +61,12 @@ class BookReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether no fault was found."""
+        """Whether no violation was found."""
         return self.violation is None
 
 
 class SubUserRow(msgspec.Struct, frozen=True, gc=False):
-    """What a sub-user's row shares with the entry of its registration."""
+    """The fields that a sub-user's row shares with the entry of its registration."""
 
     user_id: int
     ext_user_id: str
@@ -89,7 +91,7 @@ class BookRow(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Page:
-    """The rows of all tables whose ids lie in one stretch of a book; each leaves when its entry comes."""
+    """The rows of all tables in one interval of a book's ids. A row is removed when its entry is checked."""
 
     entries: list[Entry] = field(default_factory=list)
     stray_postings: set[int] = field(default_factory=set)
@@ -109,7 +111,7 @@ async def verify_book(
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
 ) -> BookReport:
-    """Replay one book and compare everything with it; with a folder and its keys, its checkpoints too.
+    """Replay one book and compare everything with it. With a folder and keys, compare its checkpoints too.
 
     `conn` commits by itself and is in no transaction. Raises ValueError for a folder without keys.
     """
@@ -121,7 +123,7 @@ async def verify_book(
         async with conn.transaction():
             await conn.execute(QUERIES["begin_snapshot"].text)
             await _verify_snapshot(conn, replay, progress)
-        # Outside the snapshot, which is older than the checkpoints that were written while it was read.
+        # Not inside the snapshot: newer checkpoints may have been written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
             seen = await check_checkpoints(conn, checkpoint_keys, checkpoint_dir, merchant_id)
             checked, torn, violation = seen.checked, seen.torn, seen.violation
@@ -137,9 +139,9 @@ async def verify_all(
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
 ) -> list[BookReport]:
-    """Verify every book, one after the other, each in a snapshot of its own.
+    """Verify every book, one after the other, each in its own snapshot.
 
-    Also those that only their entries, postings or checkpoints still tell of. Errors as in `verify_book`.
+    This includes merchants that have only entries, postings or checkpoints left. Errors as in `verify_book`.
     """
     rows = await (await conn.execute(QUERIES["list_books"].text)).fetchall()
     merchant_ids = {row[0] for row in rows}
@@ -212,7 +214,7 @@ async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) 
 
 
 async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:
-    """The rows after an id, and up to which id: the last page reaches to the highest there can be."""
+    """Read the rows after an id, and return the last id that they cover. The last page covers all ids."""
     bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
 
     async def rows(name: str) -> list[tuple[Any, ...]]:
@@ -255,7 +257,7 @@ def _replay_page(replay: Replay, page: Page) -> None:
             raise_violation(
                 "posting", "the postings are not numbered from 1 without gaps", entry_id=entry.entry_id
             )
-        replay.take(entry)
+        replay.apply(entry)
         if entry.kind == "withdraw":
             _open_order(replay, page, entry)
         elif entry.kind == "register":
@@ -290,7 +292,7 @@ def _open_wallet(replay: Replay, page: Page, entry: Entry) -> None:
 
 
 def _check_orphans(page: Page) -> None:
-    """Raise FaultFound (rule `orphan`) for the first row that no entry of the page took out."""
+    """Raise ViolationFound (rule `orphan`) for the first row that belongs to no entry of the page."""
     for name, rows in (
         ("posting", page.stray_postings),
         ("withdrawal", page.orders),

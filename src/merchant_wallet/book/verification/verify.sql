@@ -1,13 +1,12 @@
--- What verification reads. All pages of one book are read in one snapshot; every statement names one merchant and
--- walks a primary key, but for the two that look for books.
+-- What verification reads. All pages of one book are read in one snapshot. Every statement names one merchant and walks along a
+-- primary key, except the two that look for books.
 
 -- name: begin_snapshot
--- Everything after this sees one moment of the book, however long it takes and whatever commits meanwhile.
+-- After this, all statements see the same moment of the book, however long they take and whatever commits meanwhile.
 set transaction isolation level repeatable read, read only;
 
 -- name: read_book
--- The book's row and the ranges of ids that belong to it, as plain integers: an array of a domain has a type of its own,
--- which the driver would hand over as raw bytes.
+-- The book's row and its id ranges, as plain integers: psycopg would return an array of a domain type as raw bytes.
 select b.id_range, b.id_counter, b.next_range, b.entry_count, b.head_hash, b.last_ms, b.withdrawn_day, b.withdrawn_units,
        array(select r.range_no::int from id_range r where r.merchant_id = b.merchant_id order by r.range_no)
   from book b where b.merchant_id = %(merchant_id)s;
@@ -18,34 +17,34 @@ select entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash from entry
  where merchant_id = %(merchant_id)s and entry_id > %(after)s order by entry_id limit %(page)s;
 
 -- name: page_postings
--- The postings of a page of entries, and any that stand between them without an entry.
+-- The postings of a page of entries, and postings between them without an entry.
 select entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance from posting
  where merchant_id = %(merchant_id)s and entry_id > %(after)s and entry_id <= %(upto)s order by entry_id, posting_no;
 
 -- name: page_orders
--- The orders that a page of entries opened: an order has the id of its entry.
+-- The orders that a page of entries created. An order has the id of its entry.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
        deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
        first_approved_ms, first_counts_ms, approved_counts_ms
   from withdrawal where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id;
 
 -- name: page_steps
--- The whole lives of those orders.
+-- The steps of those orders.
 select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_step
  where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, step_no;
 
 -- name: page_callbacks
--- What was to be told about those orders and deposits.
+-- The callbacks about those orders and deposits.
 select order_id, status, event_id, created_ms, event_type from callback
  where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id, status;
 
 -- name: page_sub_users
--- The sub-users that a page of entries registered: a sub-user has the id of its entry.
+-- The sub-users that a page of entries registered. A sub-user has the id of its entry.
 select user_id, ext_user_id, address_index, evm_address, tron_address from sub_user
  where merchant_id = %(merchant_id)s and user_id > %(after)s and user_id <= %(upto)s order by user_id;
 
 -- name: page_credits
--- The credits that a page of entries gave, each with its deposit and whose address that one names.
+-- The credits that a page of entries made, each with its deposit and the owner of the deposit's address.
 select c.entry_id, c.chain, c.tx_hash, c.log_index, c.currency::text, c.amount::bigint, c.rate_e8, d.amount, d.status,
        d.address, d.user_id, w.user_id, m.address is not null, c.block_hash, c.released_by, t.block_hash
   from deposit_credit c
@@ -56,13 +55,13 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, c.currency::text, c.amount::
  where c.merchant_id = %(merchant_id)s and c.entry_id > %(after)s and c.entry_id <= %(upto)s order by c.entry_id;
 
 -- name: page_accounts
--- The next accounts, to be compared with what the postings add up to.
+-- The next accounts, to compare with the sums of the postings.
 select account_id, kind, currency, balance, day, day_debited from account
  where merchant_id = %(merchant_id)s and account_id > %(after)s order by account_id limit %(page)s;
 
 -- name: find_stray_wallet
--- A sub-user without one of its addresses in the book's list or the platform's, or an address in the book's list
--- that is not its sub-user's own: a transfer that names the address would go astray.
+-- A sub-user that lacks one of its addresses in the book's list or the platform's, or an address in the book's list that is not
+-- its sub-user's own. A transfer to that address would go to the wrong account.
 select s.user_id from sub_user s
  cross join lateral (values (s.evm_address), (s.tron_address)) a (address)
   left join wallet_address w on w.merchant_id = s.merchant_id and w.address = a.address and w.user_id = s.user_id
@@ -75,9 +74,8 @@ select w.user_id from wallet_address w
  limit 1;
 
 -- name: find_stray_deposit
--- A deposit that stands as credited without a credit or has one without standing so, a credit without its deposit, two
--- credits of one transaction from two blocks or of one log, and a merchant's own address that the platform's list does
--- not know.
+-- Deposits and credits that do not fit: credited without a credit, a credit without that status, a credit without its deposit,
+-- two credits of one transaction from two blocks or of one log, a merchant's own address that the platform's list lacks.
 select c.entry_id, d.chain, d.tx_hash, d.log_index, 'stands as ' || d.status || ' against its credit'
   from deposit d
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
@@ -111,8 +109,8 @@ select null, m.chain, '', 0, 'is an address of the merchant that nobody gave out
  limit 1;
 
 -- name: list_books
--- Every merchant with a book, or with rows of a journal that lost its book (found by skipping from one
--- merchant to the next, since counting all rows would take as long as verifying them).
+-- Every merchant that has a book, or rows of a journal without a book. The query skips from one merchant to the next: to read
+-- all rows would take as long as to verify them.
 with recursive in_entries (merchant_id) as (
     select min(merchant_id) from entry
     union all

@@ -1,8 +1,8 @@
-"""What verification can find wrong, as values. Pure.
+"""Violations: what verification can find wrong, as values. Pure.
 
-Rules: a fault names the rule that was broken (one of `RULES`) and where: the entry, the order, the account,
-as far as each is known. Verification stops at the first fault, which the checks raise as `ViolationFound`; a
-program that only wants to know asks for the report, which holds it as a value.
+A violation names the broken rule (one of `RULES`) and, if known, the entry, the order and the account. The
+checks raise the first violation as `ViolationFound`, which ends the verification. The report has it as a
+value.
 """
 
 from typing import Final, NoReturn
@@ -38,7 +38,7 @@ RULES: Final = {
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One broken rule: where, which, and a sentence with the values that differ."""
+    """One broken rule: which one, where, and a sentence with the values that differ."""
 
     rule: str
     text: str
@@ -48,7 +48,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class ViolationFound(Exception):
-    """Ends a verification with its first fault."""
+    """Ends a verification with its first violation."""
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(violation.rule, violation.text)

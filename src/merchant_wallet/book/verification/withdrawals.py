@@ -1,8 +1,10 @@
-"""Whether a withdrawal order, its steps and its callbacks are what the journal says. Pure.
+"""Checks that a withdrawal order, its steps and its callbacks match the journal. Pure.
 
-Rules: an order's entry and its row are compared field by field; its steps must be a legal life that ends at
-the row's status; a hold is released by one entry, of the kind that the status asks for. The journal is right
-in every comparison, since its hash was checked before.
+Rules:
+- The order's row is compared with its entry field by field.
+- Its steps must be legal and end at the row's status.
+- One entry releases the hold. Its kind must fit the status.
+- The journal counts as right, since its hash was checked before.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHAN
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import (
+    CALLED_BACK,
     CANCELLED,
     EXPIRED,
     FINAL,
@@ -22,7 +25,6 @@ from merchant_wallet.book.rules.withdrawals import (
     PAID,
     PENDING,
     REFUNDED,
-    TOLD,
     order_facts,
 )
 from merchant_wallet.book.state import CallbackDue, Entry, Step
@@ -30,7 +32,7 @@ from merchant_wallet.book.verification.entry_schemas import Move, expect_moves
 from merchant_wallet.book.verification.violations import raise_violation
 
 RELEASED_AS: Final = {"settle": PAID, "cancel": CANCELLED, "expire": EXPIRED, "refund": REFUNDED}
-"""The status that each kind of releasing entry brings."""
+"""The status that each kind of releasing entry leads to."""
 
 
 class ReleaseFacts(msgspec.Struct, frozen=True):
@@ -45,7 +47,7 @@ def check_withdrawal(
 ) -> Withdrawal:
     """Compare a `withdraw` entry with its order's row, and the row with its steps and callbacks.
 
-    Gives the order. Raises FaultFound, rules `order`, `step`, `approval` and `callback`.
+    Returns the order. Raises ViolationFound, rules `order`, `step`, `approval` and `callback`.
     """
     if order is None:
         raise_violation(
@@ -74,7 +76,7 @@ def _compare(entry: Entry, name: str, row: object, journal: object) -> None:
 
 
 def _name_facts(entry: Entry, order: Withdrawal) -> None:
-    """Say which of the facts differs; reached only when the texts do."""
+    """Raise a violation for the first fact that differs. Called only when the texts differ."""
     try:
         journal = msgspec.json.decode(entry.facts, type=dict[str, int | str])
     except msgspec.DecodeError as error:
@@ -86,7 +88,7 @@ def _name_facts(entry: Entry, order: Withdrawal) -> None:
 
 
 def check_steps(order: Withdrawal, steps: Sequence[Step]) -> None:
-    """Raise FaultFound (rule `step`) unless the steps are a legal life that ends at the order's status."""
+    """Raise ViolationFound (rule `step`) unless the steps are legal and end at the order's status."""
     status: int | None = None
     at_ms = order.created_ms
     for number, step in enumerate(steps):
@@ -114,15 +116,15 @@ def check_steps(order: Withdrawal, steps: Sequence[Step]) -> None:
 
 
 def check_approvals(order: Withdrawal) -> None:
-    """Raise FaultFound (rule `approval`) unless as many people approved the order as its limits ask for."""
+    """Raise ViolationFound (rule `approval`) unless the order has the approvals that its limits ask for."""
     text = find_approval_violation(order)
     if text is not None:
         raise_violation("approval", text, order_id=order.order_id)
 
 
 def check_callbacks(order: Withdrawal, steps: Sequence[Step], callbacks: Sequence[CallbackDue]) -> None:
-    """Raise FaultFound (rule `callback`) unless exactly the statuses that were passed are told of."""
-    passed = {step.to_status: step.at_ms for step in steps if step.to_status in TOLD}
+    """Raise ViolationFound (rule `callback`) unless each status has its callback and no other exists."""
+    passed = {step.to_status: step.at_ms for step in steps if step.to_status in CALLED_BACK}
     told = {callback.status: callback.created_ms for callback in callbacks}
     if passed != told:
         text = f"callbacks tell of {sorted(told)}, the order passed {sorted(passed)}"
@@ -132,7 +134,7 @@ def check_callbacks(order: Withdrawal, steps: Sequence[Step], callbacks: Sequenc
 
 
 def read_release_facts(entry: Entry) -> ReleaseFacts:
-    """Which order an entry releases. Raises FaultFound (rule `facts`)."""
+    """The order that an entry releases. Raises ViolationFound (rule `facts`)."""
     try:
         return msgspec.json.decode(entry.facts, type=ReleaseFacts)
     except msgspec.DecodeError as error:
@@ -142,9 +144,9 @@ def read_release_facts(entry: Entry) -> ReleaseFacts:
 
 
 def check_release(entry: Entry, order: Withdrawal, facts: ReleaseFacts) -> None:
-    """Compare a releasing entry with the order it releases.
+    """Compare a releasing entry with its order.
 
-    Raises FaultFound: `schema` for wrong amounts, `release` for a wrong kind, moment or transfer.
+    Raises ViolationFound: `shape` for wrong amounts, `release` for a wrong kind, time or transfer.
     """
     expect_moves(entry, _release_moves(entry.kind, order))
     entry_id, order_id = entry.entry_id, order.order_id
@@ -180,7 +182,7 @@ def _release_moves(kind: str, order: Withdrawal) -> tuple[Move, ...]:
 
 
 def check_still_open(order: Withdrawal) -> None:
-    """Raise FaultFound (rule `release`) when an order that nothing released is in a status that ends it."""
+    """Raise ViolationFound (rule `release`) if an order with an open hold has a final status."""
     if order.status in FINAL:
         text = f"an order in status {order.status} has no entry that releases its hold"
         raise_violation("release", text, entry_id=order.order_id, order_id=order.order_id)
