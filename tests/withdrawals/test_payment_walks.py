@@ -25,11 +25,11 @@ KILLS = st.sampled_from(["lives"] * 18 + ["killed before", "killed after"])
 FAILS = {State.UNPAYABLE, State.DEAD}
 
 
-@dataclass
+@dataclass(eq=False)
 class Signature:
-    """A signed transfer. Void ones can never count."""
+    """A signed transfer. Void ones can never count. `nonce` numbers the reservations where no nonces are."""
 
-    nonce: int | None
+    nonce: int
     is_sent: bool = False
     is_void: bool = False
 
@@ -95,7 +95,7 @@ class World:
     def sign(self) -> Event:
         assert self.reserved is not None
         assert not self.is_moved
-        nonce = self.reserved if self.has_nonces else None
+        nonce = self.reserved
         others = [one for one in self.live() if not self.has_nonces or one.nonce != nonce]
         assert not [one for one in others if one in self.stored], "a second signature beside a live one"
         if others:
@@ -182,12 +182,15 @@ def attempt(world: World) -> State | None:
 
 
 @pytest.mark.parametrize("has_nonces", [True, False])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_whatever_fails_an_order_is_paid_once_or_failed_and_never_both(
     data: st.DataObject, has_nonces: bool
 ) -> None:
     world = World(data.draw, has_nonces)  # type: ignore[arg-type]  # `data.draw` has the label as well
+    if world.happens():
+        world.reserved, world.next_nonce = 0, 1
+        world.stored.append(Signature(0, is_sent=True))
     for _ in range(ATTEMPTS):
         end = attempt(world)
         if end is State.PAID:
