@@ -8,7 +8,7 @@ from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet
 from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked
-from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted, reserve
+from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted, reserve
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -91,8 +91,8 @@ async def hold(shop: "Shop") -> Claim:
     [
         (-1, Outdated(-1)),
         (0, None),
-        (FUNDS_MS, None),
-        (FUNDS_MS + 1, Outdated(FUNDS_MS + 1)),
+        (BALANCE_MAX_AGE_MS, None),
+        (BALANCE_MAX_AGE_MS + 1, Outdated(BALANCE_MAX_AGE_MS + 1)),
         (-3_600_000, Outdated(-3_600_000)),
     ],
 )

@@ -32,43 +32,46 @@ from merchant_wallet.withdrawals.payment_states import (
 )
 
 BY_HAND = """
-examining            examine        payable>reserving unpayable>unpayable hindered>hindered failed>failed
-examining_reserved   examine        payable>signing_reserved unpayable>unpayable hindered>hindered
-                                    failed>failed
-examining_moved      examine        payable>releasing_moved unpayable>unpayable hindered>hindered
-                                    failed>failed
-releasing_moved      release        released>reserving failed>failed
-reserving            reserve        reserved>signing hindered>hindered failed>failed
-signing              sign           signed>storing unpayable>unpayable hindered>releasing_hindered
-                                    failed>releasing_failed unanswered>failed
-signing_reserved     sign           signed>storing unpayable>unpayable hindered>hindered failed>failed
-                                    unanswered>failed
-storing              store          stored>sending hindered>hindered failed>failed
-releasing_hindered   release        released>hindered failed>failed
-releasing_failed     release        released>failed failed>failed
-judging              judge          pending>sending stuck>sending_stuck lapsed>checking_lapsed dead>dead
-                                    final>paid different>suspect failed>failed
-sending              send           sent>judging_sent sent_again>waiting refused>failed failed>failed
-sending_stuck        send           sent>judging_sent sent_again>checking_stuck refused>checking_stuck
-                                    failed>failed
-judging_sent         judge          pending>waiting stuck>checking_stuck lapsed>checking_lapsed dead>dead
-                                    final>paid different>suspect failed>failed
-checking_stuck       check_stops    allowed>replacing hindered>hindered failed>failed
-replacing            sign           signed>storing_again unpayable>irreplaceable hindered>hindered
-                                    failed>failed unanswered>failed
-checking_lapsed      check_rebuild  allowed>examining_lapsed hindered>hindered failed>failed
-examining_lapsed     examine        payable>rebuilding unpayable>unpayable hindered>hindered failed>failed
-rebuilding           sign           signed>storing_again unpayable>unpayable hindered>hindered
-                                    failed>failed unanswered>failed
-storing_again        store          stored>sending_again hindered>hindered failed>failed
-sending_again        send           sent>judging_again refused>failed failed>failed
-judging_again        judge          pending>waiting stuck>waiting lapsed>retrying dead>dead
-                                    final>paid different>suspect failed>failed
-waiting retrying hindered irreplaceable unpayable dead paid suspect failed
+checking           check_payable  payable>reserving unpayable>unpayable blocked>blocked failed>failed
+checking_reserved  check_payable  payable>signing_reserved unpayable>unpayable blocked>blocked failed>failed
+checking_moved     check_payable  payable>releasing_moved unpayable>unpayable blocked>blocked failed>failed
+releasing_moved    release        released>reserving failed>failed
+reserving          reserve        reserved>signing blocked>blocked failed>failed
+signing            sign           signed>storing unpayable>unpayable blocked>releasing_blocked
+                                  failed>releasing_failed unanswered>failed
+signing_reserved   sign           signed>storing unpayable>unpayable blocked>blocked failed>failed
+                                  unanswered>failed
+storing            store          stored>sending blocked>blocked failed>failed
+releasing_blocked  release        released>blocked failed>failed
+releasing_failed   release        released>failed failed>failed
+judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild dead>dead
+                                  final>paid different>suspect failed>failed
+sending            send           sent>judging_sent sent_again>waiting refused>failed failed>failed
+sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
+                                  failed>failed
+judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild dead>dead
+                                  final>paid different>suspect failed>failed
+checking_stops     check_stops    allowed>replacing blocked>blocked failed>failed
+replacing          sign           signed>storing_again unpayable>irreplaceable blocked>blocked failed>failed
+                                  unanswered>failed
+checking_rebuild   check_rebuild  allowed>checking_expired blocked>blocked failed>failed
+checking_expired   check_payable  payable>rebuilding unpayable>unpayable blocked>blocked failed>failed
+rebuilding         sign           signed>storing_again unpayable>unpayable blocked>blocked failed>failed
+                                  unanswered>failed
+storing_again      store          stored>sending_again blocked>blocked failed>failed
+sending_again      send           sent>judging_again refused>failed failed>failed
+judging_again      judge          pending>waiting stuck>waiting expired>retrying dead>dead final>paid
+                                  different>suspect failed>failed
+waiting retrying blocked irreplaceable unpayable dead paid suspect failed
 """
 """State, action and steps, written out here and not taken from the tables. The last line has the ends."""
 
-STARTS = [State.EXAMINING, State.EXAMINING_RESERVED, State.EXAMINING_MOVED, State.JUDGING]
+STARTS = [State.CHECKING, State.CHECKING_RESERVED, State.CHECKING_MOVED, State.JUDGING]
+UNSIGNED = {
+    *(State.CHECKING, State.CHECKING_RESERVED, State.CHECKING_MOVED, State.CHECKING_EXPIRED),
+    *(State.SIGNING, State.SIGNING_RESERVED),
+}
+"""Where a transfer is looked at or signed although no earlier one can count."""
 LONGEST = 13
 """Actions of the longest attempt: reserve, sign, store, send, judge, and all of it a second time."""
 
@@ -145,8 +148,8 @@ def test_bytes_are_sent_only_when_they_are_stored_and_stored_only_when_signed() 
 
 
 def test_a_second_transfer_is_signed_only_after_a_stuck_or_a_void_one_and_once_in_an_attempt() -> None:
-    verdicts = {Event.PENDING, Event.STUCK, Event.LAPSED, Event.DEAD, Event.FINAL, Event.DIFFERENT}
-    last_verdict = {State.REPLACING: Event.STUCK, State.REBUILDING: Event.LAPSED}
+    verdicts = {Event.PENDING, Event.STUCK, Event.EXPIRED, Event.DEAD, Event.FINAL, Event.DIFFERENT}
+    last_verdict = {State.REPLACING: Event.STUCK, State.REBUILDING: Event.EXPIRED}
     for path in PATHS:
         stored, again = path[0][0] is State.JUDGING, 0
         for number, (state, event) in enumerate(path):
@@ -166,19 +169,15 @@ def test_a_nonce_is_released_only_when_nobody_can_have_signed_for_it() -> None:
             before = path[number - 1]
             # Its wallet's key is gone, or this attempt reserved it and the signer was not asked or said no.
             if state is State.RELEASING_MOVED:
-                assert before == (State.EXAMINING_MOVED, Event.PAYABLE)
+                assert before == (State.CHECKING_MOVED, Event.PAYABLE)
             else:
-                assert before in [(State.SIGNING, Event.HINDERED), (State.SIGNING, Event.FAILED)]
+                assert before in [(State.SIGNING, Event.BLOCKED), (State.SIGNING, Event.FAILED)]
                 assert path[number - 2] == (State.RESERVING, Event.RESERVED)
 
 
 def test_an_order_fails_only_on_proof_that_nothing_signed_for_it_counts() -> None:
     proofs = {
-        State.UNPAYABLE: {
-            (state, Event.UNPAYABLE)
-            for state in State
-            if state.name.startswith(("EXAMINING", "SIGNING")) or state is State.REBUILDING
-        },
+        State.UNPAYABLE: {(state, Event.UNPAYABLE) for state in UNSIGNED | {State.REBUILDING}},
         State.DEAD: {(state, Event.DEAD) for state in State if state.name.startswith("JUDGING")},
     }
     for path in PATHS:
@@ -186,7 +185,7 @@ def test_an_order_fails_only_on_proof_that_nothing_signed_for_it_counts() -> Non
         if last[0] in proofs:
             assert before in proofs[last[0]], path
         if last[0] is State.UNPAYABLE and Event.STORED in [event for _, event in path]:
-            assert (State.CHECKING_LAPSED, Event.ALLOWED) in path, path
+            assert (State.CHECKING_REBUILD, Event.ALLOWED) in path, path
 
 
 def test_an_order_is_paid_only_by_a_final_transfer_that_is_the_order() -> None:
@@ -199,9 +198,9 @@ def test_an_order_is_paid_only_by_a_final_transfer_that_is_the_order() -> None:
 @pytest.mark.parametrize(
     ("is_signed", "is_reserved", "is_moved", "state"),
     [
-        (False, False, False, State.EXAMINING),
-        (False, True, False, State.EXAMINING_RESERVED),
-        (False, True, True, State.EXAMINING_MOVED),
+        (False, False, False, State.CHECKING),
+        (False, True, False, State.CHECKING_RESERVED),
+        (False, True, True, State.CHECKING_MOVED),
         (True, True, False, State.JUDGING),
         (True, True, True, State.JUDGING),
     ],
@@ -221,7 +220,7 @@ FINAL = Final(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
         (Pending(), False, True, Event.PENDING),
         (Pending(stuck=True), False, True, Event.STUCK),
         (Pending(stuck=True), False, False, Event.PENDING),
-        (Expired("expired"), False, False, Event.LAPSED),
+        (Expired("expired"), False, False, Event.EXPIRED),
         (Dead("reverted"), False, True, Event.DEAD),
         (FINAL, True, True, Event.FINAL),
         (FINAL, False, True, Event.DIFFERENT),
@@ -233,7 +232,7 @@ def test_a_verdict_is_one_event(verdict: Verdict, is_exact: bool, has_nonces: bo
 
 ANYWHERE = [
     (Unpayable("blacklisted"), Event.UNPAYABLE),
-    (Blocked(Obstacle("fee", "too high")), Event.HINDERED),
+    (Blocked(Obstacle("fee", "too high")), Event.BLOCKED),
     (ChainAway("no node"), Event.FAILED),
     (ValueError("a fault"), Event.FAILED),
 ]

@@ -67,16 +67,16 @@ class World:
         return self.draw(st.sampled_from([usual] * len(others) + list(others)))
 
     def check_payable(self) -> Event:
-        return self.choose(Event.PAYABLE, Event.UNPAYABLE, Event.HINDERED, Event.FAILED)
+        return self.choose(Event.PAYABLE, Event.UNPAYABLE, Event.BLOCKED, Event.FAILED)
 
     def check_stops(self) -> Event:
-        return self.choose(Event.ALLOWED, Event.HINDERED, Event.FAILED)
+        return self.choose(Event.ALLOWED, Event.BLOCKED, Event.FAILED)
 
     check_rebuild = check_stops
 
     def reserve(self) -> Event:
         assert self.reserved is None, "reserved twice"
-        event = self.choose(Event.RESERVED, Event.HINDERED, Event.FAILED)
+        event = self.choose(Event.RESERVED, Event.BLOCKED, Event.FAILED)
         if event is Event.RESERVED or (event is Event.FAILED and self.happens()):
             self.reserved, self.next_nonce = self.next_nonce, self.next_nonce + 1
         return event
@@ -100,8 +100,8 @@ class World:
         assert not [one for one in others if one in self.stored], "a second signature beside a live one"
         if others:
             # The signer remembers what it signed and lost: it signs no other nonce, and nothing unexpired.
-            return self.choose(Event.HINDERED, Event.FAILED)
-        event = self.choose(Event.SIGNED, Event.UNPAYABLE, Event.HINDERED, Event.FAILED, Event.UNANSWERED)
+            return self.choose(Event.BLOCKED, Event.FAILED)
+        event = self.choose(Event.SIGNED, Event.UNPAYABLE, Event.BLOCKED, Event.FAILED, Event.UNANSWERED)
         if event is Event.SIGNED:
             self.in_hand = Signature(nonce)
         elif event is Event.UNANSWERED and self.happens():
@@ -110,7 +110,7 @@ class World:
 
     def store(self) -> Event:
         assert self.in_hand is not None, "nothing to store"
-        event, signed = self.choose(Event.STORED, Event.HINDERED, Event.FAILED), self.in_hand
+        event, signed = self.choose(Event.STORED, Event.BLOCKED, Event.FAILED), self.in_hand
         is_stored = event is Event.STORED or (event is Event.FAILED and self.happens())
         (self.stored if is_stored else self.lost).append(signed)
         self.in_hand = None
@@ -126,14 +126,14 @@ class World:
     def judge(self) -> Event:
         assert self.stored
         rare = (Event.DEAD, Event.FINAL, Event.FAILED)
-        event = self.draw(st.sampled_from([Event.PENDING, Event.STUCK, Event.LAPSED] * 2 + list(rare)))
+        event = self.draw(st.sampled_from([Event.PENDING, Event.STUCK, Event.EXPIRED] * 2 + list(rare)))
         sent = [one for one in self.stored if one.is_sent and not one.is_void]
-        if event in (Event.LAPSED, Event.DEAD) and self.counted is None:
+        if event in (Event.EXPIRED, Event.DEAD) and self.counted is None:
             for one in self.stored:
                 one.is_void = True
         elif event is Event.FINAL and sent and self.counted is None:
             self.count(self.draw(st.sampled_from(sent)))
-        elif event in (Event.LAPSED, Event.DEAD, Event.FINAL) or (
+        elif event in (Event.EXPIRED, Event.DEAD, Event.FINAL) or (
             event is Event.STUCK and not self.has_nonces
         ):
             event = Event.PENDING

@@ -14,7 +14,7 @@ from merchant_wallet.base.money import USDT, format_units
 from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle
 from merchant_wallet.withdrawals import hot_wallet_store, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation
-from merchant_wallet.withdrawals.reservations import FUNDS_MS, Outdated, Shortage, Wanted
+from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted
 
 REFRESHES = 2
 
@@ -70,7 +70,8 @@ class HotWallet:
                 f"{whose} were written down by a clock that is {_seconds(-found.age_ms)} s ahead of this one"
             )
             return Obstacle("clock", f"{text}: compare the clocks of all machines")
-        text = f"{whose} are {_seconds(found.age_ms)} s old, and at most {_seconds(FUNDS_MS)} s are trusted"
+        trusted = f"at most {_seconds(BALANCE_MAX_AGE_MS)} s are trusted"
+        text = f"{whose} are {_seconds(found.age_ms)} s old, and {trusted}"
         return Obstacle("stale", text)
 
     async def look(self, connection: AsyncConnection) -> None:

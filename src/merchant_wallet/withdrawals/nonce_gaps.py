@@ -85,7 +85,7 @@ class NonceGapWorker:
             return []
         before_ms = now - self._patience_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
-        await reservations.give_back_idle(connection, name, chain.wallet, before_ms)
+        await reservations.release_idle(connection, name, chain.wallet, before_ms)
         await connection.execute(_TEXTS["mark_cancelled"], parameters)
         await connection.execute(_TEXTS["mark_for_cancel"], parameters)
         cursor = await connection.execute(_TEXTS["list_gaps"], parameters)

@@ -44,25 +44,25 @@ from merchant_wallet.withdrawals.payout_checks import find_transfer_mismatch
 from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, StoredTransfer
 
 RESEND_MS: Final = 5_000
-"""A young pending transfer's bytes are sent again at least this often; later, ever more rarely."""
+"""A young pending transfer is sent again this often, an older one more rarely."""
 LONGEST_REST_MS: Final = 50_000
 AGE_PART: Final = 8
-"""A transfer that is pending for long rests for this part of its age, so that many of them leave room."""
+"""An old pending transfer rests for this part of its age, so that many of them leave room for others."""
 UNKNOWN_WALLET: Final = bytes(20)
-"""What was signed before hot wallets were recorded bears this."""
+"""Stands for the hot wallet in reservations from before hot wallets were recorded."""
 
 log = structlog.get_logger(__name__)
 
 
 class Waits(NamedTuple):
-    """Nothing is decided; another look is due in so many milliseconds. The obstacle is for operators."""
+    """Nothing is decided. Another attempt is due after `rest_ms`. The obstacle is for operators."""
 
     rest_ms: int
     obstacle: Obstacle | None = None
 
 
 class Paid(NamedTuple):
-    """The transfer of this hash is final, and it is the order's to the unit."""
+    """The transfer with this hash is final, and it is exactly the order."""
 
     tx_hash: str
 
@@ -74,7 +74,7 @@ class GivenUp(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """The chain's record is not the order; order and wallet are to be frozen."""
+    """The chain's final record is not the order. The order and the hot wallet must be frozen."""
 
     cause: str
 
@@ -107,13 +107,16 @@ class Payment:
         self._reserved = order.reservation
         self._stored: list[StoredTransfer] = []
         self._unstored: SignedTransfer | None = None
-        # In the attempt that signed a transfer nobody has sent it yet, so there is nothing to judge.
+        # A transfer that this attempt signs first has not been sent, so it is pending without a question.
         self._verdict: Verdict = Pending()
         self._error: Exception | None = None
         self._name = {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
 
     async def advance(self) -> Result:
-        """Take the payment as far as it goes now. Raises Fenced, what the chain raises, `psycopg.Error`."""
+        """Take the payment as far as it goes now.
+
+        Raises ClaimLost, what the chain raises, and `psycopg.Error`.
+        """
         if self._order.given_up_cause is not None:
             return GivenUp(self._order.given_up_cause)
         connection = await self._worker_connection.get()
@@ -138,14 +141,14 @@ class Payment:
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
             raise hot_wallet_store.WalletMoved(
-                f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, of which "
-                "there is no key here"
+                f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, "
+                "whose key is not here"
             )
         return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
 
     async def _perform(self, action: Action) -> Event:
         perform: Callable[[], Awaitable[Event]] = {
-            Action.EXAMINE: self._examine,
+            Action.CHECK_PAYABLE: self._check_payable,
             Action.RESERVE: self._reserve,
             Action.SIGN: self._sign,
             Action.STORE: self._store,
@@ -163,7 +166,7 @@ class Payment:
             self._error = error
             return read_error(action, error)
 
-    async def _examine(self) -> Event:
+    async def _check_payable(self) -> Event:
         if self._payout.transfer.recipient == self._chain.wallet:
             raise Unpayable("the recipient is the platform's own hot wallet")
         await self._chain.check_payable(self._payout.transfer)
@@ -175,7 +178,7 @@ class Payment:
         return Event.RESERVED
 
     async def _release(self) -> Event:
-        await reservations.give_back(await self._worker_connection.get(), self._held, self._clock())
+        await reservations.release(await self._worker_connection.get(), self._held, self._clock())
         self._reserved = None
         return Event.RELEASED
 
@@ -244,7 +247,7 @@ class Payment:
     async def _check_rebuild(self) -> Event:
         await self._check_stops()
         count, verdict = len(self._stored), self._verdict
-        assert isinstance(verdict, Expired), "only what lapsed is built again"
+        assert isinstance(verdict, Expired), "only what expired is built again"
         if count >= self._max_builds:
             text = f"{count} transfers in a row came to nothing: {verdict.cause}"
             raise Blocked(Obstacle("lapsed", text))
@@ -257,7 +260,7 @@ class Payment:
                 return self._wait_for_chain(pending)
             case State.RETRYING, Expired(), _:
                 return Waits(0)
-            case State.HINDERED, _, Blocked(obstacle=obstacle):
+            case State.BLOCKED, _, Blocked(obstacle=obstacle):
                 return await self._wait_for(obstacle)
             case State.IRREPLACEABLE, _, Unpayable() as unpayable:
                 return await self._wait_for(Obstacle("stuck", f"it can't be replaced: {unpayable}"))

@@ -29,11 +29,11 @@ class State(Enum):
     """What an attempt does now and why, or how it ended."""
 
     # Nothing is signed and stored for the order.
-    EXAMINING = auto()
+    CHECKING = auto()
     """Nothing is reserved yet."""
-    EXAMINING_RESERVED = auto()
+    CHECKING_RESERVED = auto()
     """An earlier attempt reserved. The signer may have signed for its nonce."""
-    EXAMINING_MOVED = auto()
+    CHECKING_MOVED = auto()
     """The reservation is in an earlier hot wallet, whose key is not here."""
     RELEASING_MOVED = auto()
     RESERVING = auto()
@@ -42,7 +42,7 @@ class State(Enum):
     SIGNING_RESERVED = auto()
     """The signer may have signed for the nonce before, so the nonce stays whatever happens."""
     STORING = auto()
-    RELEASING_HINDERED = auto()
+    RELEASING_BLOCKED = auto()
     RELEASING_FAILED = auto()
 
     # A signed transfer is stored. It may be on the chain.
@@ -53,11 +53,11 @@ class State(Enum):
     JUDGING_SENT = auto()
 
     # Another transfer is signed, once in an attempt.
-    CHECKING_STUCK = auto()
+    CHECKING_STOPS = auto()
     REPLACING = auto()
     """At the same nonce, so that only one of them can count."""
-    CHECKING_LAPSED = auto()
-    EXAMINING_LAPSED = auto()
+    CHECKING_REBUILD = auto()
+    CHECKING_EXPIRED = auto()
     REBUILDING = auto()
     """All that was signed is void."""
     STORING_AGAIN = auto()
@@ -68,8 +68,8 @@ class State(Enum):
     WAITING = auto()
     """The transfer is on its way."""
     RETRYING = auto()
-    """The new transfer lapsed at once. The next attempt begins without a pause."""
-    HINDERED = auto()
+    """The new transfer expired at once. The next attempt begins without a pause."""
+    BLOCKED = auto()
     """An obstacle may pass. The order waits."""
     IRREPLACEABLE = auto()
     """A stuck transfer can't be replaced. It may still count, so the order waits."""
@@ -91,7 +91,7 @@ class Event(Enum):
     UNPAYABLE = auto()
     """Proof that the recipient can't be paid now."""
     ALLOWED = auto()
-    HINDERED = auto()
+    BLOCKED = auto()
     """An obstacle that may pass; the signer's refusal is one."""
     RESERVED = auto()
     RELEASED = auto()
@@ -106,7 +106,7 @@ class Event(Enum):
     """The nodes refused the bytes."""
     PENDING = auto()
     STUCK = auto()
-    LAPSED = auto()
+    EXPIRED = auto()
     DEAD = auto()
     FINAL = auto()
     """A transfer is final, and is exactly the order."""
@@ -119,7 +119,7 @@ class Event(Enum):
 class Action(Enum):
     """The I/O of a state."""
 
-    EXAMINE = auto()
+    CHECK_PAYABLE = auto()
     RESERVE = auto()
     SIGN = auto()
     STORE = auto()
@@ -131,24 +131,24 @@ class Action(Enum):
 
 
 ACTIONS: Final[Mapping[State, Action]] = {
-    State.EXAMINING: Action.EXAMINE,
-    State.EXAMINING_RESERVED: Action.EXAMINE,
-    State.EXAMINING_MOVED: Action.EXAMINE,
+    State.CHECKING: Action.CHECK_PAYABLE,
+    State.CHECKING_RESERVED: Action.CHECK_PAYABLE,
+    State.CHECKING_MOVED: Action.CHECK_PAYABLE,
     State.RELEASING_MOVED: Action.RELEASE,
     State.RESERVING: Action.RESERVE,
     State.SIGNING: Action.SIGN,
     State.SIGNING_RESERVED: Action.SIGN,
     State.STORING: Action.STORE,
-    State.RELEASING_HINDERED: Action.RELEASE,
+    State.RELEASING_BLOCKED: Action.RELEASE,
     State.RELEASING_FAILED: Action.RELEASE,
     State.JUDGING: Action.JUDGE,
     State.SENDING: Action.SEND,
     State.SENDING_STUCK: Action.SEND,
     State.JUDGING_SENT: Action.JUDGE,
-    State.CHECKING_STUCK: Action.CHECK_STOPS,
+    State.CHECKING_STOPS: Action.CHECK_STOPS,
     State.REPLACING: Action.SIGN,
-    State.CHECKING_LAPSED: Action.CHECK_REBUILD,
-    State.EXAMINING_LAPSED: Action.EXAMINE,
+    State.CHECKING_REBUILD: Action.CHECK_REBUILD,
+    State.CHECKING_EXPIRED: Action.CHECK_PAYABLE,
     State.REBUILDING: Action.SIGN,
     State.STORING_AGAIN: Action.STORE,
     State.SENDING_AGAIN: Action.SEND,
@@ -156,10 +156,10 @@ ACTIONS: Final[Mapping[State, Action]] = {
 }
 """What each state does. States that are missing here end the attempt."""
 
-_EITHER: Final = {Event.HINDERED: State.HINDERED, Event.FAILED: State.FAILED}
+_EITHER: Final = {Event.BLOCKED: State.BLOCKED, Event.FAILED: State.FAILED}
 _ONLY_FAILED: Final = {Event.FAILED: State.FAILED}
-_EXAMINED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
-_KEEPS_NONCE: Final = {**_EXAMINED, Event.UNANSWERED: State.FAILED}
+_CHECKED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
+_KEEPS_NONCE: Final = {**_CHECKED, Event.UNANSWERED: State.FAILED}
 _NOT_SENT: Final = {Event.REFUSED: State.FAILED, Event.FAILED: State.FAILED}
 _DECIDED: Final = {
     Event.DEAD: State.DEAD,
@@ -169,51 +169,51 @@ _DECIDED: Final = {
 }
 
 STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
-    State.EXAMINING: {**_EXAMINED, Event.PAYABLE: State.RESERVING},
-    State.EXAMINING_RESERVED: {**_EXAMINED, Event.PAYABLE: State.SIGNING_RESERVED},
-    State.EXAMINING_MOVED: {**_EXAMINED, Event.PAYABLE: State.RELEASING_MOVED},
+    State.CHECKING: {**_CHECKED, Event.PAYABLE: State.RESERVING},
+    State.CHECKING_RESERVED: {**_CHECKED, Event.PAYABLE: State.SIGNING_RESERVED},
+    State.CHECKING_MOVED: {**_CHECKED, Event.PAYABLE: State.RELEASING_MOVED},
     State.RELEASING_MOVED: {**_ONLY_FAILED, Event.RELEASED: State.RESERVING},
     State.RESERVING: {**_EITHER, Event.RESERVED: State.SIGNING},
     State.SIGNING: {
         Event.SIGNED: State.STORING,
         Event.UNPAYABLE: State.UNPAYABLE,
-        Event.HINDERED: State.RELEASING_HINDERED,
+        Event.BLOCKED: State.RELEASING_BLOCKED,
         Event.FAILED: State.RELEASING_FAILED,
         Event.UNANSWERED: State.FAILED,
     },
     State.SIGNING_RESERVED: {**_KEEPS_NONCE, Event.SIGNED: State.STORING},
     State.STORING: {**_EITHER, Event.STORED: State.SENDING},
-    State.RELEASING_HINDERED: {**_ONLY_FAILED, Event.RELEASED: State.HINDERED},
+    State.RELEASING_BLOCKED: {**_ONLY_FAILED, Event.RELEASED: State.BLOCKED},
     State.RELEASING_FAILED: {**_ONLY_FAILED, Event.RELEASED: State.FAILED},
     State.JUDGING: {
         **_DECIDED,
         Event.PENDING: State.SENDING,
         Event.STUCK: State.SENDING_STUCK,
-        Event.LAPSED: State.CHECKING_LAPSED,
+        Event.EXPIRED: State.CHECKING_REBUILD,
     },
     State.SENDING: {**_NOT_SENT, Event.SENT: State.JUDGING_SENT, Event.SENT_AGAIN: State.WAITING},
     State.SENDING_STUCK: {
         Event.SENT: State.JUDGING_SENT,
-        Event.SENT_AGAIN: State.CHECKING_STUCK,
+        Event.SENT_AGAIN: State.CHECKING_STOPS,
         # Nodes may refuse bytes whose fee is too low by now. Only a replacement helps.
-        Event.REFUSED: State.CHECKING_STUCK,
+        Event.REFUSED: State.CHECKING_STOPS,
         Event.FAILED: State.FAILED,
     },
     State.JUDGING_SENT: {
         **_DECIDED,
         Event.PENDING: State.WAITING,
-        Event.STUCK: State.CHECKING_STUCK,
-        Event.LAPSED: State.CHECKING_LAPSED,
+        Event.STUCK: State.CHECKING_STOPS,
+        Event.EXPIRED: State.CHECKING_REBUILD,
     },
-    State.CHECKING_STUCK: {**_EITHER, Event.ALLOWED: State.REPLACING},
+    State.CHECKING_STOPS: {**_EITHER, Event.ALLOWED: State.REPLACING},
     # What was signed may still count, so an unpayable recipient proves nothing about the order.
     State.REPLACING: {
         **_KEEPS_NONCE,
         Event.UNPAYABLE: State.IRREPLACEABLE,
         Event.SIGNED: State.STORING_AGAIN,
     },
-    State.CHECKING_LAPSED: {**_EITHER, Event.ALLOWED: State.EXAMINING_LAPSED},
-    State.EXAMINING_LAPSED: {**_EXAMINED, Event.PAYABLE: State.REBUILDING},
+    State.CHECKING_REBUILD: {**_EITHER, Event.ALLOWED: State.CHECKING_EXPIRED},
+    State.CHECKING_EXPIRED: {**_CHECKED, Event.PAYABLE: State.REBUILDING},
     State.REBUILDING: {**_KEEPS_NONCE, Event.SIGNED: State.STORING_AGAIN},
     State.STORING_AGAIN: {**_EITHER, Event.STORED: State.SENDING_AGAIN},
     State.SENDING_AGAIN: {**_NOT_SENT, Event.SENT: State.JUDGING_AGAIN},
@@ -221,7 +221,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
         **_DECIDED,
         Event.PENDING: State.WAITING,
         Event.STUCK: State.WAITING,
-        Event.LAPSED: State.RETRYING,
+        Event.EXPIRED: State.RETRYING,
     },
 }
 """Every legal step of an attempt."""
@@ -239,8 +239,8 @@ def begin(*, is_signed: bool, is_reserved: bool, is_moved: bool) -> State:
     if is_signed:
         return State.JUDGING
     if is_moved:
-        return State.EXAMINING_MOVED
-    return State.EXAMINING_RESERVED if is_reserved else State.EXAMINING
+        return State.CHECKING_MOVED
+    return State.CHECKING_RESERVED if is_reserved else State.CHECKING
 
 
 def step(state: State, event: Event) -> State:
@@ -261,7 +261,7 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
     if isinstance(verdict, Dead):
         return Event.DEAD
     if isinstance(verdict, Expired):
-        return Event.LAPSED
+        return Event.EXPIRED
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
 
 
@@ -270,7 +270,7 @@ def read_error(action: Action, error: Exception) -> Event:
     if isinstance(error, Unpayable):
         return Event.UNPAYABLE
     if isinstance(error, Blocked):
-        return Event.HINDERED
+        return Event.BLOCKED
     if action is Action.SEND and isinstance(error, NodeRefused):
         return Event.REFUSED
     # A chain asks the signer last, so any other error comes before that.

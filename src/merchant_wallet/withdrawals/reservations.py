@@ -1,9 +1,13 @@
-"""What an order has of its hot wallet, so much money and where there are places a place, and how it ends.
+"""Funds, and on EVM chains a nonce, that are reserved in the hot wallet for one withdrawal.
 
-Rules: each function is one transaction under the order's fence, which locks the order's payout first and the
-wallet's row second. Nothing is signed without a reservation. It is given back only while nothing was signed;
-after that it stays, and is spent by what the chain did. Raises `payouts.ClaimLost` when a later claim has
-taken the order, and `psycopg.Error`. Moments are milliseconds, amounts units of 10^-6.
+Rules:
+- Each function is one transaction. It checks the claim's fence and locks the payout row, then the wallet row.
+  This order prevents deadlocks.
+- Nothing is signed without a reservation.
+- A reservation is released only while nothing is signed. After that it stays until the chain has spent it.
+
+All raise `payouts.ClaimLost` when a later claim has taken the order, and `psycopg.Error`. Moments are
+milliseconds, amounts units of 10^-6.
 """
 
 from pathlib import Path
@@ -20,14 +24,14 @@ from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Reservation
 QUERIES: Final = Queries(Path(__file__).with_name("reservations.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-FUNDS_MS: Final = 10_000
-"""For so long what the chain said of a wallet is gone by."""
-SHORTAGE_MS: Final = 2_000
-"""For so long too little is taken for too little without another question."""
+BALANCE_MAX_AGE_MS: Final = 10_000
+"""A balance read from the chain is trusted for this long."""
+SHORTAGE_MAX_AGE_MS: Final = 2_000
+"""A shortage is believed for this long before the chain is asked again."""
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What is asked of which wallet; with `has_nonces` a place too."""
+    """What an order needs of which hot wallet. With `has_nonces` it needs a nonce too."""
 
     chain: str
     wallet: bytes
@@ -36,16 +40,16 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Shortage(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was reserved: so much is free, as far as is known. Unless that is `settled`, ask the chain."""
+    """Nothing was reserved, too little is free. Unless the figure is `settled`, ask the chain again."""
 
     free_units: int
     settled: bool
 
 
 class Outdated(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was reserved: the wallet's figures can't be used, so nobody knows what is free. Ask the chain.
+    """Nothing was reserved: the wallet's balance is unknown or too old. Ask the chain.
 
-    `age_ms` is negative when a clock that is ahead wrote them down, None when there are none.
+    `age_ms` is None without a balance. It is negative when a clock that is ahead wrote the balance.
     """
 
     age_ms: int | None
@@ -54,7 +58,7 @@ class Outdated(msgspec.Struct, frozen=True, gc=False):
 async def reserve(
     connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int
 ) -> Reservation | Shortage | Outdated:
-    """Set money, and a place, aside for an order. Raises Fenced, Hindered, `hot_wallet_store.WalletMoved`."""
+    """Reserve money, and a nonce, for an order. Raises ClaimLost, Blocked, `hot_wallet_store.WalletMoved`."""
     async with connection.transaction():
         await _write(connection, "hold_fence", held, {})
         parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
@@ -70,14 +74,14 @@ async def reserve(
         if funds is None or (wanted.has_nonces and next_nonce is None):
             return Outdated(None)
         age_ms = now_ms - checked_ms
-        if not 0 <= age_ms <= FUNDS_MS:
+        if not 0 <= age_ms <= BALANCE_MAX_AGE_MS:
             return Outdated(age_ms)
         cursor = await connection.execute(
             _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_spent_no": funds_spent_no}
         )
         [(reserved,)] = await cursor.fetchall()
         if funds - reserved < wanted.amount_units:
-            return Shortage(funds - reserved, funds_spent_no == spent_no and age_ms <= SHORTAGE_MS)
+            return Shortage(funds - reserved, funds_spent_no == spent_no and age_ms <= SHORTAGE_MAX_AGE_MS)
         return await _insert(connection, held, wanted, now_ms)
 
 
@@ -98,8 +102,8 @@ async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]
     raise LookupError(f"the hot wallet of {parameters['chain']} has no next place")
 
 
-async def give_back(connection: AsyncConnection, held: Claim, now_ms: int) -> None:
-    """Give back what the order has, which must not have been signed for. Raises Fenced."""
+async def release(connection: AsyncConnection, held: Claim, now_ms: int) -> None:
+    """Release the reservation of an order for which nothing is signed. Raises ClaimLost."""
     async with connection.transaction():
         await _write(connection, "hold_fence", held, {})
         await connection.execute(_TEXTS["drop_reservation"], {**_name(held), "now_ms": now_ms})
@@ -115,10 +119,10 @@ async def give_up(
     chain: str,
     wallet_fault: str | None = None,
 ) -> None:
-    """Write down for ever that the order can't be paid, by a proof that took all `signed_no` into account.
+    """Commit that the order can never be paid. The proof covers its `signed_no` signed transfers.
 
-    From here on nothing can be signed for it. With `wallet_fault` its wallet freezes in the same commit.
-    Raises Fenced, also when more than `signed_no` transfers are written down: the proof is void then.
+    Nothing can be signed for it from then on. With `wallet_fault` the same commit freezes the hot wallet.
+    Raises ClaimLost, also when more than `signed_no` transfers are stored: the proof is void then.
     """
     parameters = {"cause": cause, "now_ms": now_ms, "signed_no": signed_no}
     async with connection.transaction():
@@ -130,14 +134,17 @@ async def give_up(
 
 
 async def spend(connection: AsyncConnection, held: Claim) -> None:
-    """The order's money has left the wallet for good, which is true whoever holds the claim."""
+    """Note that the order's money has left the wallet. It is a fact, so it needs no claim."""
     await connection.execute(_TEXTS["spend_reservation"], _name(held))
 
 
 async def freeze(
     connection: AsyncConnection, held: Claim, cause: str, now_ms: int, *, freezes_wallet: str | None
 ) -> None:
-    """Stop the order until it is thawed, and with it the wallet of the chain named. Raises Fenced."""
+    """Freeze the order, and the hot wallet of `freezes_wallet`, until an operator thaws them.
+
+    Raises ClaimLost.
+    """
     parameters = {**_name(held), "cause": cause, "now_ms": now_ms}
     async with connection.transaction():
         cursor = await connection.execute(_TEXTS["freeze_order"], parameters)
@@ -150,8 +157,8 @@ async def freeze(
             await hot_wallet_store.freeze_wallet(connection, freezes_wallet, cause, now_ms)
 
 
-async def give_back_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> int:
-    """Take back the places of orders whose payers died or had to stop, before a moment and any signature."""
+async def release_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> int:
+    """Release reservations with nonces of orders whose payers died or stopped before signing anything."""
     parameters = {"chain": chain, "wallet": wallet, "before_ms": before_ms}
     cursor = await connection.execute(_TEXTS["drop_idle"], parameters)
     return cursor.rowcount
