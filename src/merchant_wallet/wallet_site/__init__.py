@@ -1,6 +1,6 @@
-"""The wallet page: what a sub-user sees and decides, opened by the link that the merchant was given.
+"""The wallet page: what a sub-user sees and changes, opened by the link that the merchant gets.
 
-Rules: nobody sees more than the wallet his session was opened for, whatever ids he types.
+Rules: a session shows only its own wallet, whatever ids a request names.
 """
 
 from merchant_wallet.wallet_site.routes import build_site

@@ -1,9 +1,10 @@
-"""What an open page is told: a new balance, a new movement, a deposit that has come further.
+"""The event stream of an open page: a new balance, a new movement, a deposit with more confirmations.
 
-Rules: all open pages together cost one connection and a fixed number of questions a second. An event says
-that something changed and what the balance is; the rest the page asks for. A beat follows each look that
-found something and comes by itself while nothing changes. A session that is over is told nothing more, and
-the page so.
+Rules:
+- All open pages together use one connection and a fixed number of queries a second.
+- An event says that something changed, and the balance. The page requests the rest.
+- A heartbeat follows each check with a change, and comes by itself while nothing changes.
+- When a session ends, its page is told so, and gets no more events.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +32,7 @@ ENDED = write_event("ended", "{}")
 
 
 class State(NamedTuple):
-    """What a page shows of a wallet; `deposits` is the version of its open deposits."""
+    """The state of a wallet that a page shows. `deposits` is the version of its open deposits."""
 
     balance_units: int
     latest_entry_id: int
@@ -42,7 +43,7 @@ WalletHub = Hub[Wallet, State, SessionKey]
 
 
 def make_hub(context: PageContext) -> WalletHub:
-    """The one that looks for all open pages of this process."""
+    """The hub that checks for changes for all open pages of this process."""
 
     async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
         async with context.connections.take() as conn:
@@ -58,7 +59,7 @@ def make_hub(context: PageContext) -> WalletHub:
 
 
 def make_events_route(context: PageContext, hub: WalletHub) -> Route:
-    """The stream of a page, which names the latest entry and the deposits that it shows."""
+    """The event stream of a page. Its URL names the latest entry and the deposits that the page shows."""
 
     async def follow(http: Request) -> Response:
         async with context.connections.take() as conn:
@@ -93,7 +94,7 @@ async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncItera
 
 
 def list_events(known: State, state: State) -> list[str]:
-    """What a page that shows `known` is told of `state`."""
+    """The events for a page that shows `known` when the wallet's state is `state`."""
     events = []
     if state.balance_units != known.balance_units:
         text = msgspec.json.encode({"balance": show_money(state.balance_units)}).decode()

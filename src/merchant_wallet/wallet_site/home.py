@@ -1,7 +1,7 @@
-"""The first page of a wallet: balance, what is on its way, what has moved it; and one movement by itself.
+"""The first page of a wallet: balance, pending deposits, movements; and the page of one movement.
 
-Rules: a list goes on from the id of its last entry. An entry of another wallet is not there, whatever id is
-asked for.
+Rules: a list continues from the id of its last entry. Entries of other wallets do not exist here, whatever id
+is requested.
 """
 
 from typing import Final, NamedTuple, get_args
@@ -21,9 +21,9 @@ _DAY_MS: Final = 86_400_000
 
 
 class Movements(NamedTuple):
-    """A page of a list: lines by the first moment of their UTC day, `direction` "in", "out" or "" for both.
+    """A page of a list: lines by the start of their UTC day. `direction` is "in", "out", or "" for both.
 
-    `before_id` is where it goes on, if it does.
+    `before_id` is where the next page begins, or None.
     """
 
     days: list[tuple[int, list[ActivityLine]]]
@@ -44,13 +44,13 @@ async def show_home(request: WalletRequest, conn: Connection) -> Response:
 
 
 async def show_activity(request: WalletRequest, conn: Connection) -> Response:
-    """Further movements: a part for a page that is open, else a page of their own."""
+    """More movements: a part for an open page, or a page of their own."""
     template = "wallet/movements.html" if is_part(request.http) else "wallet/activity.html"
     return request.page(template, active="home", list=await _read_list(request, conn))
 
 
 async def show_entry(request: WalletRequest, conn: Connection) -> Response:
-    """One movement: a sheet for a page that is open, else a page of its own."""
+    """One movement: a sheet for an open page, or a page of its own."""
     line = await activity.show_entry(
         conn, request.merchant_id, request.user_id, int(request.http.path_params["entry_id"])
     )
@@ -61,14 +61,14 @@ async def show_entry(request: WalletRequest, conn: Connection) -> Response:
 
 
 async def show_deposits(request: WalletRequest, conn: Connection) -> Response:
-    """What is on its way, for a page that is open."""
+    """The pending deposits, for an open page."""
     deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
     return request.page("wallet/pending_deposits.html", deposits=deposits)
 
 
 async def _read_list(request: WalletRequest, conn: Connection) -> Movements:
     direction = _read_direction(request)
-    # One more than is shown tells whether there is more.
+    # One line more than is shown tells whether there is another page.
     lines = await activity.list_activity(
         conn,
         request.merchant_id,
@@ -83,7 +83,7 @@ async def _read_list(request: WalletRequest, conn: Connection) -> Movements:
 
 
 def group_by_day(lines: list[ActivityLine]) -> list[tuple[int, list[ActivityLine]]]:
-    """Lines by their UTC day, in their order; each day with its first moment in ms."""
+    """Lines grouped by UTC day, in their order. Each day with its start in ms."""
     days: list[tuple[int, list[ActivityLine]]] = []
     for line in lines:
         day_ms = line.at_ms - line.at_ms % _DAY_MS

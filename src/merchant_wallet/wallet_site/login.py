@@ -1,8 +1,8 @@
-"""The way in and out: the link that opens a session, its cookie, and signing out.
+"""Login and logout: the link that opens a session, its cookie, and signing out.
 
-Rules: a link's token is taken to a session at once and leaves the address bar; it opens again while it is
-valid, because chat programs fetch links before people do. Asking for a page's head opens nothing. What can't
-be opened is told alike, whether or not there is such a wallet.
+Rules: the token of a link is exchanged for a session at once and leaves the address bar. A link can be used
+again while it is valid: chat programs fetch links before people do. A HEAD request opens nothing. The answer
+to an invalid link does not tell whether the wallet exists.
 """
 
 from http.cookies import SimpleCookie
@@ -26,7 +26,7 @@ _IN_FRAME: Final = "iframe"
 
 
 def make_link_route(context: PageContext) -> Route:
-    """Where the links lead that merchants are given."""
+    """The route of the wallet links."""
     key = context.keyring.derive(LINK_KEY)
 
     async def open_link(request: Request) -> Response:
@@ -53,7 +53,7 @@ def make_link_route(context: PageContext) -> Route:
 
 
 def make_signed_out_route(context: PageContext) -> Route:
-    """What someone reads who has signed out."""
+    """The page after signing out."""
 
     async def show_signed_out(request: Request) -> Response:
         return show_message(
@@ -69,7 +69,7 @@ def make_signed_out_route(context: PageContext) -> Route:
 
 
 async def sign_out(request: WalletRequest, conn: Connection) -> Response:
-    """End this session, here and in the browser."""
+    """End this session, in the database and in the browser."""
     await sessions.end_session(conn, request.token)
     response = request.context.responses.redirect(SIGNED_OUT, request.wallet.frame_origins)
     _set_cookie(response, "", request.wallet, secure=request.context.responses.secure)
@@ -92,10 +92,10 @@ async def _open(
 
 
 def _set_cookie(response: Response, token: str, wallet: WalletShown, *, secure: bool) -> None:
-    """Have the browser send the token until it is closed; without a token, forget it.
+    """Set the session cookie, which lives until the browser closes. Without a token, delete it.
 
-    A merchant's page on another site may frame the wallet only over https: then the browser keeps the cookie
-    apart for each site that frames (CHIPS), and sends it there.
+    A page on another site may frame the wallet only over https. Then the browser keeps a separate cookie for
+    each framing site (CHIPS).
     """
     cookie: SimpleCookie = SimpleCookie({COOKIE: token})
     morsel = cookie[COOKIE]

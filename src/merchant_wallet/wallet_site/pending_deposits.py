@@ -1,7 +1,7 @@
-"""Deposits on their way into a wallet, and what one would be credited with now.
+"""Pending deposits of a wallet, and what would be credited for one now.
 
-Rules: what is credited is no longer here, it is an entry of the wallet. A rate is shown only where a deposit
-would be credited at it: the rule is the book's own.
+Rules: a credited deposit is an entry of the wallet and no longer listed here. A rate is shown only if a
+deposit would be credited at it, by the book's own rule.
 """
 
 import hashlib
@@ -20,12 +20,14 @@ Wallet = tuple[int, int]
 
 UNDONE: Final = "undone"
 UNDONE_SHOWN_MS: Final = 86_400_000
-"""For so long a page tells of a payment that its network took back."""
+"""How long a page shows a deposit whose block has left the chain."""
 _DIGEST_LENGTH: Final = 12
 
 
 class Crediting(NamedTuple):
-    """What a deposit becomes: `currency`, and the rate where it is exchanged, None while there is none."""
+    """What a deposit is credited as: `currency`, and the rate if it is exchanged (None if there is no
+    rate).
+    """
 
     currency: str
     is_exchanged: bool
@@ -33,18 +35,18 @@ class Crediting(NamedTuple):
 
 
 async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositShown]:
-    """The deposits of a wallet that are on their way, newest first."""
+    """The pending deposits of a wallet, newest first."""
     return _open(await listing.list_uncredited(conn, [wallet]), wallet, at_ms)
 
 
 async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int) -> dict[Wallet, str]:
-    """For each wallet a text that differs once its arrivals do; one question for all of them."""
+    """For each wallet, a text that changes when its pending deposits change. One query for all wallets."""
     found = await listing.list_uncredited(conn, wallets)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 
 def version_of(deposits: Sequence[DepositShown]) -> str:
-    """A text that differs once something about these deposits does; empty for none."""
+    """A text that changes when these deposits change; empty for none."""
     if not deposits:
         return ""
     told = [(one.page_key, one.status, one.confirmations, one.cause) for one in deposits]
@@ -52,7 +54,7 @@ def version_of(deposits: Sequence[DepositShown]) -> str:
 
 
 async def read_crediting(conn: Connection, merchant_id: int, currency: str, at_ms: int) -> Crediting:
-    """What a deposit into a wallet of this currency becomes at this moment."""
+    """What a deposit into a wallet of this currency is credited as now."""
     if currency == USDT:
         return Crediting(currency, False, None)
     rate = (await rates.read_effective(conn, merchant_id))[rates.USDT_TO_KFB]

@@ -1,4 +1,4 @@
-"""Who the wallet belongs to, and how the page looks: name, language, theme, signing out."""
+"""The sub-user's name and ids, the page's language and theme, signing out."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ async def set_name(request: WalletRequest, conn: Connection) -> Response:
 
 
 async def set_language(request: WalletRequest, conn: Connection) -> Response:
-    """Keep the language for this sub-user, and in this browser; one that there isn't changes nothing."""
+    """Store the language for this sub-user and in this browser. An unknown one changes nothing."""
     response = request.redirect(PATH)
     language = find_language(request.form.text("language"))
     if language is not None:

@@ -1,6 +1,6 @@
-"""Where deposits are sent to: an address for each network that is followed here, as text and as a QR code.
+"""The deposit addresses: one for each connected network, as text and as a QR code.
 
-Rules: no address is shown of a network on which nobody looks for deposits.
+Rules: a network whose deposits are not watched has no address here.
 """
 
 from starlette.responses import Response
@@ -11,11 +11,11 @@ from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.qr import draw_address
 
 NETWORKS = {TRC20: "TRON", ERC20: "Ethereum"}
-"""What people call the networks, the one that most of them use first."""
+"""The networks' usual names, the most used first."""
 
 
 async def show_receive(request: WalletRequest, conn: Connection) -> Response:
-    """The addresses, what would be credited, and what is on its way."""
+    """The addresses, what would be credited, and pending deposits."""
     wallet, settings = request.wallet, request.context.settings
     own = {TRC20: wallet.tron_address, ERC20: wallet.evm_address}
     ways = [

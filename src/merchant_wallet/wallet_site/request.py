@@ -1,9 +1,10 @@
-"""What every page of a wallet goes through: whose session it is, where a form comes from, who may frame it.
+"""What every page of a wallet goes through: session, origin of forms, who may frame it.
 
-Rules: a page shows the one wallet that its session was opened for, and every question it asks names that
-merchant and user. What arrives without a session is told how to come back, never whether a wallet exists.
-Being told over an open stream, and asking for what it tells of, is no use of a session: a page that lies open
-alone ends like a closed one.
+Rules:
+- A page shows only its session's wallet. Every query names that merchant and user.
+- A request without a session gets a page that says how to come back, but never whether a wallet exists.
+- The event stream, and requests that it causes, do not count as use of a session: a forgotten open page ends
+  like a closed one.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,9 +34,9 @@ CSRF_KEY: Final = "wallet csrf"
 GET: Final = "GET"
 POST: Final = "POST"
 NEWEST: Final = "newest"
-"""With this in its query an open page asks for what has come in since."""
+"""An open page asks with this in its query for what is new."""
 ANYONE: Final = ("*",)
-"""Who may frame a page that shows nothing of a wallet and has nothing to press but the way back to it."""
+"""Who may frame a page that shows nothing of a wallet: everybody. Its only link leads back to the wallet."""
 
 MESSAGES: Final = {
     "pin": N_("Your PIN is set."),
@@ -45,14 +46,14 @@ MESSAGES: Final = {
     "limits": N_("Your limits are saved."),
     "name": N_("Your name is saved."),
 }
-"""What a page says once after a form, by the word in its URL."""
+"""Messages that a page shows once after a form, by the word in its URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalletRequest:
     """A request of a sub-user with a session.
 
-    `http` is the plain request. `form` is empty unless it is a POST.
+    `http` is Starlette's request. `form` is empty unless it is a POST.
     """
 
     http: Request
@@ -68,20 +69,20 @@ class WalletRequest:
 
     @property
     def merchant_id(self) -> int:
-        """Whose book the wallet is in."""
+        """The merchant of the wallet's book."""
         return self.wallet.merchant_id
 
     @property
     def user_id(self) -> int:
-        """Whose wallet it is."""
+        """The wallet's sub-user."""
         return self.wallet.user_id
 
     def translate(self, text: str, **values: object) -> str:
-        """A text in the language of the page."""
+        """A text in the page's language."""
         return translate(self.client.language, text, **values)
 
     def page(self, name: str, *, status: int = 200, **values: object) -> Response:
-        """A page, or a part of one for htmx, made of a template of the wallet."""
+        """A page, or a part of one for htmx, from a template of the wallet site."""
         shown = {
             "wallet": self.wallet,
             "theme": self.client.theme,
@@ -97,7 +98,7 @@ class WalletRequest:
         )
 
     def redirect(self, url: str, message: str = "") -> Response:
-        """Go on at a page of the wallet, which says one of `MESSAGES` once."""
+        """Redirect to a page of the wallet, which shows one of `MESSAGES` once."""
         assert not message or message in MESSAGES
         return self.context.responses.redirect(
             f"{url}?said={message}" if message else url, self.wallet.frame_origins
@@ -109,9 +110,9 @@ Handler = Callable[[WalletRequest, Connection], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One URL of a wallet, for sub-users with a session.
+    """One URL of the wallet site, for sub-users with a session.
 
-    `extends_session` is False for what an open page asks by itself.
+    `extends_session` is False for requests that an open page makes by itself.
     """
 
     path: str
@@ -121,7 +122,7 @@ class Page:
 
 
 def make_route(context: PageContext, page: Page) -> Route:
-    """A page as a route of the web application."""
+    """A page as a Starlette route."""
 
     async def serve(http: Request) -> Response:
         form = await read_form(http) if page.method == POST else Form([])
@@ -140,7 +141,7 @@ def make_route(context: PageContext, page: Page) -> Route:
 async def open_request(
     http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
 ) -> WalletRequest | None:
-    """The request of a sub-user with a valid session, else None."""
+    """The request of a sub-user with a valid session, or None."""
     token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
     session = (
         await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
@@ -164,7 +165,7 @@ async def open_request(
 
 
 def show_session_ended(http: Request, context: PageContext) -> Response:
-    """What someone without a session reads; a part of a page has the whole page loaded anew."""
+    """The page for a client without a session. A request for a part makes htmx load the whole page."""
     headers = {"hx-redirect": HOME} if is_part(http) else {}
     return show_message(
         http,
@@ -187,7 +188,7 @@ def show_message(
     text: str,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """A page with one thing to say, for whoever has no session; `title` and `text` are translated here."""
+    """A page with one message, for clients without a session. `title` and `text` are translated here."""
     client = context.client(http)
     shown = {
         "theme": client.theme,

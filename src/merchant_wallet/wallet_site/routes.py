@@ -37,7 +37,7 @@ PAGES = (
 
 
 def build_site(context: PageContext) -> Site:
-    """The wallet page as a part of the web application."""
+    """The wallet site as a part of the web application."""
     context.responses.prepare("web/", "wallet/")
     hub = events.make_hub(context)
     routes = [

@@ -1,7 +1,7 @@
-"""What a sub-user lets the merchant do: the PIN, pausing debits, and limits.
+"""A sub-user's security settings: the PIN, pausing debits, and limits.
 
-Rules: every change but the first PIN takes the PIN, which is asked for before anything is changed and counts
-when it is wrong. What was typed is shown again when something is wrong with it, a PIN never.
+Rules: every change except the first PIN needs the PIN, which is checked before anything is changed; a wrong
+one counts. After an error the form shows again what was typed, but never a PIN.
 """
 
 from collections import defaultdict
@@ -27,14 +27,14 @@ _DAY_MS: Final = 86_400_000
 _MINUTE_MS: Final = 60_000
 _WRONG: Final = 422
 _FIELDS: Final = {name: name.removesuffix("_units") for name in LIMITS}
-"""The form's field of each limit."""
+"""The form's field for each limit."""
 
 NOT_THE_SAME: Final = N_("The two PINs are not the same.")
 NO_AMOUNT: Final = N_("An amount such as 1000 or 12.50: no commas, at most 6 decimals.")
 
 
 async def show_security(request: WalletRequest, conn: Connection) -> Response:
-    """What is set, and the forms to change it."""
+    """The present settings, and the forms to change them."""
     return _page(request)
 
 
@@ -57,7 +57,7 @@ async def set_pin(request: WalletRequest, conn: Connection) -> Response:
 
 
 async def set_debits(request: WalletRequest, conn: Connection) -> Response:
-    """Pause the merchant's debits, or allow them again."""
+    """Pause or allow the merchant's debits."""
     wished = request.form.text("debits")
     if wished not in ("pause", "resume"):
         raise BadForm("the form names neither pause nor resume")
@@ -69,7 +69,7 @@ async def set_debits(request: WalletRequest, conn: Connection) -> Response:
 
 
 async def set_limits(request: WalletRequest, conn: Connection) -> Response:
-    """Set what the merchant may debit at once and in a day; an empty field is no limit."""
+    """Set the limits per debit and per day. An empty field means no limit."""
     limits: dict[str, int | None] = {}
     errors: dict[str, str] = {}
     for name, field in _FIELDS.items():
@@ -80,19 +80,19 @@ async def set_limits(request: WalletRequest, conn: Connection) -> Response:
 
 
 def _read_limit(request: WalletRequest, name: str) -> tuple[int | None, dict[str, str]]:
-    """A limit as typed, None for none, and what is wrong with it. Raises BadForm where no such field came."""
+    """A typed limit (None: no limit), and what is wrong with it. Raises BadForm if the field is missing."""
     if name not in request.form:
         raise BadForm(f"the form has no {name}")
     text = request.form.text(name)
     try:
         return parse_units(text) if text else None, {}
     except ValueError:
-        # The parser's own sentence is for a terminal, in English.
+        # The parser's own sentence is English and for a terminal.
         return None, {name: request.translate(NO_AMOUNT)}
 
 
 async def _change(request: WalletRequest, conn: Connection, **changes: bool | int | None) -> dict[str, str]:
-    """Ask for the PIN, then make the changes; gives what is wrong."""
+    """Check the PIN, then make the changes. Returns the errors by field."""
     whose = (conn, request.merchant_id, request.user_id)
     asked = pins.check(*whose, request.form.raw("pin"), request.at_ms, source=request.client.source)
     if errors := await _attempt(request, asked, "pin", "pin"):
@@ -115,7 +115,9 @@ def _show_limit(limit_units: int | None) -> str:
 async def _attempt(
     request: WalletRequest, attempt: Awaitable[object], compared: str, chosen: str
 ) -> dict[str, str]:
-    """What is wrong, by the field to tell it at: of the PIN `compared`, or of the one `chosen`."""
+    """The errors by field: `compared` is the field of the PIN that is checked, `chosen` the field of a new
+    PIN.
+    """
     try:
         await attempt
     except PinWrong as error:
@@ -141,7 +143,7 @@ def _tell_lock(request: WalletRequest, until_ms: int) -> str:
 
 
 async def _refuse(request: WalletRequest, conn: Connection, wrong: str, errors: dict[str, str]) -> Response:
-    """The page as it now stands, with what is wrong in one of its forms: `pin`, `debits` or `limits`."""
+    """The page again, with the errors of one of its forms: `pin`, `debits` or `limits`."""
     wallet = await read_wallet(conn, request.merchant_id, request.user_id)
     return _page(replace(request, wallet=wallet or request.wallet), wrong, errors)
 
