@@ -1,7 +1,6 @@
-"""The console: where operators, auditors and merchants' own people look and decide.
+"""The console: a site for operators, auditors and merchants' own users.
 
-Rules: what someone may do is asked of `operators.roles` for every request; what changes something is in the
-audit log.
+Rules: `operators.roles` decides what a user may do, for every request. Every change is in the audit log.
 """
 
 from merchant_wallet.console.routes import build_site

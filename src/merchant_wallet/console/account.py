@@ -1,7 +1,7 @@
-"""One's own account: password, open sessions, recovery codes, language and theme.
+"""The user's own account: password, open sessions, recovery codes, language and theme.
 
-Rules: everybody who is signed in has one, whatever the role. What a stolen session could use to stay, a new
-password or new recovery codes, takes the present password, and wrong ones are counted as at signing in.
+Rules: every signed-in user has this page. To set a password or to make new recovery codes, the present
+password is needed: a stolen session must not be enough. Wrong ones count like failed sign-ins.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def change_password(request: ConsoleRequest, conn: Connection) -> Response:
-    """Change one's own password; every other session ends."""
+    """Change the user's own password. All other sessions end."""
     form, operator = request.form, request.operator
     old, new = form.raw("old"), form.raw("new")
     if new != form.raw("again"):
@@ -58,7 +58,7 @@ async def change_password(request: ConsoleRequest, conn: Connection) -> Response
 
 
 async def end_session(request: ConsoleRequest, conn: Connection) -> Response:
-    """End one of one's own sessions."""
+    """End one of the user's own sessions."""
     async with conn.transaction():
         if not await sessions.end_session(conn, request.operator.operator_id, request.form.text("session")):
             raise HTTPException(404)
@@ -67,7 +67,7 @@ async def end_session(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
-    """End all of one's sessions but this one."""
+    """End all of the user's sessions except this one."""
     async with conn.transaction():
         ended = await sessions.end_sessions(
             conn, request.operator.operator_id, kept_session=request.session.session_id
@@ -84,7 +84,7 @@ async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def renew_codes(request: ConsoleRequest, conn: Connection) -> Response:
-    """Make new recovery codes, shown this once; the old ones work no more."""
+    """Make new recovery codes and show them once. The old ones stop working."""
     operator = request.operator
     outcome = await authentication.sign_in(
         conn, operator.name, request.form.raw("password"), source=request.client.source, at_ms=request.at_ms
@@ -98,13 +98,13 @@ async def renew_codes(request: ConsoleRequest, conn: Connection) -> Response:
             codes = await authentication.renew_recovery_codes(conn, operator.operator_id)
             await record_change(request, conn, "operator.renew_codes", _subject(request), request.merchant_id)
     except OperatorRefused:
-        # An owner's reset was quicker, which has ended this session too.
+        # An owner has reset the account meanwhile, which has ended this session too.
         return request.redirect(ACCOUNT)
     return request.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator, failed="")
 
 
 async def set_preferences(request: ConsoleRequest, conn: Connection) -> Response:
-    """Keep one's language and theme, for every browser one signs in with."""
+    """Store the user's language and theme for every browser."""
     language, theme = request.form.text("language"), request.form.text("theme")
     try:
         await records.set_preferences(
@@ -114,11 +114,11 @@ async def set_preferences(request: ConsoleRequest, conn: Connection) -> Response
             theme=None if theme == AUTO else theme,
         )
     except OperatorRefused:
-        # The form has no other choices than those there are.
+        # The form offers no other choices.
         raise HTTPException(400) from None
     response = request.redirect(ACCOUNT, N_("Saved."))
     for name in (LANGUAGE_COOKIE, THEME_COOKIE):
-        # What was chosen in this browser would go before it.
+        # A choice made in this browser would override it.
         response.delete_cookie(name, path="/")
     return response
 

@@ -1,7 +1,7 @@
-"""Adjustments: one person proposes an entry by hand, another carries it out or says no.
+"""Adjustments: one person proposes an entry, another accepts or refuses it.
 
-Rules: nobody accepts his own proposal. What is accepted is asked of the book once, whatever happens on the
-way; where nobody knows what the book did, asking again finds out.
+Rules: nobody accepts his own proposal. An accepted one is sent to the book once, whatever happens on the way.
+If the book's answer was lost, asking again finds it out.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ UNKNOWN: Final = N_(
 
 
 async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Response:
-    """What waits for a decision, what is unfinished, and what was decided."""
+    """Proposals that wait, unfinished ones, and decided ones."""
     state = read_state(ADJUSTMENTS, request.http.query_params, filters=("merchant",))
     scope = await find_scope(request, conn, state.get("merchant"))
     before_no = read_number(state.after) if state.after else None
@@ -85,12 +85,12 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
 
 
 async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
-    """The form to propose one."""
+    """The form to propose an adjustment."""
     return _show_form(request, FormState({"merchant": request.http.query_params.get("merchant", "")}))
 
 
 async def propose(request: ConsoleRequest, conn: Connection) -> Response:
-    """Propose one."""
+    """Propose an adjustment."""
     merchant, errors = await _judge(request, conn)
     if merchant is None or errors:
         return _show_form(request, refill(request.form, FIELDS, errors))
@@ -118,12 +118,12 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_proposal(request: ConsoleRequest, conn: Connection) -> Response:
-    """One proposal and what became of it."""
+    """One proposal and its outcome."""
     return await _show(request, conn, await _find(request, conn))
 
 
 async def accept(request: ConsoleRequest, conn: Connection) -> Response:
-    """Accept one and carry it out."""
+    """Accept a proposal and carry it out."""
     found = await _find(request, conn)
     if decisions.is_own(found, request.actor):
         return request.redirect(url_of(found), OWN, tone=flash.WARN)
@@ -147,7 +147,7 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
-    """Find out what the book did for an accepted one, and have it done if it was not."""
+    """Find out what the book did for an accepted proposal, and carry it out if the book did nothing."""
     found = await _find(request, conn)
     try:
         done = await proposals.carry_out(conn, _ask(request), found.proposal_no)
@@ -159,7 +159,7 @@ async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
-    """Say no to one, with a reason."""
+    """Refuse a proposal, with a reason."""
     found, reason = await _find(request, conn), request.form.text("reason")
     if errors := _find_reason_error(request):
         return await _show(request, conn, found, refill(request.form, ("reason",), errors))
@@ -173,7 +173,7 @@ async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
-    """Take one's own back."""
+    """Withdraw the user's own proposal."""
     found = await _find(request, conn)
     try:
         async with conn.transaction():
@@ -194,7 +194,7 @@ def _find_reason_error(request: ConsoleRequest) -> dict[str, str]:
 
 
 async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef | None, dict[str, str]]:
-    """The merchant that was named, and what is wrong with the form."""
+    """The merchant, and the errors of the form."""
     form, errors = request.form, _find_reason_error(request)
     if form.text("direction") not in (CREDIT, DEBIT) or form.text("currency") not in CURRENCIES:
         raise HTTPException(400)
@@ -213,7 +213,7 @@ async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef
 
 
 async def _judge_account(request: ConsoleRequest, conn: Connection, merchant: MerchantRef) -> str:
-    """What is wrong with the account that was named; empty when nothing is."""
+    """The error of the account field; empty if there is none."""
     name, currency = request.form.text("sub-user"), request.form.text("currency")
     if not name:
         return (

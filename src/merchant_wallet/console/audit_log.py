@@ -1,7 +1,7 @@
-"""The audit log: who changed what, from where, when; and whether the log is whole.
+"""The audit log: who changed what, from where, when; and whether the log is intact.
 
-Rules: only read here. The log is in order of time, so a moment is found in it by halving, without an index.
-It is verified beside the requests, in a thread with a connection of its own, and once at a time.
+Rules: nothing is written here. The log is in order of time, so a time is found by binary search, without an
+index. Verification runs in a thread with its own connection, one at a time.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _verifying: Final = asyncio.Lock()
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One fact of an entry: as it was and as it is; None where there was none."""
+    """One changed fact of an entry. None: the fact did not exist."""
 
     name: str
     before: str | None
@@ -37,14 +37,14 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class EntryShown(msgspec.Struct, frozen=True):
-    """An entry with what it changed."""
+    """An entry with its changes."""
 
     entry: AuditEntry
     differences: list[Difference]
 
 
 async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
-    """The newest first, filtered as the URL says."""
+    """Entries, newest first, filtered by the URL."""
     state = read_state(AUDIT, request.http.query_params, filters=FILTERS)
     since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
     before_no = _read_number(state.after)
@@ -80,7 +80,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def verify_log(request: ConsoleRequest, conn: Connection) -> Response:
-    """Hash the whole log anew and tell what came of it."""
+    """Hash the whole log again and show the result."""
     if _verifying.locked():
         raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
     async with _verifying:
@@ -94,7 +94,7 @@ async def _verify(url: str) -> AuditReport:
 
 
 async def find_first(conn: Connection, at_ms: int) -> int:
-    """The number of the first entry at or after a moment; one more than the last where there is none."""
+    """The number of the first entry at or after a time; one more than the last if there is none."""
     newest = await records.list_entries(conn, limit=1)
     low, high = 1, (newest[0].audit_no if newest else 0) + 1
     while low < high:
@@ -108,7 +108,7 @@ async def find_first(conn: Connection, at_ms: int) -> int:
 
 
 def tell_differences(entry: AuditEntry) -> list[Difference]:
-    """What an entry says, fact by fact; what is the same before and after is left out."""
+    """The changed facts of an entry. Facts that are the same before and after are left out."""
     before, after = entry.before or {}, entry.after or {}
     names = [*before, *(name for name in after if name not in before)]
     return [

@@ -1,4 +1,4 @@
-"""The banner of notices for an open page, which asks again whether anything has changed."""
+"""The banner of notices, which an open page requests again and again."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ PATH: Final = "/console/band"
 
 
 async def show_banner(request: ConsoleRequest, conn: Connection) -> Response:
-    """The banner of the page that the query names; nothing while it is as that page shows it."""
+    """The banner of the page that the query names; empty if it is the same as the page shows."""
     active = request.http.query_params.get("of", "")
     banner = (await read_banner(conn, request.merchant_id)).for_page(active)
     if request.http.query_params.get("seen") == banner.version:

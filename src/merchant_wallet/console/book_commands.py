@@ -1,7 +1,7 @@
-"""Asking a book for a change on somebody's word, and how the audit log tells it.
+"""Commands to a book on behalf of a user, and their records in the audit log.
 
-Rules: a book commits by itself, so the log has an entry of what is asked, written before, and one of what
-came of it. Where the second is missing, whoever asked was never told: look before asking again.
+Rules: a book commits by itself. So the log gets one entry before, with what is asked, and one after, with the
+outcome. If the second is missing, the outcome is unknown: look before you ask again.
 """
 
 from typing import Any, Final
@@ -17,7 +17,7 @@ _TOLD: Final = {
     "entry_id": "entryId",
     "status": "txnStatus",
     "first_approved_by": "firstApprovedBy",
-    # Whose word it was: an order that somebody else approved meanwhile is answered as it stands.
+    # The person who approved: somebody else may have approved the order meanwhile.
     "approved_by": "approvedBy",
 }
 
@@ -25,9 +25,9 @@ _TOLD: Final = {
 async def ask_book(
     request: ConsoleRequest, conn: Connection, merchant_id: int, command: Command, action: str, subject: str
 ) -> Outcome:
-    """Have a book carry a command out; gives the outcome once it is committed and logged.
+    """Send a command to a book. Returns the outcome when it is committed and logged.
 
-    Raises Refused for the book's refusal, Unavailable, CommandFailed.
+    Raises Refused if the book refuses, Unavailable, CommandFailed.
     """
     asked: dict[str, Any] = msgspec.to_builtins(command)
     await record_change(request, conn, f"{action}.asked", subject, merchant_id, after=asked)

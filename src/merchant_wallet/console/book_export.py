@@ -1,8 +1,8 @@
-"""A statement as a file, of any length, sent while it is read.
+"""A statement as a download of any length.
 
-Rules: nothing is held but the piece that is on its way. A download has a connection of its own, so that a
-slow one keeps no page waiting, and only so many run at once, of which nobody takes all. Whoever leaves, or
-takes nothing more, gives turn and connection back.
+Rules: only the piece that is being sent is in memory. A download has its own connection, so a slow client
+blocks no page. The number of downloads at once is limited, in all and per user. When a client leaves or stops
+reading, its place and its connection are freed.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ _turns: Final[Counter[int]] = Counter()
 
 
 class Download(StreamingResponse):
-    """Pieces of a file as an answer; what they are read with is free as soon as nobody takes them."""
+    """A file sent in pieces. Its connection is freed when the client stops reading."""
 
     def __init__(self, who: int, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]) -> None:
         super().__init__(pieces, headers=headers)
@@ -41,7 +41,7 @@ class Download(StreamingResponse):
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer until the pieces or the client end. Raises HTTPException 503 while too many run."""
+        """Send until the file or the client ends. Raises HTTPException 503 if too many downloads run."""
         if _turns.total() >= MOST_AT_ONCE or _turns[self._who] >= MOST_OF_ONE:
             raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
         _turns[self._who] += 1
@@ -53,7 +53,7 @@ class Download(StreamingResponse):
 
 
 async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
-    """The postings of an account, or of the whole book, oldest first, as a file."""
+    """The postings of an account or of the whole book, oldest first, as a file."""
     merchant, _ = await load_book(request, conn)
     form = request.http.query_params.get("form", "csv")
     account = request.http.query_params.get("account") or None

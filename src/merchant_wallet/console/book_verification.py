@@ -1,7 +1,7 @@
-"""Verifying a book from its page: begun, looked at as it goes, ended.
+"""Verification of a book from its page: start, progress, result, cancel.
 
-Rules: it reads and changes nothing, so whoever reads the audit log may ask for it; it costs the database
-work, so a merchant's user may not.
+Rules: it only reads, so everyone who may read the audit log may start it. It costs the database work, so a
+merchant's user may not.
 """
 
 from typing import Any, Final
@@ -20,12 +20,12 @@ VERIFY: Final = f"{ONE}/verify"
 
 
 async def show(request: ConsoleRequest, conn: Connection) -> Response:
-    """The page that begins it and tells what came of the last one."""
+    """The page with the start button and the last result."""
     return request.page("console/book_verify.html", active="books", **await _read(request, conn))
 
 
 async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
-    """How far it is."""
+    """The progress."""
     return request.part("console/book_verify_state.html", **await _read(request, conn))
 
 
@@ -42,7 +42,7 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
 
 
 async def start(request: ConsoleRequest, conn: Connection) -> Response:
-    """Begin."""
+    """Start a verification."""
     merchant, _ = await load_book(request, conn)
     if verifier_of(request.context).start(
         request.context, merchant.merchant_id, request.actor, request.at_ms
@@ -53,7 +53,7 @@ async def start(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
-    """End it."""
+    """Cancel it."""
     merchant, _ = await load_book(request, conn)
     was_running = verifier_of(request.context).cancel(merchant.merchant_id)
     told = N_("It ends at its next page.") if was_running else N_("Nothing was running.")

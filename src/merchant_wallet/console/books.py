@@ -1,7 +1,8 @@
-"""Books: whose there are, one book's accounts and entries, any account's statement, one entry with its hash.
+"""Books: the list of books, one book's accounts and entries, an account's statement, one entry with its
+hash.
 
-Rules: entries go newest first, as the URL filters them. A merchant's user sees its own book, without the
-names of the platform's people.
+Rules: entries are sorted newest first and filtered by the URL. A merchant's user sees its own book, without
+the names of the platform's staff.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ PAGE_ROWS: Final = 50
 FOUND_ROWS: Final = 20
 FILTERS: Final = ("kind", "from", "to", "id")
 ACTORS: Final = ("actor", "proposedBy")
-"""Facts of an entry that name the platform's people."""
+"""Facts of an entry that name the platform's staff."""
 
 MEANINGS: Final = {
     "merchant": N_("what the merchant may spend"),
@@ -47,7 +48,7 @@ MEANINGS: Final = {
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A side of a posting in an account's statement: negative when the account paid."""
+    """One side of a posting in an account's statement. Negative if the account paid."""
 
     entry_id: int
     at_ms: int
@@ -61,7 +62,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 async def show_books(request: ConsoleRequest, conn: Connection) -> Response:
-    """The books there are; a merchant's user goes straight to its own."""
+    """The list of books. A merchant's user is redirected to its own."""
     if request.merchant_id is not None:
         return request.context.responses.redirect(url_of(request.merchant_id))
     state = read_state(BOOKS, request.http.query_params, filters=("q",))
@@ -75,7 +76,7 @@ async def show_books(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
-    """One book: its accounts, what its sub-users hold together, its entries."""
+    """One book: its accounts, the sum of its sub-users' balances, its entries."""
     merchant, book = await load_book(request, conn)
     state = read_state(url_of(merchant.merchant_id), request.http.query_params, filters=FILTERS)
     held = {one.currency: one for one in await figures.held(conn, merchant.merchant_id)}
@@ -118,7 +119,7 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
-    """One entry with its postings, facts, hash, and the hash that its own is chained to."""
+    """One entry with its postings, its facts, its hash and the hash before."""
     merchant, _ = await load_book(request, conn)
     shown = await entries.show_entry(conn, merchant.merchant_id, read_id(request, "entry_id"))
     if shown is None:
@@ -149,17 +150,17 @@ async def load_book(request: ConsoleRequest, conn: Connection) -> tuple[Merchant
 
 
 def url_of(merchant_id: int) -> str:
-    """A book's page."""
+    """The URL of a book's page."""
     return f"{BOOKS}/{merchant_id}"
 
 
 def entry_url_of(merchant_id: int, entry_id: int | str) -> str:
-    """An entry's page."""
+    """The URL of an entry's page."""
     return f"{url_of(merchant_id)}/entries/{entry_id}"
 
 
 def tell_lines(account_id: int, rows: Sequence[EntryLine], postings: dict[int, list[Posting]]) -> list[Line]:
-    """What each entry did to an account, newest first; an entry that pays twice has two lines. Pure."""
+    """What each entry did to an account, newest first. An entry with two postings has two lines. Pure."""
     lines = []
     for row in rows:
         for one in reversed(postings.get(row.entry_id, [])):
@@ -203,13 +204,13 @@ async def _list_entries(
 
 
 def name_of(account_id: int) -> str:
-    """An account's name as the book's reads take it."""
+    """The account's name as the book's reads expect it."""
     fixed = FIXED_BY_ID.get(account_id)
     return fixed.name if fixed else f"{SUBUSER}:{account_id}"
 
 
 def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
-    """The kinds that a list may be filtered by, in this person's language."""
+    """The kinds of the list's filter, in the user's language."""
     return [
         ("", request.translate(N_("Any"))),
         *((kind, request.translate(name)) for kind, name in KINDS.items()),
@@ -232,19 +233,19 @@ async def _find_user(
 
 
 def _read_facts(text: str, *, is_staff: bool) -> dict[str, Any]:
-    """An entry's facts by name, without the names of people for those whom they don't concern."""
+    """An entry's facts by name. Without names of staff unless the user is staff."""
     if not text:
         return {}
     try:
         facts = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
-        # Facts that verification would find fault with are shown as they are.
+        # Facts that can't be parsed are a violation for verification. Here they are shown as they are.
         return {"facts": text} if is_staff else {}
     return {name: value for name, value in facts.items() if is_staff or name not in ACTORS}
 
 
 def _find_order(entry_id: int, kind: str, facts: dict[str, Any]) -> int | None:
-    """The withdrawal order that an entry is about."""
+    """The withdrawal order that an entry belongs to."""
     if kind == "withdraw":
         return entry_id
     found = facts.get("orderId")

@@ -1,7 +1,7 @@
-"""Callbacks: which were not taken and why, each attempt, sending again, pausing.
+"""Callbacks: which were not accepted and why, each attempt, resending, pausing.
 
-Rules: what an endpoint answered is a stranger's bytes and shown as text alone. A merchant's user sees its own
-merchant's callbacks and may have them sent again; pausing is the platform's.
+Rules: an endpoint's answer is untrusted and shown only as text. A merchant's user sees its own merchant's
+callbacks and may resend them. Only the platform's staff may pause them.
 """
 
 import re
@@ -37,14 +37,14 @@ PAGE_ROWS: Final = 50
 MOST_ATTEMPTS: Final = 200
 SHOWN_CHARACTERS: Final = 200
 UNDELIVERED: Final = ("parked", "due", "paused")
-"""States short of delivery, what nobody will send again first."""
+"""States of callbacks that are not delivered. First those that are not retried any more."""
 FILTERS: Final = ("merchant", "event", "answer")
 _EVENT: Final = re.compile(r"evt_[0-9]{1,18}_[0-9a-z]{1,10}")
 _STATUS: Final = re.compile(r"[1-5][0-9]{2}")
 
 
 class Attempt(Protocol):
-    """An attempt as the outbox and the desk have it."""
+    """An attempt of the outbox or of the reports."""
 
     @property
     def attempt_no(self) -> int: ...
@@ -63,7 +63,7 @@ class Attempt(Protocol):
 
 
 class AttemptLine(msgspec.Struct, frozen=True):
-    """An attempt as it is shown; `answer` is text without anything that could not be seen."""
+    """An attempt as it is shown. `answer` is text without invisible characters."""
 
     attempt_no: int
     at_ms: int
@@ -75,7 +75,7 @@ class AttemptLine(msgspec.Struct, frozen=True):
 
 
 async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
-    """A page of callbacks: those that were not taken, unless the URL asks for others."""
+    """A page of callbacks: those that are not delivered, unless the URL asks for others."""
     state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(request, conn, state.get("merchant"))
     reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
@@ -110,7 +110,7 @@ async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def resend(request: ConsoleRequest, conn: Connection) -> Response:
-    """Have a callback sent at once."""
+    """Send a callback now."""
     line = await _find(request, conn)
     request.require(Right.RESEND_CALLBACK, line.merchant_id)
     async with conn.transaction():
@@ -121,17 +121,17 @@ async def resend(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def pause(request: ConsoleRequest, conn: Connection) -> Response:
-    """Keep a callback that is due from being sent."""
+    """Pause a callback that is due."""
     return await _change_one(request, conn, pauses=True)
 
 
 async def resume(request: ConsoleRequest, conn: Connection) -> Response:
-    """Let a paused callback be sent."""
+    """Resume a paused callback."""
     return await _change_one(request, conn, pauses=False)
 
 
 async def resend_parked(request: ConsoleRequest, conn: Connection) -> Response:
-    """Have all of a merchant's callbacks that were given up sent at once."""
+    """Send all dead-letter callbacks of a merchant now."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
         count = await outbox.send_parked_again(conn, merchant_id)
@@ -141,7 +141,7 @@ async def resend_parked(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def pause_merchant(request: ConsoleRequest, conn: Connection) -> Response:
-    """Send a merchant nothing more."""
+    """Pause all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
         if not await outbox.pause_merchant(conn, merchant_id, request.actor, request.at_ms):
@@ -153,7 +153,7 @@ async def pause_merchant(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def resume_merchant(request: ConsoleRequest, conn: Connection) -> Response:
-    """Send a merchant what waits for it."""
+    """Resume all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
         if not await outbox.resume_merchant(conn, merchant_id):
@@ -179,14 +179,16 @@ def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:
 
 
 def show_bytes(answer: bytes) -> str:
-    """The beginning of an answer as text: what is no text, or could not be seen, is a replacement sign."""
+    """The beginning of an answer as text. Bytes that are not text or invisible become a replacement
+    character.
+    """
     text = " ".join(answer.decode("utf-8", "replace").split())
     shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:SHOWN_CHARACTERS])
     return shown + ("\u2026" if len(text) > SHOWN_CHARACTERS else "")
 
 
 def url_of(event_id: str) -> str:
-    """A callback's page."""
+    """The URL of a callback's page."""
     return f"{CALLBACKS}/{event_id}"
 
 
@@ -202,7 +204,7 @@ def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
 
 
 async def _find(request: ConsoleRequest, conn: Connection) -> CallbackLine:
-    """The callback that the path names. Raises HTTPException 404, also for another merchant's."""
+    """The callback that the path names. Raises HTTPException 404, also for another merchant's callback."""
     event_id = str(request.http.path_params["event"])
     line = (
         await oversight.find_callback(conn, event_id, request.merchant_id)
@@ -247,7 +249,7 @@ def _back(request: ConsoleRequest, merchant_id: int) -> str:
 
 
 async def _list_pauses(request: ConsoleRequest, conn: Connection) -> list[tuple[int, str, int, str]]:
-    """The paused merchants that this person may know of: id, name, since when, by whom."""
+    """The paused merchants that this user may know: id, name, since when, by whom."""
     pauses = [one for one in await outbox.list_pauses(conn) if request.merchant_id in (None, one[0])]
     return [
         (number, (await store.find(conn, str(number))).name, since_ms, by) for number, since_ms, by in pauses

@@ -1,7 +1,8 @@
-"""The signature debugger: what a request had to sign, and where somebody's own string or signature departs.
+"""The signature debugger: what a request had to sign, and where a string or signature of an integrator
+differs.
 
-Rules: secrets are tried and never shown, nor is a signature that was made with them. Nothing typed here is
-kept. A merchant's user has its own merchant's secrets tried, nobody else's.
+Rules: secrets are tried but never shown, and neither are signatures made with them. Nothing that is typed
+here is stored. For a merchant's user only its own merchant's secrets are tried.
 """
 
 from typing import Any, Final
@@ -34,7 +35,9 @@ _NO_BODY: Final = N_("Paste the body of a request.")
 
 
 class TextLine(msgspec.Struct, frozen=True):
-    """One line of a string to sign; `marked` is the character that differs, between what stands around it."""
+    """One line of a string to sign. `marked` is the character that differs, with the text before and after
+    it.
+    """
 
     before: str
     marked: str = ""
@@ -43,12 +46,12 @@ class TextLine(msgspec.Struct, frozen=True):
 
 
 async def show_debugger(request: ConsoleRequest, conn: Connection) -> Response:
-    """The form; with `refused` in the URL it is filled with a request that was refused."""
+    """The form. `refused` in the URL fills it with a refused request."""
     merchant = await _find_merchant(request, conn, request.http.query_params.get("merchant", ""))
     values = {"path": PATHS[0], "merchant": "" if merchant is None else str(merchant.merchant_id)}
     number, kept_sign = request.http.query_params.get("refused", ""), ""
     if merchant is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
-        # The page of one begins before the number after it.
+        # A page with one row begins before the next number.
         found = await list_refused(conn, merchant.merchant_id, before_no=int(number) + 1, limit=1)
         if found and found[0].refused_no == int(number):
             values |= _fill_in(found[0])
@@ -57,7 +60,7 @@ async def show_debugger(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def judge_request(request: ConsoleRequest, conn: Connection) -> Response:
-    """What is right and wrong with what was pasted."""
+    """What is right and what is wrong with the request."""
     form = request.form
     merchant = await _find_merchant(request, conn, form.text("merchant"))
     errors = {}
@@ -81,14 +84,14 @@ async def judge_request(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 def mark_lines(text: str, difference: Difference | None) -> list[TextLine]:
-    """A string line by line, the place where it first differs from another marked."""
+    """The lines of a string. The first character that differs from the other string is marked."""
     lines = []
     for number, line in enumerate(text.split("\n"), 1):
         if difference is None or number != difference.line:
             lines.append(TextLine(line))
         else:
             at = difference.column - 1
-            # What differs may be that the line goes on, or that there is a next one.
+            # The difference may be that the line is longer, or that there is another line.
             lines.append(TextLine(line[:at], line[at : at + 1] or "\u21b5", line[at + 1 :], True))
     return lines
 
@@ -118,7 +121,7 @@ def _show(
     merchant: Merchant | None,
     kept_sign: str = "",
 ) -> Response:
-    """The page; `kept_sign` is the beginning of a refused request's signature, of which no more is kept."""
+    """The page. `kept_sign` is the stored beginning of a refused request's signature."""
     values: dict[str, Any] = {"found": found, "ours": [], "theirs": []}
     if found is not None and found.string_to_sign is not None:
         values["ours"] = mark_lines(found.string_to_sign, found.difference)

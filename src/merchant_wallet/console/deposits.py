@@ -1,7 +1,7 @@
-"""Deposits: what arrived at addresses of ours, how sure it is, what it was credited with.
+"""Deposits: what arrived at our addresses, its confirmations, and what was credited.
 
-Rules: a merchant's user sees what came to its own merchant's addresses. Confirmations are counted to the head
-that the watcher has seen.
+Rules: a merchant's user sees deposits to its own merchant's addresses. Confirmations are counted up to the
+head that the watcher has seen.
 """
 
 from typing import Final
@@ -36,7 +36,7 @@ STATUSES: Final = {
     "dropped": (N_("Dropped"), "warn"),
     "credited": (N_("Credited"), "good"),
 }
-"""A deposit's statuses in words, with their tones."""
+"""The states of a deposit in words, with their colours."""
 MEANINGS: Final = {
     "seen": N_("Its block is not final yet, so it may still be undone."),
     "undone": N_("The chain was reorganised and its block is no longer there. Nothing was credited."),
@@ -51,7 +51,7 @@ MEANINGS: Final = {
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A deposit with its addresses as text and its confirmations, None where they don't count."""
+    """A deposit with its addresses as text and its confirmations. None: they do not count."""
 
     line: DepositLine
     sender: str
@@ -60,7 +60,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
-    """A page of deposits, filtered as the URL says."""
+    """A page of deposits, filtered by the URL."""
     state = read_state(DEPOSITS, request.http.query_params, filters=FILTERS)
     page = await _list(request, conn, state)
     return request.page(
@@ -100,7 +100,7 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
         return Rows(tuple(await oversight.find_deposits(conn, state.get("tx"), scope)), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
     if state.get("address") and address is None:
-        # What is no address has received nothing.
+        # A text that is not an address has no deposits.
         return Rows((), None, None)
     status, chain = state.get("status"), state.get("chain")
     wanted = DepositFilter(
@@ -128,7 +128,7 @@ async def _show(conn: Connection, lines: tuple[DepositLine, ...]) -> list[Shown]
 
 
 def count_confirmations(line: DepositLine, head_number: int | None) -> int | None:
-    """The blocks from a deposit's own up to the head; None for one that is no longer on its chain. Pure."""
+    """The blocks from a deposit's own up to the head; None if it is no longer on its chain. Pure."""
     if head_number is None or line.status == "undone":
         return None
     return max(0, head_number - line.block_number + 1)

@@ -1,6 +1,6 @@
-"""What an amount becomes under fees and rates that are typed but not yet set. Pure.
+"""A preview of fees and exchanges with typed settings that are not saved yet. Pure.
 
-Rules: the figures come from the very functions that the book uses; what can't be computed says why.
+Rules: the amounts come from the functions that the book uses. If one can't be computed, the preview says why.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NOTHING_ARRIVES: Final = N_("Too little to arrive: refused.")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What becomes of an amount: fee and arrival in units, or why nothing does."""
+    """The result for an amount: fee and arrival in units, or why there is none."""
 
     label: str
     sent_currency: str
@@ -32,7 +32,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """All quotes of one amount; `problem` when the amount itself is none."""
+    """All quotes of one amount. `problem`: the amount is invalid."""
 
     amount_units: int = 0
     quotes: tuple[Quote, ...] = ()
@@ -41,7 +41,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What quotes are made under; a rate or fee that is None can't be read or isn't set."""
+    """The rates and fees of the quotes. None: it is not set or invalid."""
 
     transfer_rate_e8: int | None
     withdraw_rate_e8: int | None
@@ -51,7 +51,7 @@ class Conditions:
 
 
 def preview(amount: str, conditions: Conditions) -> Preview:
-    """What the typed amount would become."""
+    """The results for the typed amount."""
     try:
         amount_units = parse_units(amount.strip())
     except ValueError:
@@ -71,7 +71,7 @@ def preview(amount: str, conditions: Conditions) -> Preview:
 
 
 def read_share(text: str) -> int | None:
-    """A typed share, None when it is none."""
+    """A typed share, or None."""
     try:
         return parse_rate(text.strip(), minimum_e8=0, maximum_e8=RATE_SCALE)
     except ValueError:
@@ -79,7 +79,7 @@ def read_share(text: str) -> int | None:
 
 
 def read_rate(text: str) -> int | None:
-    """A typed rate, None when it is none."""
+    """A typed rate, or None."""
     try:
         return parse_rate(text.strip())
     except ValueError:
@@ -87,7 +87,7 @@ def read_rate(text: str) -> int | None:
 
 
 def read_amount(text: str) -> int | None:
-    """A typed amount, None when it is none."""
+    """A typed amount, or None."""
     try:
         return parse_units(text.strip())
     except ValueError:

@@ -1,7 +1,6 @@
-"""What tables' URLs say, read: days, amounts, merchants, pages.
+"""Filters in the URLs of tables: days, amounts, merchants, pages.
 
-Rules: what can't be read counts as not given, but for a merchant nobody has: then nothing is found. A key
-that no page of ours gave leads nowhere.
+Rules: an unreadable value counts as not given. An unknown merchant finds nothing. An unknown page key is 404.
 """
 
 from collections.abc import Awaitable
@@ -18,11 +17,11 @@ from merchant_wallet.merchants.store import MerchantUnknown
 
 T = TypeVar("T")
 NOBODY: Final = 0
-"""In place of a merchant's id: no merchant has it."""
+"""The id of no merchant."""
 
 
 def read_day(text: str) -> int | None:
-    """A day as a date field sends it, as the moment it begins in UTC; None for anything else."""
+    """The start in UTC of a day from a date field, or None."""
     try:
         day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -31,13 +30,13 @@ def read_day(text: str) -> int | None:
 
 
 def read_end(text: str) -> int | None:
-    """The moment that a day ends at in UTC; None for anything else."""
+    """The end in UTC of a day from a date field, or None."""
     begins_ms = read_day(text)
     return None if begins_ms is None else begins_ms + DAY_MS
 
 
 def read_units(text: str) -> int:
-    """The units of a typed amount; 0 for anything else."""
+    """The units of a typed amount, or 0."""
     try:
         return parse_units(text) if text else 0
     except ValueError:
@@ -45,9 +44,9 @@ def read_units(text: str) -> int:
 
 
 async def find_scope(request: ConsoleRequest, conn: Connection, text: str) -> int | None:
-    """Whose rows a table shows: the person's own merchant's, those of the one typed, or everybody's (None).
+    """The merchant whose rows a table shows: the user's own, the typed one, or all (None).
 
-    A merchant that nobody knows is `NOBODY`.
+    An unknown merchant is `NOBODY`.
     """
     if request.merchant_id is not None:
         return request.merchant_id
@@ -60,9 +59,9 @@ async def find_scope(request: ConsoleRequest, conn: Connection, text: str) -> in
 
 
 async def open_page(reading: Awaitable[T]) -> T:
-    """A page of a list. Raises HTTPException 404 for a key that is none of that list's."""
+    """A page of a list. Raises HTTPException 404 for an unknown key."""
     try:
         return await reading
     except ValueError:
-        # A URL that somebody has changed, or of a list that is sorted in another way.
+        # The URL was edited, or belongs to a list with another sort order.
         raise HTTPException(404) from None

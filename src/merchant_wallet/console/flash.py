@@ -1,7 +1,7 @@
-"""What is told once, after the browser went on to another page: kept by the browser itself, signed.
+"""Flash messages: shown once on the next page. The browser keeps the message in a signed cookie.
 
-Rules: the note is good for one session and one minute; what does not bear our signature is not there. It
-holds the English text and what fills it, and is translated and escaped where it is shown.
+Rules: a message is valid for one session and one minute. A cookie without our signature is ignored. It holds
+the English text and its values; it is translated and escaped when it is shown.
 """
 
 import base64
@@ -17,7 +17,7 @@ from starlette.responses import Response
 COOKIE: Final = "console_said"
 PATH: Final = "/console"
 KEY: Final = "console flash"
-"""What the key that signs notes is derived under."""
+"""The purpose from which the signing key is derived."""
 GOOD: Final = "good"
 WARN: Final = "warn"
 BAD: Final = "bad"
@@ -28,7 +28,7 @@ _MAX_COOKIE: Final = 3000
 
 
 class FlashMessage(msgspec.Struct, frozen=True):
-    """One note: its tone, the English text with placeholders, what fills them."""
+    """A message: its tone, the English text with placeholders, and their values."""
 
     tone: str
     text: str
@@ -36,11 +36,11 @@ class FlashMessage(msgspec.Struct, frozen=True):
 
 
 def write(response: Response, said: FlashMessage, key: bytes, session_token: str, secure: bool) -> None:
-    """Have the browser bring a note along to its next page."""
+    """Store a message in the browser for its next page."""
     body = msgspec.json.encode(said)
     packed = base64.urlsafe_b64encode(_sign(key, session_token, body) + body).decode()
     if len(packed) > _MAX_COOKIE:
-        # A browser drops a cookie of more than 4 kB; what a note tells is to be seen on the page as well.
+        # Browsers drop a cookie over 4 kB. The page itself shows what the message would say.
         return
     response.set_cookie(
         COOKIE, packed, max_age=_LIFETIME_S, path=PATH, httponly=True, samesite="strict", secure=secure
@@ -48,7 +48,7 @@ def write(response: Response, said: FlashMessage, key: bytes, session_token: str
 
 
 def read(request: Request, key: bytes, session_token: str) -> FlashMessage | None:
-    """The note that the browser brings along, if it is one of ours for this session."""
+    """The message from the browser, if we signed it for this session."""
     packed = request.cookies.get(COOKIE, "")
     if not packed or len(packed) > _MAX_COOKIE:
         return None
@@ -59,12 +59,12 @@ def read(request: Request, key: bytes, session_token: str) -> FlashMessage | Non
             return None
         return msgspec.json.decode(body, type=FlashMessage)
     except (ValueError, msgspec.DecodeError):
-        # Anybody may send a cookie: what is none of ours says nothing.
+        # Anybody may send a cookie. One that is not ours is ignored.
         return None
 
 
 def clear(response: Response) -> None:
-    """Have the browser forget the note that was told."""
+    """Delete the message that was shown."""
     response.delete_cookie(COOKIE, path=PATH, httponly=True, samesite="strict")
 
 

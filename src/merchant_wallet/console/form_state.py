@@ -1,6 +1,6 @@
-"""A form as it was filled in: what was typed, what is wrong with it. Pure.
+"""The state of a submitted form: typed values and errors. Pure.
 
-Rules: what was typed is kept for the next try, but never a password or a code.
+Rules: typed values are shown again, but never a password or a code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from merchant_wallet.web.forms import Form
 
 @dataclass(frozen=True, slots=True)
 class FormState:
-    """Texts and errors by the names of fields; `problem` is what is wrong with the form as a whole."""
+    """Values and errors by field. `problem` is an error of the whole form."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -19,15 +19,15 @@ class FormState:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no errors."""
         return not self.errors and not self.problem
 
     def value(self, name: str, default: str = "") -> str:
-        """What was typed, or what stood there before."""
+        """The typed value, or the present one."""
         return self.values.get(name, default)
 
     def error(self, name: str) -> str:
-        """What is wrong with a field; empty when nothing is."""
+        """The error of a field; empty if there is none."""
         return self.errors.get(name, "")
 
 
@@ -37,5 +37,5 @@ EMPTY_FORM = FormState()
 def refill(
     form: Form, names: Iterable[str], errors: Mapping[str, str] | None = None, problem: str = ""
 ) -> FormState:
-    """The form again, with what was typed into the fields named."""
+    """The form again, with the typed values of the given fields."""
     return FormState({name: form.raw(name) for name in names}, errors or {}, problem)

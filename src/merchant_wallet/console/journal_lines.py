@@ -1,4 +1,4 @@
-"""Entries and postings as pages tell them: kinds in words, accounts by their names. Pure."""
+"""Words for entries and postings: kinds and accounts by their names. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 
 class PostingLine(msgspec.Struct, frozen=True):
-    """A posting with its entry: the balances are those after it."""
+    """A posting with its entry. The balances are those after it."""
 
     entry_id: int
     at_ms: int

@@ -1,6 +1,6 @@
-"""The console's menu: what there is, under which heading, for whom. Pure.
+"""The console's menu: its entries, their headings, and who sees them. Pure.
 
-Rules: an entry is shown to exactly those who may open its page; the page asks for the right once more.
+Rules: an entry is shown exactly to users who may open its page. The page checks the right again.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from merchant_wallet.web.languages import N_
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu; `key` is what a page names as `active`, `icon` a name in the icons' sprite."""
+    """One line of the menu. A page names its `key` as `active`; `icon` is a name in the icon sprite."""
 
     key: str
     label: str
@@ -73,7 +73,7 @@ _LINES: Final = (
 
 
 def list_entries(operator: Operator) -> list[Entry]:
-    """The entries that an operator finds, in order; a merchant's user finds its merchant's own page."""
+    """The entries for an operator, in order. A merchant's user gets its merchant's page."""
     found = [
         Entry(line.key, line.label, line.url, line.icon, line.group)
         for line in _LINES

@@ -1,4 +1,4 @@
-"""The list of merchants: looked for, filtered, sorted, with what each holds."""
+"""The list of merchants: search, filters, sorting, balances."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ FOUND_ROWS: Final = 20
 
 
 async def show_merchants(request: ConsoleRequest, conn: Connection) -> Response:
-    """A page of merchants, or those that a word may mean."""
+    """A page of merchants, or those that match a word."""
     state = read_state(
         MERCHANTS, request.http.query_params, sorts=("id", "name"), default_sort="id", filters=("q", "status")
     )

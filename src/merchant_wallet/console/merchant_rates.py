@@ -1,7 +1,7 @@
-"""A merchant's fees and own exchange rates, and what they make of an amount before they are set.
+"""A merchant's fees and own exchange rates, with a preview before they are saved.
 
-Rules: what a preview shows is computed from what is typed; nothing is set by looking. A pair of rates that
-would let a loop of exchanges make money is refused with the largest rate that can be set.
+Rules: a preview is computed from the typed values and saves nothing. Two rates that would let a loop of
+exchanges make money are refused, with the largest possible rate.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ FEES: Final = ("transfer-fee-rate", "withdraw-fee-rate", "withdraw-fee-min")
 
 
 class RateForm(msgspec.Struct, frozen=True):
-    """One direction: what is in force, and what is set for this merchant itself."""
+    """One direction: the rate in force, and the merchant's own rate."""
 
     direction: str
     field: str
@@ -70,7 +70,7 @@ async def show_rates(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
-    """Set a rate of its own, take it away, pause or resume a direction: `do` says which."""
+    """Set or remove the merchant's own rate, or pause or resume a direction. `do` says which."""
     merchant = await load(request, conn)
     direction, do = request.form.text("direction"), request.form.text("do")
     if direction not in DIRECTIONS or do not in ("set", "remove", "pause", "resume"):
@@ -115,7 +115,7 @@ async def change_fees(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_preview(request: ConsoleRequest, conn: Connection) -> Response:
-    """What the typed amount becomes, for the page that asks while somebody types."""
+    """The preview for the typed amount, requested while the user types."""
     merchant = await load(request, conn)
     force = await rates.read_effective(conn, merchant.merchant_id)
     query = request.http.query_params
@@ -161,7 +161,7 @@ async def _show(
 def _read_conditions(
     merchant: Merchant, force: Mapping[str, EffectiveRate], at_ms: int, typed: Mapping[str, str]
 ) -> Conditions:
-    """What is typed; where no rate is, the one in force."""
+    """The typed values. Without a typed rate, the rate in force."""
 
     def read(direction: str) -> int | None:
         text = typed.get(name_field(direction), "").strip()

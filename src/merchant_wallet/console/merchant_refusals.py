@@ -1,6 +1,6 @@
-"""A merchant's last refused requests, for whoever integrates: what came, what was wrong with it.
+"""A merchant's last refused requests, for integrators: what came, and what was wrong.
 
-Rules: nothing here is a secret. A request whose signature was refused leads into the debugger.
+Rules: nothing here is a secret. A request with a refused signature links to the debugger.
 """
 
 from typing import Final
@@ -18,19 +18,19 @@ PAGE_ROWS: Final = 25
 
 
 class RefusalShown(msgspec.Struct, frozen=True):
-    """A refused request, and the text that it had to sign; None when not all of it is kept."""
+    """A refused request, and its string to sign; None if the request is not stored completely."""
 
     request: RefusedRequest
     signed_text: str | None
 
     @property
     def operation(self) -> str:
-        """The last part of its path."""
+        """The last part of the path."""
         return self.request.path.rpartition("/")[2]
 
 
 async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
-    """The newest first, a page of them."""
+    """A page, newest first."""
     merchant = await load(request, conn)
     before = request.http.query_params.get("before", "")
     before_no = int(before) if before.isascii() and before.isdecimal() and len(before) <= 18 else None
@@ -49,7 +49,7 @@ async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
 
 def _signed_text(row: RefusedRequest, method: Method) -> str | None:
     text = row.signed_text(method)
-    # Under MD5 the secret stands at the end of what is hashed; what stands here has none.
+    # With MD5 the secret is at the end of the hashed text. It is never shown.
     return text if text is None or method == HMAC else f"{text}&key=\u2026"
 
 

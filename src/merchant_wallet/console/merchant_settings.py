@@ -1,9 +1,11 @@
-"""A merchant's settings: one form over all of them.
+"""A merchant's settings: one form for all.
 
-Rules: all or none is changed, under the book's lock, with before and after in the audit log. Where two people
-are asked for, what loosens a guard is proposed instead, and the rest is changed. What is wrong is said beside
-its field, and what was typed stays. A form bears a mark of what stood in each field, so that only
-what was typed differently is changed, and nothing is undone that somebody else has changed meanwhile.
+Rules:
+- All or none are changed, under the book's lock. Before and after are in the audit log.
+- If two people are needed, what loosens a guard is proposed and the rest is changed.
+- An error is shown beside its field, and typed values stay.
+- The form carries the values that it showed. Only fields that the user changed are saved, so nothing that
+  somebody else changed meanwhile is undone.
 """
 
 import hashlib
@@ -44,16 +46,16 @@ _match_named = re.compile(r"'([^']+)'").match
 
 
 class Changed(NamedTuple):
-    """What a form changed at once, as facts, and what it proposed."""
+    """The changes of a form that were saved, as facts, and its proposal."""
 
     after: dict[str, Any]
     proposed: ProposedChange | None
 
 
 class Overtaken(Exception):
-    """Somebody else has changed the same settings; `moved` has what they are now, by name.
+    """Somebody else has changed the same settings. `moved` has their present values by name.
 
-    `marks` is what the form bears when it is shown again, so that whoever saves it once more means it.
+    `marks` goes into the form when it is shown again. Saving it once more then overwrites.
     """
 
     def __init__(self, moved: Mapping[str, str], marks: str) -> None:
@@ -63,13 +65,13 @@ class Overtaken(Exception):
 
 
 async def show_settings_form(request: ConsoleRequest, conn: Connection) -> Response:
-    """The form as things stand."""
+    """The form with the present values."""
     merchant = await load(request, conn)
     return await _show(request, conn, merchant, FormState(setting_fields.show_fields(merchant)))
 
 
 async def change_settings(request: ConsoleRequest, conn: Connection) -> Response:
-    """Change what was typed differently."""
+    """Save the changed fields."""
     merchant = await load(request, conn)
     typed = setting_fields.read_typed(request.form)
     texts = setting_fields.to_texts(typed)
@@ -89,14 +91,14 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
         refused = FormState(typed, unproposed.errors, unproposed.problem)
         return await _show(request, conn, merchant, refused, request.form.text("marks"))
     except SettingRefused:
-        # Every text was judged above; what is left is the one rule that needs the book.
+        # Every value was checked above. Only this rule needs the book.
         refused = FormState(typed, {"currency-mode": request.translate(_MODE_STAYS)})
         return await _show(request, conn, merchant, refused, request.form.text("marks"))
     return tell(request, f"{url_of(merchant.merchant_id)}/settings", changed)
 
 
 def tell(request: ConsoleRequest, url: str, changed: Changed) -> Response:
-    """Go on at a page, which tells what was saved and what was proposed."""
+    """Redirect to a page with a message about what was saved and proposed."""
     if changed.proposed is not None:
         told = _SAVED_AND_PROPOSED if changed.after else proposal_forms.PROPOSED
         return request.redirect(proposal_forms.url_of(changed.proposed), told)
@@ -106,15 +108,15 @@ def tell(request: ConsoleRequest, url: str, changed: Changed) -> Response:
 async def change(
     request: ConsoleRequest, conn: Connection, merchant_id: int, texts: Mapping[str, str]
 ) -> Changed:
-    """Change what was typed differently, with its entry in the audit log; gives what is different now.
+    """Save the changed fields with a record in the audit log. Returns what is different now.
 
-    What loosens a guard is proposed instead where two people are asked for. Raises Overtaken, SettingRefused,
+    If two people are needed, what loosens a guard is proposed instead. Raises Overtaken, SettingRefused,
     Unproposed.
     """
     marks = _read_marks(request.form.text("marks"))
     typed = {name: text for name, text in texts.items() if marks.get(name) not in (None, _mark(text))}
     async with conn.transaction():
-        # Takes the book's lock, so that what is compared is what is changed.
+        # Locks the book, so that the compared values are still the present ones.
         held = await store.change_settings(conn, request.context.keyring, merchant_id, {})
         now = setting_fields.to_texts(setting_fields.show_fields(held.before))
         if moved := {name: now[name] for name in typed if _mark(now[name]) != marks[name]}:
@@ -134,7 +136,7 @@ async def change(
 async def _propose_loosened(
     request: ConsoleRequest, conn: Connection, before: Merchant, typed: Mapping[str, str]
 ) -> ProposedChange | None:
-    """Propose what of the texts loosens a guard; None when nothing does. Raises Unproposed."""
+    """Propose the values that loosen a guard. None if there are none. Raises Unproposed."""
     settings = request.context.settings
     if not settings.needs_two_people:
         return None
@@ -149,12 +151,12 @@ async def _propose_loosened(
 
 
 def explain(request: ConsoleRequest, overtaken: Overtaken) -> dict[str, str]:
-    """What is said beside each field that somebody else has changed."""
+    """The message beside each field that somebody else has changed."""
     return {name: request.translate(_MOVED, now=now) for name, now in overtaken.moved.items()}
 
 
 def mark_texts(merchant: Merchant) -> str:
-    """What a form bears of the settings as it shows them. Pure."""
+    """The values that the form shows, to be sent back with it. Pure."""
     texts = setting_fields.to_texts(setting_fields.show_fields(merchant))
     return _join({name: _mark(text) for name, text in texts.items()})
 
@@ -172,7 +174,7 @@ def _read_marks(text: str) -> dict[str, str]:
 
 
 def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with each of the texts, in the reader's language."""
+    """The error of each field, in the user's language."""
     errors = {}
     for name, (_, why) in setting_fields.find_errors(texts).items():
         errors[name] = _tell_why(request, why) if texts[name] else request.translate(_REQUIRED)
@@ -184,7 +186,7 @@ def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, 
 
 
 def _tell_why(request: ConsoleRequest, why: str) -> str:
-    """What is wrong with a text: in English the parser's own words, elsewhere which part of it is wrong."""
+    """The error of a value: in English the parser's own words, in other languages which part is wrong."""
     if request.client.language is Language.EN:
         return request.translate(_REFUSED, why=why)
     named = _match_named(why)

@@ -1,7 +1,7 @@
-"""Merchants: the list, opening one, and one merchant's first page with keys, addresses and status.
+"""Merchants: create one; a merchant's page with keys, addresses and status.
 
-Rules: secrets are shown on the answer to the request that made them and never again. A merchant's own user
-sees its own merchant and may change its secrets, nothing else.
+Rules: a secret is shown once, in the answer to the request that created it. A merchant's own user sees its
+own merchant and may only change its secrets.
 """
 
 from typing import Any, Final
@@ -54,7 +54,7 @@ async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def create(request: ConsoleRequest, conn: Connection) -> Response:
-    """Open a merchant, and show its key and secrets this once."""
+    """Create a merchant, and show its key and secrets once."""
     context, name = request.context, request.form.text("name")
     mode = request.form.text("currency-mode")
     if error := await _judge_name(request, conn, name):
@@ -84,12 +84,12 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_merchant(request: ConsoleRequest, conn: Connection) -> Response:
-    """One merchant's first page."""
+    """A merchant's page."""
     return await _show(request, conn, await load(request, conn))
 
 
 async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
-    """Add a second secret and show it this once; the first stays good until it is retired."""
+    """Add a second secret and show it once. The first one works until it is retired."""
     merchant = await load(request, conn)
     try:
         async with conn.transaction():
@@ -129,7 +129,7 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
-    """Suspend a merchant, or take its requests again."""
+    """Suspend or resume a merchant."""
     merchant = await load(request, conn)
     status = request.form.text("status")
     if status not in (records.ACTIVE, records.SUSPENDED):
@@ -164,12 +164,12 @@ async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
 
 
 def url_of(merchant_id: int) -> str:
-    """A merchant's first page."""
+    """The URL of a merchant's page."""
     return f"{MERCHANTS}/{merchant_id}"
 
 
 async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> str:
-    """What is wrong with a new merchant's name; empty when nothing is."""
+    """The error of a new merchant's name; empty if there is none."""
     try:
         records.parse_setting("name", name)
     except records.SettingRefused:
@@ -177,7 +177,7 @@ async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> s
     try:
         await store.find(conn, name)
     except MerchantUnknown as error:
-        # Nobody has it, or several have it already.
+        # No merchant has it, or several have it already.
         return "" if str(error).startswith("No merchant") else request.translate(_NAME_TAKEN)
     return request.translate(_NAME_TAKEN)
 
@@ -204,7 +204,7 @@ async def _show(
 
 
 async def _list_deposits(conn: Connection, merchant: Merchant) -> list[Deposit]:
-    # One that is shown must be one that is watched, also for a merchant from before there were any.
+    # An address that is shown must be watched. An older merchant may not have its addresses yet.
     own = await give_addresses(conn, merchant.merchant_id, merchant.account_xpubs)
     texts = {ERC20: to_eip55(own[ERC20]), TRC20: to_tron(own[TRC20])}
     return [Deposit(chain, text, draw_address(text)) for chain, text in texts.items()]

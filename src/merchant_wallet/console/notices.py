@@ -1,10 +1,10 @@
-"""The banner over the console's pages: what stops payouts or the service, who did it, why, and since when.
+"""The banner on the console's pages: what stops payouts or the service, who did it, why, and since when.
 
 Rules:
-- A source is a function in `SOURCES`. It asks one cheap question and gives notices, the gravest first.
-- A notice names the parts of the menu that it touches; without any it stands on every page.
-- A merchant's user reads of its own open orders alone, without names and causes.
-- An open page asks for its banner again, so that a stop shows on pages that were open before it.
+- A source is a function in `SOURCES`. It runs one cheap query and returns notices, the most serious first.
+- A notice names the parts of the menu that it concerns. Without any it is on every page.
+- A merchant's user sees only notices about its own open orders, without names and causes.
+- An open page requests its banner again and again, so a stop appears on pages that are already open.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Connection = AsyncConnection[Any]
 PAYOUTS: Final = "/console/payouts"
 ALL_ORDERS: Final = "/console/withdrawals/all"
 MONEY_PAGES: Final = ("overview", "withdrawals", "payouts", "reconciliation")
-"""Where it is told what keeps single orders; what stops a whole chain is told everywhere."""
+"""Pages with notices about single orders. A stop of a whole chain is on every page."""
 
 ONE_WAITS: Final = N_("One order waits.")
 SOME_WAIT: Final = N_("{count} orders wait.")
@@ -33,9 +33,9 @@ ORDERS_FROZEN: Final = N_("Payouts on {chain} are frozen until somebody has look
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One line of the banner: an English text and what fills it, and the way to what can be done.
+    """One line of the banner: an English text with its values, and a link to what can be done.
 
-    `touches` are entries of the menu, none: all of them. `leads_to` is the entry that `href` belongs to.
+    `touches` are entries of the menu; none means all. `leads_to` is the entry of `href`.
     """
 
     tone: str
@@ -52,26 +52,26 @@ class Notice(msgspec.Struct, frozen=True):
 
     @property
     def count_text(self) -> str:
-        """How many orders wait, in English; empty when that is not counted."""
+        """How many orders wait, in English; empty if they are not counted."""
         return "" if not self.orders else ONE_WAITS if self.orders == 1 else SOME_WAIT
 
 
 Source = Callable[[Connection, int | None], Awaitable[Sequence[Notice]]]
-"""Gives the notices for one merchant's user, or with None for the platform's own people."""
+"""Returns the notices for one merchant's user, or with None for the platform's staff."""
 
 
 async def tell_payouts(conn: Connection, merchant_id: int | None) -> list[Notice]:
-    """What keeps payouts from going on."""
+    """What stops payouts."""
     halts = await list_halts(conn, merchant_id)
     told = [_tell(halt) if merchant_id is None else _tell_merchant(halt) for halt in halts]
     return _merge(told)
 
 
 def _merge(told: Sequence[Notice]) -> list[Notice]:
-    """One notice for those that read alike, with all their orders and the oldest one's moment. Pure.
+    """Merge notices with the same text into one with all their orders and the earliest time. Pure.
 
-    A merchant reads the same of every stop and of every obstacle, and a rollback stops all chains for one
-    cause. An order has one obstacle at most, so that none is counted twice.
+    For a merchant all stops and all obstacles read the same, and a rollback stops all chains for one cause.
+    An order has at most one obstacle, so no order is counted twice.
     """
     merged: dict[tuple[str, ...], Notice] = {}
     for one in told:
@@ -118,21 +118,21 @@ SOURCES: Final[tuple[Source, ...]] = (tell_payouts,)
 
 
 class Banner(msgspec.Struct, frozen=True):
-    """What one page shows of all notices; `version` changes with what is shown."""
+    """The notices of a page. `version` changes when they change."""
 
     notices: tuple[Notice, ...] = ()
 
     def for_page(self, active: str) -> "Banner":
-        """What of it touches a part of the menu."""
+        """The notices that concern a part of the menu."""
         return Banner(tuple([one for one in self.notices if not one.touches or active in one.touches]))
 
     @property
     def version(self) -> str:
-        """What tells one state from another."""
+        """A text that changes when the notices change."""
         return hashlib.sha256(msgspec.json.encode(self.notices)).hexdigest()[:16]
 
 
 async def read_banner(conn: Connection, merchant_id: int | None) -> Banner:
-    """All notices, what is bad before what only waits."""
+    """All notices, the most serious first."""
     found = [notice for source in SOURCES for notice in await source(conn, merchant_id)]
     return Banner(tuple(sorted(found, key=lambda one: one.tone != "bad")))

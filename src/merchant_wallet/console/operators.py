@@ -1,9 +1,10 @@
-"""Operators: who may come in, in which role; for owners also resetting, disabling, ending sessions.
+"""Operators: list, create, change roles; owners also reset, disable and end sessions.
 
-Rules: a password that was made here is shown on the answer to that very request and never again. The last
-active owner stays one. Whatever lets somebody in, or gives more rights, is proposed where two people are
-asked for; disabling, ending sessions and taking rights away are one person's acts. Which of them a change is,
-is judged on the operator as it is under its lock.
+Rules:
+- A generated password is shown once, in the answer to the request that generated it.
+- The last active owner stays an owner.
+- A change that gives access or more rights is proposed if two people are needed. To disable, to end sessions
+  and to remove rights takes one person. Which of these a change is, is decided under the operator's lock.
 """
 
 from typing import Final
@@ -46,7 +47,7 @@ _NO_ROLE: Final = N_("Choose a role.")
 
 
 async def list_operators(request: ConsoleRequest, conn: Connection) -> Response:
-    """Everybody who may come in, by name."""
+    """All operators by name."""
     state = read_state(OPERATORS, request.http.query_params)
     rows = await records.list_operators(conn, after_name=state.after or "", limit=PAGE_ROWS + 1)
     shown = rows[:PAGE_ROWS]
@@ -65,7 +66,7 @@ async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def create(request: ConsoleRequest, conn: Connection) -> Response:
-    """Make an operator, and show the first password this once."""
+    """Create an operator and show the first password once."""
     name, role = request.form.text("name"), request.form.text("role")
     errors: dict[str, str] = {}
     merchant_id = await _find_merchant(request, conn, role, errors)
@@ -95,18 +96,18 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
                 request, conn, "operator.create", _subject(made.operator), merchant_id, after=after
             )
     except OperatorRefused:
-        # Everything but a name that somebody else takes at the same moment was looked at above.
+        # Everything was checked above, except that somebody else takes the name at the same moment.
         return _show_form(request, refill(request.form, _FIELDS, {"name": request.translate(_NAME_TAKEN)}))
     return show_password(request, made, N_("{name} can sign in now"))
 
 
 async def show_operator(request: ConsoleRequest, conn: Connection) -> Response:
-    """One operator and what can be done about it."""
+    """One operator and the possible actions."""
     return await _show(request, conn, await _find(request, conn))
 
 
 async def set_role(request: ConsoleRequest, conn: Connection) -> Response:
-    """Give an operator another role."""
+    """Change an operator's role."""
     found, role = await _find(request, conn), request.form.text("role")
     errors: dict[str, str] = {}
     merchant_id = await _find_merchant(request, conn, role, errors)
@@ -131,7 +132,7 @@ async def set_role(request: ConsoleRequest, conn: Connection) -> Response:
 async def _change_role(
     request: ConsoleRequest, conn: Connection, operator_id: int, role: str, merchant_id: int | None
 ) -> ProposedChange | None:
-    """Give the role, or propose it where it gives more rights than the operator has under its lock."""
+    """Change the role, or propose it if it gives more rights than the locked operator has."""
     async with conn.transaction():
         before = await records.lock(conn, operator_id)
         if _needs_two(request) and gains_rights(before.role, before.merchant_id, role, merchant_id):
@@ -148,7 +149,7 @@ async def _change_role(
 
 
 async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
-    """Disable an operator, or let it in again."""
+    """Disable or enable an operator."""
     found, status = await _find(request, conn), request.form.text("status")
     if status not in (records.ACTIVE, records.DISABLED):
         raise HTTPException(400)
@@ -168,7 +169,7 @@ async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
 async def _change_status(
     request: ConsoleRequest, conn: Connection, operator_id: int, disables: bool
 ) -> ProposedChange | None:
-    """Disable an operator or let it in again; proposes the latter if it is disabled under its lock."""
+    """Disable an operator, or propose to enable it if it is disabled."""
     async with conn.transaction():
         before = await records.lock(conn, operator_id)
         if not disables and before.status != records.ACTIVE and _needs_two(request):
@@ -187,7 +188,7 @@ async def _change_status(
 
 
 async def reset(request: ConsoleRequest, conn: Connection) -> Response:
-    """Give an operator a new password, shown this once; the second factor is set up anew."""
+    """Set a new password, shown once, and require a new second factor."""
     found = await _find(request, conn)
     try:
         async with conn.transaction():
@@ -206,7 +207,7 @@ async def reset(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
-    """End an operator's sessions; one's own present one goes on."""
+    """End an operator's sessions, except the user's own present one."""
     found = await _find(request, conn)
     own = request.session.session_id if found.operator_id == request.operator.operator_id else None
     async with conn.transaction():
@@ -245,7 +246,7 @@ async def _propose(
 async def _show_unproposed(
     request: ConsoleRequest, conn: Connection, found: Operator, unproposed: Unproposed
 ) -> Response:
-    """An operator's page, with what is wrong with a proposal."""
+    """An operator's page with the error of a proposal."""
     refused = refill(request.form, _ROLE_FIELDS, unproposed.errors, unproposed.problem)
     return await _show(request, conn, found, refused)
 
@@ -260,7 +261,7 @@ async def _find(request: ConsoleRequest, conn: Connection) -> Operator:
 async def _find_merchant(
     request: ConsoleRequest, conn: Connection, role: str, errors: dict[str, str]
 ) -> int | None:
-    """The merchant that a merchant's user belongs to; nobody else has one."""
+    """The merchant of a merchant's user; None for other roles."""
     if role != Role.MERCHANT:
         return None
     try:
@@ -290,7 +291,7 @@ async def _show(
 
 
 def show_password(request: ConsoleRequest, made: NewOperator, title: str) -> Response:
-    """The answer that shows a password just made, this once."""
+    """The page that shows a new password once."""
     return request.page(
         "console/operator_made.html",
         active="operators",

@@ -1,7 +1,7 @@
-"""An order's life as a line of moments: what happened, when and why, and what is still to come. Pure.
+"""The timeline of an order: what happened, when and why, and what comes next. Pure.
 
-Rules: what happened stands in order of time; what is to come follows. A cause is told in the reader's words
-where it is one of the book's own, and as it was written where it is a chain's or a person's.
+Rules: events are in order of time, then what comes next. A cause of the book is translated. A cause written
+by a chain or a person is shown as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ STATUS_WORDS: Final[Mapping[int, str]] = {
 
 
 class Signed(Protocol):
-    """What the line tells of a signed transfer."""
+    """What the timeline shows of a signed transfer."""
 
     @property
     def attempt_no(self) -> int: ...
@@ -77,7 +77,7 @@ class Signed(Protocol):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One point of the line. `note` is shown as it is, `code` as a hash to copy; `word` is translated."""
+    """One point of the timeline. `note` is shown as it is, `code` as a hash to copy. `word` is translated."""
 
     title: str
     at_ms: int | None = None
@@ -89,7 +89,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Life(msgspec.Struct, frozen=True):
-    """What the line is made of. Without `names` nobody but `me` is named; `waits` says why it does."""
+    """The input of the timeline. Without `names` only `me` is named. `waits` says why the order waits."""
 
     order: Withdrawal
     steps: Sequence[Step]
@@ -101,7 +101,7 @@ class Life(msgspec.Struct, frozen=True):
 
 
 def tell_life(life: Life) -> list[Moment]:
-    """The moments, those to come last."""
+    """The points of the timeline, what comes next last."""
     past = sorted([*_tell_steps(life), *_tell_approvals(life), *_tell_transfers(life)], key=_at)
     return [*past, *_tell_told(life), *_tell_rest(life)]
 
@@ -125,7 +125,7 @@ def _tell_steps(life: Life) -> list[Moment]:
 
 
 def _tell_cause(life: Life, step: Step) -> str:
-    """A cause that says more than the step itself: of a failure, or who cancelled."""
+    """The cause, if it says more than the step itself: of a failure or a cancellation."""
     if step.to_status == FAILED:
         return step.cause
     if step.to_status == CANCELLED:
@@ -160,7 +160,7 @@ def _tell_transfers(life: Life) -> list[Moment]:
 
 
 def _tell_told(life: Life) -> list[Moment]:
-    """What the merchant was told or is being told, each where its status was reached."""
+    """The callbacks of the order, each at the time when its status was reached."""
     moments = []
     for one in life.callbacks:
         if one.state == "delivered":
@@ -175,7 +175,7 @@ def _tell_told(life: Life) -> list[Moment]:
 
 
 def _tell_rest(life: Life) -> list[Moment]:
-    """What is still to come; the first of it is what goes on now."""
+    """What comes next. The first point is what happens now."""
     order = life.order
     if order.status == PENDING and order.approved_ms is None:
         first = order.first_approved_by

@@ -1,7 +1,7 @@
-"""The first page: what is held, what moves, what waits for somebody.
+"""The first page: what is held, what moves, what waits.
 
-Rules: everything is read for one look and shown as of then; the page asks for its own middle part again while
-it is looked at. A merchant's user sees the figures of its own book, and nothing of the platform's wallets.
+Rules: all values are read at one moment and shown as of then. While the page is visible, it requests its
+middle part again. A merchant's user sees its own book's figures, and nothing of the platform's wallets.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ OVERVIEW: Final = "/console"
 RANGES: Final = (7, 30, 90)
 DEFAULT_RANGE: Final = 30
 FIGURES_LATE: Final = 10_000
-"""From so many entries on that are in no figure yet, the page says so: fewer are added within seconds."""
+"""If more entries than this are in no figure yet, the page says so. Fewer are added within seconds."""
 COINS: Final = {ERC20: ("ETH", 18), TRC20: ("TRX", 6)}
 """The chains' own coins and their decimals."""
 
@@ -39,11 +39,11 @@ LINES: Final = (
     (N_("From sub-users"), "user_to_merchant"),
     (N_("To sub-users"), "merchant_to_user"),
 )
-"""What the chart of volumes shows: label, and the kind of entry whose amounts and fees are added up."""
+"""The series of the chart of volumes: label, and the kind of entry whose amounts and fees are summed."""
 
 
 class PayoutsShown(msgspec.Struct, frozen=True):
-    """What keeps payouts from going on: the chains that are stopped, and how many orders wait."""
+    """What stops payouts: the stopped chains, and how many orders wait."""
 
     stopped: tuple[str, ...]
     held: int
@@ -52,14 +52,14 @@ class PayoutsShown(msgspec.Struct, frozen=True):
 
     @property
     def waiting(self) -> int:
-        """How many approved orders are not paid, for one cause or another."""
+        """How many approved orders are not paid, for any cause."""
         return self.held + self.queued
 
 
 class ChainShown(msgspec.Struct, frozen=True):
-    """One chain: its hot wallet, fuel as text, and the last comparison of books and chain.
+    """One chain: its hot wallet, its gas as text, and the last comparison of books and chain.
 
-    `is_failed`: that one could not be made, so it says nothing of the two. `halts`: what keeps its payouts.
+    `is_failed`: the comparison could not be made. `halts`: what stops its payouts.
     """
 
     chain: str
@@ -88,7 +88,7 @@ async def show_overview(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
-    """What changes while the page is looked at; nothing while it has not."""
+    """The part that changes, for an open page; empty if it has not changed."""
     shown = await _read_state(request, conn)
     if request.http.query_params.get("seen") == shown["version"]:
         return Response(status_code=204, headers=request.context.responses.headers())
@@ -118,7 +118,7 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
 
 
 async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
-    """What waits because of these halts."""
+    """The orders that wait because of these halts."""
     stopped = tuple(sorted({one.chain for one in halts if one.stops_chain}))
     queued: list[Queued] = await count_queued(conn, list(stopped)) if stopped else []
     return PayoutsShown(
@@ -154,7 +154,7 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
 
 
 def _tell_coin(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
-    """What a hot wallet has of its chain's own coin, to four decimals; None when it was never read."""
+    """A hot wallet's balance of its chain's own coin, to four decimals; None if it was never read."""
     if document is None or "coin" not in document:
         return None
     held = read_coin(document).get(address)
@@ -180,7 +180,7 @@ async def _read_charts(request: ConsoleRequest, conn: Connection, days: int, cur
 
 
 def _name_fees(request: ConsoleRequest) -> str:
-    """What the platform earns is what a merchant pays."""
+    """The platform's earnings are the merchant's costs."""
     return N_("Fees earned") if request.merchant_id is None else N_("Fees paid")
 
 

@@ -1,6 +1,6 @@
-"""Why a password is not taken, in the reader's language.
+"""Why a password is refused, in the user's language.
 
-Rules: the rules themselves are `operators.passwords`'; its sentences are translated whole.
+Rules: `operators.passwords` has the rules. Its sentences are translated as a whole.
 """
 
 from typing import Final
@@ -17,9 +17,9 @@ SENTENCES: Final = (
     N_("This password is among those that are tried first; choose another one."),
     N_("The new password is the present one; choose another one."),
 )
-"""What `operators.passwords` and `operators.records` say of a password; a test holds them against it."""
+"""The sentences of `operators.passwords` and `operators.records`. A test compares them."""
 
 
 def explain(request: ConsoleRequest, error: PasswordRefused) -> str:
-    """The refusal's sentence in the language of whoever looks."""
+    """The refusal's sentence in the user's language."""
     return request.translate(str(error))

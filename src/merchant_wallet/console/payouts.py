@@ -1,9 +1,9 @@
-"""Payouts: whether each chain's go on, who stopped them and why, and the orders that can't go on.
+"""Payouts: whether each chain's payouts run, who stopped them and why, and the orders that can't be paid.
 
 Rules:
-- One person stops a chain; what is signed goes on to its end. Two people let it go on again: one proposes,
-  another accepts. In the sandbox one is enough.
-- Both have a reason, and an entry in the audit log that is committed with what they do.
+- One person stops a chain. What is signed is still sent. Two people resume it: one proposes, another accepts.
+  In the sandbox one person is enough.
+- Both need a reason, and a record in the audit log in the same transaction.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ STOPPED_BEFORE: Final = N_("You had stopped it before; nothing was changed.")
 
 
 class ChainShown(msgspec.Struct, frozen=True):
-    """One chain: its wallet, what keeps its payouts, and the approved orders that nobody has begun."""
+    """One chain: its wallet, what stops its payouts, and the approved orders that no worker has taken up."""
 
     chain: str
     wallet: WalletShown | None
@@ -51,17 +51,19 @@ class ChainShown(msgspec.Struct, frozen=True):
 
     @property
     def stops(self) -> list[Halt]:
-        """What keeps the whole chain from signing."""
+        """What stops the whole chain from signing."""
         return [halt for halt in self.halts if halt.stops_chain]
 
     @property
     def can_resume(self) -> bool:
-        """Whether people stopped it or its wallet froze; a rollback is accepted at the terminal."""
+        """Whether people stopped it or its wallet is frozen. A rollback is accepted at the terminal
+        instead.
+        """
         return any(halt.kind != ROLLBACK for halt in self.stops)
 
 
 async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
-    """Every chain, and what can't go on."""
+    """Every chain, and the orders that can't be paid."""
     return await _show(request, conn)
 
 
@@ -80,7 +82,7 @@ async def stop(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def resume(request: ConsoleRequest, conn: Connection) -> Response:
-    """Let a chain's payouts go on, or propose that where two people are asked for."""
+    """Resume a chain's payouts, or propose it if two people are needed."""
     chain = _read_chain(request)
     if errors := proposal_forms.find_reason_error(request):
         return await _show_refused(request, conn, chain, errors[proposal_forms.REASON])
@@ -109,7 +111,7 @@ async def _resume(request: ConsoleRequest, conn: Connection, chain: str, before:
 
 
 async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, error: str) -> Response:
-    """The page with the dialog that proposes to resume a chain, as it was filled in."""
+    """The page with the dialog to propose a resume, as it was filled in."""
     form_state = FormState({"resume": request.form.raw(proposal_forms.REASON)}, {"resume": error})
     return await _show(request, conn, chain, form_state)
 
@@ -134,7 +136,7 @@ async def _show(
 
 
 async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
-    """The chains that are connected, and any other that something is known of."""
+    """The connected chains, and all others that have data."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
     queued = {one.chain: one for one in await count_queued(conn, list(CHAINS))}

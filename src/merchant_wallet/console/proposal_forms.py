@@ -1,8 +1,9 @@
-"""Making a proposal out of a form, and what a page tells beforehand about the second person.
+"""Proposals made from forms, and what a page says about the second person beforehand.
 
 Rules:
-- A form that may need a second person has a field for the reason. Without it nothing is proposed or changed.
-- Where one person is enough (the sandbox), the page says that outside the sandbox two are needed.
+- A form that may need a second person has a field for the reason. Without a reason nothing is proposed or
+  changed.
+- If one person is enough (in the sandbox), the page says that two are needed outside the sandbox.
 """
 
 from collections.abc import Mapping
@@ -44,16 +45,16 @@ NAMING_REFUSALS: Final[Mapping[str, str]] = {
     decisions.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it; you can refuse it."),
     decisions.EXPIRED: N_("It has expired: propose it again."),
 }
-"""Refusals that name somebody or something, and how a page tells them."""
+"""How a page words the refusals that name a person or a thing."""
 OUTCOMES: Final[Mapping[str, str]] = {
     changes.STALE: STALE,
     decisions.PROPOSER_CHANGED: REFUSALS[decisions.PROPOSER_CHANGED],
 }
-"""Why a proposal failed, where the rule of its kind was not asked."""
+"""Why a proposal failed without the rule of its kind."""
 
 
 class Unproposed(Exception):
-    """Something needs a second person and can't be proposed so; nothing was changed."""
+    """The change needs a second person and can't be proposed like this. Nothing was changed."""
 
     def __init__(self, errors: Mapping[str, str], problem: str) -> None:
         super().__init__(problem)
@@ -62,12 +63,12 @@ class Unproposed(Exception):
 
 
 def url_of(change: ProposedChange) -> str:
-    """A proposal's page."""
+    """The URL of a proposal's page."""
     return f"{PROPOSALS}/{change.proposal_no}"
 
 
 def find_reason_error(request: ConsoleRequest, told: str = NO_REASON) -> dict[str, str]:
-    """What is wrong with the reason of a form that proposes or refuses something."""
+    """The error of the reason in a form that proposes or refuses something."""
     try:
         decisions.check_reason(request.form.text(REASON))
     except ProposalRefused:
@@ -76,7 +77,7 @@ def find_reason_error(request: ConsoleRequest, told: str = NO_REASON) -> dict[st
 
 
 def read_reason(request: ConsoleRequest) -> dict[str, str]:
-    """The reason that was typed, for the audit log where one person is enough. Raises Unproposed."""
+    """The typed reason, for the audit log if one person is enough. Raises Unproposed."""
     text = request.form.text(REASON)
     if not text:
         return {}
@@ -94,7 +95,7 @@ async def propose(
     after: Facts,
     merchant_id: int | None = None,
 ) -> ProposedChange:
-    """Propose what a form asks for, with its reason. Raises Unproposed."""
+    """Propose the change of a form, with its reason. Raises Unproposed."""
     if errors := find_reason_error(request):
         raise Unproposed(errors, request.translate(NEEDS_REASON))
     try:
@@ -115,13 +116,13 @@ async def propose(
 
 
 def tell_refusal(request: ConsoleRequest, refused: ProposalRefused) -> str:
-    """Why a proposal or a decision was refused, in the reader's language."""
+    """Why a proposal or a decision was refused, in the user's language."""
     known = REFUSALS.get(refused.sentence) or NAMING_REFUSALS.get(refused.sentence)
     return request.translate(known or OTHERWISE, **refused.values, why=refused)
 
 
 def tell_outcome(request: ConsoleRequest, change: ProposedChange) -> str:
-    """Why a proposal failed, or the reason it was refused with; empty for others."""
+    """Why a proposal failed, or the reason of its refusal; otherwise empty."""
     if change.outcome is None or change.state != decisions.FAILED:
         return change.outcome or ""
     known = OUTCOMES.get(change.outcome)
@@ -129,10 +130,10 @@ def tell_outcome(request: ConsoleRequest, change: ProposedChange) -> str:
 
 
 def redirect_to(request: ConsoleRequest, change: ProposedChange) -> Response:
-    """Go on to the page of a proposal that was just made."""
+    """Redirect to the page of a new proposal."""
     return request.redirect(url_of(change), PROPOSED)
 
 
 async def list_about(request: ConsoleRequest, conn: Connection, subject: str) -> list[ProposedChange]:
-    """The open proposals about one subject, for the page about it."""
+    """The open proposals about one subject, for its page."""
     return await changes.list_open(conn, at_ms=request.at_ms, subject=subject)

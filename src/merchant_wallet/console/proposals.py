@@ -1,8 +1,8 @@
-"""Proposals: what one person proposed to change, for another to accept or refuse.
+"""Proposals: changes that one person has proposed, for another to accept or refuse.
 
 Rules:
-- Deciding takes the right that proposing takes. The page says who has it.
-- Whoever accepts sees the value before and after. A password that acceptance makes is shown there alone.
+- Deciding needs the same right as proposing. The page says who has it.
+- The person who accepts sees the values before and after. A password that is generated is shown only there.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ MADE: Final = {
 
 
 class Decider(msgspec.Struct, frozen=True):
-    """Somebody who may decide a proposal; `waits`: that person's word does not count yet."""
+    """A person who may decide a proposal. `waits`: that person's approvals do not count yet."""
 
     name: str
     counts_ms: int
@@ -53,7 +53,7 @@ class Decider(msgspec.Struct, frozen=True):
 
 
 async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
-    """What waits for a second person, and what was decided."""
+    """Open proposals, and decided ones."""
     state = read_state(PROPOSALS, request.http.query_params)
     before_no = read_number(state.after) if state.after else None
     decided = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
@@ -72,12 +72,12 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_proposal(request: ConsoleRequest, conn: Connection) -> Response:
-    """One proposal, who may decide it, and what became of it."""
+    """One proposal, who may decide it, and its outcome."""
     return await _show(request, conn, await _find(request, conn))
 
 
 async def accept(request: ConsoleRequest, conn: Connection) -> Response:
-    """Accept one and carry it out."""
+    """Accept a proposal and carry it out."""
     found = await _find(request, conn)
     guard = list_guards(request.context.settings, request.context.keyring).get(found.kind)
     if guard is None:
@@ -106,7 +106,7 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
-    """Say no to one, with a reason."""
+    """Refuse a proposal, with a reason."""
     found = await _find(request, conn)
     _require(request, found)
     if errors := find_reason_error(request):
@@ -121,7 +121,7 @@ async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
-    """Take one's own back."""
+    """Withdraw the user's own proposal."""
     found = await _find(request, conn)
     _require(request, found)
     try:
@@ -132,9 +132,10 @@ async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 def _require(request: ConsoleRequest, found: ProposedChange) -> None:
-    """Raises HTTPException 403 for somebody who may not say no to this kind.
+    """Raise HTTPException 403 if the user may not refuse a proposal of this kind.
 
-    A kind that this version doesn't know takes the right to decide proposals alone: nothing is carried out.
+    For a kind that this version does not know, the right to decide proposals is enough: nothing is carried
+    out.
     """
     request.require(RIGHTS.get(found.kind, Right.DECIDE_PROPOSAL))
 
@@ -170,7 +171,7 @@ def _list_deciders(people: list[Operator], right: Right, change: ProposedChange,
 
 
 async def name_merchants(conn: Connection, rows: list[ProposedChange]) -> dict[int, str]:
-    """The names of the merchants that proposals are about or name among their facts."""
+    """The names of the merchants that proposals concern or name in their facts."""
     told = [facts.get("merchantId") for row in rows for facts in (row.before, row.after)]
     return await merchants.read_names(conn, [*(row.merchant_id for row in rows), *told])
 

@@ -1,7 +1,7 @@
-"""The platform's exchange rates, where merchants have their own, and what was changed when.
+"""The platform's exchange rates, which merchants have their own, and the history of changes.
 
-Rules: a pair of rates with which a loop of exchanges would make money, for any merchant, is refused with the
-largest rate that can be set. A merchant's own rates are set on its page.
+Rules: two rates that would let a loop of exchanges make money, for any merchant, are refused with the largest
+possible rate. A merchant's own rates are set on its own page.
 """
 
 from typing import Final
@@ -47,7 +47,7 @@ ARBITRAGE_FOR: Final = N_(
 
 
 class RateForm(msgspec.Struct, frozen=True):
-    """One direction of the platform's, and the name of its fields."""
+    """One direction of the platform's rates, and the name of its fields."""
 
     direction: str
     field: str
@@ -56,7 +56,7 @@ class RateForm(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a form asks for: `do` is one of DOES."""
+    """The change that a form asks for. `do` is one of DOES."""
 
     do: str
     direction: str
@@ -73,19 +73,19 @@ class Own(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of the past, with its merchant's name; without a name it was the platform's."""
+    """A past change, with its merchant's name; empty for the platform."""
 
     name: str
     change: RateChange
 
 
 async def show_rates(request: ConsoleRequest, conn: Connection) -> Response:
-    """What is set, and what was."""
+    """The present rates and the history."""
     return await _show(request, conn)
 
 
 async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
-    """Set the platform's rate, take it away, pause or resume a direction: `do` says which."""
+    """Set or remove the platform's rate, or pause or resume a direction. `do` says which."""
     direction, do = request.form.text("direction"), request.form.text("do")
     if direction not in DIRECTIONS or do not in DOES:
         raise HTTPException(400)
@@ -106,7 +106,7 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def change(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> ProposedChange | None:
-    """Change a rate, with its entry in the audit log; gives the proposal where a second person is needed.
+    """Change a rate with a record in the audit log. Returns the proposal if a second person is needed.
 
     Raises RateRefused, Unproposed.
     """
@@ -126,7 +126,7 @@ async def change(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> P
 
 
 def refill_unproposed(request: ConsoleRequest, direction: str, unproposed: Unproposed) -> FormState:
-    """The form again, when what it asks for could not be proposed."""
+    """The form again, if its change could not be proposed."""
     errors = {f"{name_field(direction)}-reason": text for text in unproposed.errors.values()}
     return FormState(request.form.kept(), errors, unproposed.problem)
 
@@ -147,14 +147,14 @@ async def _needs_two(request: ConsoleRequest, conn: Connection, wanted: Wanted) 
 
 
 async def _describe_proposed(conn: Connection, line: RateLine, wanted: Wanted) -> tuple[Facts, Facts]:
-    """What is proposed: before and after."""
+    """The facts of the proposal: before and after."""
     if wanted.do == REMOVE:
         return await guards.describe_removal(conn, line)
     return guards.describe(line), guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
 
 
 async def _try_out(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> None:
-    """Judge a change by the rule that will carry it out, and undo it. Raises RateRefused."""
+    """Check a change with the rule that will carry it out, then roll it back. Raises RateRefused."""
     async with conn.transaction(force_rollback=True):
         await _apply(request, conn, wanted)
 
@@ -227,7 +227,7 @@ def _form(request: ConsoleRequest, line: RateLine) -> RateForm:
 
 
 def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
-    """The rate and the maximum age that were typed, and what is wrong with them."""
+    """The typed rate and maximum age, and their errors."""
     name, errors, max_age_ms = name_field(direction), {}, None
     rate_e8 = read_rate(request.form.text(name))
     if rate_e8 is None:
@@ -242,7 +242,7 @@ def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int
 
 
 async def _explain(request: ConsoleRequest, conn: Connection, wanted: RateLine) -> str:
-    """Why a rate was refused: for whom a loop would make money, and the largest rate that would not."""
+    """Why a rate was refused: which merchant's loop would make money, and the largest possible rate."""
     lines = {(one.merchant_id, one.direction): one for one in await rates.list_rates(conn)}
     lines[PLATFORM, wanted.direction] = wanted
     arbitrage = rates.find_arbitrage(lines, sorted({PLATFORM, *(number for number, _ in lines)}))

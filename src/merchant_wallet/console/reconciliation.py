@@ -1,6 +1,7 @@
-"""Reconciliation: what the books say against what the chains hold, each difference with its reason.
+"""Reconciliation: the books compared with the chains, each difference with its reason.
 
-Rules: only shown here; the workers make the comparisons. Amounts are the documents' own decimal texts.
+Rules: this page only shows results; the workers make the comparisons. Amounts are the decimal texts of the
+results.
 """
 
 from typing import Final
@@ -35,7 +36,7 @@ MEANINGS: Final = {
 
 
 class ChainShown(msgspec.Struct, frozen=True):
-    """A chain and its last comparison that was made, with what came after it in vain."""
+    """A chain with its last successful comparison and the failed ones after it."""
 
     chain: str
     last: ResultShown | None
@@ -90,7 +91,7 @@ async def show_result(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 def parse_signed(text: str) -> int:
-    """The units of a document's amount, which may be below zero."""
+    """The units of an amount in a result, which may be negative."""
     return -parse_units(text[1:]) if text.startswith("-") else parse_units(text)
 
 
