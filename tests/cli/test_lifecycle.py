@@ -12,7 +12,7 @@ from tests.roles import as_web, as_worker
 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.processes.runtime_file import NOTE_FILE, write_note
+from merchant_wallet.processes.runtime_file import RUNTIME_FILE, write_runtime_file
 
 WAIT_S = 60
 
@@ -75,7 +75,7 @@ def test_no_merchant_is_opened_in_the_other_mode_than_those_there_are(wallet: Wa
 
 
 def test_commands_follow_the_mode_of_the_up_that_runs_in_the_folder(wallet: Wallet) -> None:
-    write_note(Settings(data=wallet.folder, database_url=wallet.url, sandbox=False))
+    write_runtime_file(Settings(data=wallet.folder, database_url=wallet.url, sandbox=False))
     wallet.variables = {"WALLET_DATA": str(wallet.folder)}
     configuration = wallet.ask("doctor", status=1)["checks"][1]
     assert configuration["text"] == "WALLET_SANDBOX is false, and no node of any chain is named"
@@ -99,7 +99,7 @@ def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
 ) -> None:
     wallet.variables["WALLET_CHECKPOINT_DIR"] = str(tmp_path / "apart")
     running = start(wallet, "up")
-    note = wallet.folder / NOTE_FILE
+    note = wallet.folder / RUNTIME_FILE
     try:
         assert first_line(running) == "operator: admin"
         assert first_line(running).startswith("password: ")

@@ -7,7 +7,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.session import read_running
-from merchant_wallet.processes.runtime_file import write_note
+from merchant_wallet.processes.runtime_file import write_runtime_file
 
 WHY = ("--reason", "contract of 3 March")
 
@@ -68,7 +68,7 @@ def test_a_command_follows_what_the_running_service_was_told(wallet: Wallet) -> 
         proposal_deadline_s=90,
         rate_band=7,
     )
-    write_note(told)
+    write_runtime_file(told)
     wallet.variables = {}
     at = ("--data", wallet.folder)
     wallet.run("operator", "create", "ann", "--role", "owner", *at)
@@ -79,5 +79,5 @@ def test_a_command_follows_what_the_running_service_was_told(wallet: Wallet) -> 
 
 
 def test_a_sandbox_that_asks_for_two_people_leaves_a_note(tmp_path: Path) -> None:
-    assert write_note(Settings(data=tmp_path, sandbox_two_people=True))
+    assert write_runtime_file(Settings(data=tmp_path, sandbox_two_people=True))
     assert read_running(tmp_path).needs_two_people

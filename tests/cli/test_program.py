@@ -15,7 +15,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.program import app
 from merchant_wallet.cli.session import read_running
 from merchant_wallet.merchants import store
-from merchant_wallet.processes.runtime_file import remove_note, write_note
+from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 
 COMMANDS = (
     "up",
@@ -187,19 +187,19 @@ def test_the_folder_alone_leads_to_a_service_that_was_told_its_database(
     wallet: Wallet, tmp_path: Path
 ) -> None:
     checkpoints = tmp_path / "apart"
-    write_note(Settings(data=wallet.folder, database_url=wallet.url, checkpoint_dir=checkpoints))
+    write_runtime_file(Settings(data=wallet.folder, database_url=wallet.url, checkpoint_dir=checkpoints))
     wallet.variables = {}
     wallet.run("merchant", "create", "Shop", "--data", wallet.folder)
     assert len(wallet.ask("merchant", "list", "--data", wallet.folder)["merchants"]) == 1
     assert read_running(wallet.folder).checkpoint_dir == checkpoints
-    remove_note(wallet.folder)
+    remove_runtime_file(wallet.folder)
     assert "No wallet is running" in wallet.refuse("merchant", "list", "--data", wallet.folder, status=2)
 
 
 def test_variables_win_over_the_running_services_note(
     wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_note(Settings(data=tmp_path, database_url=wallet.url, checkpoint_dir=tmp_path / "apart"))
+    write_runtime_file(Settings(data=tmp_path, database_url=wallet.url, checkpoint_dir=tmp_path / "apart"))
     monkeypatch.setenv("WALLET_SANDBOX", "true")
     other = "postgresql://wallet@other/wallet"
     monkeypatch.setenv("WALLET_DATABASE_URL", other)

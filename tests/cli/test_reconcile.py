@@ -13,7 +13,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.processes import worker
 from merchant_wallet.processes.app import make_base
-from merchant_wallet.processes.payout_workers import open_paying
+from merchant_wallet.processes.payout_workers import open_payout_workers
 from merchant_wallet.processes.worker import make_watchers
 
 HASH = "0x" + "ab" * 32
@@ -34,7 +34,7 @@ def work(wallet: Wallet) -> None:
                 pass
             await watcher.close()
         await crediting_worker.credit_due()
-        paying = await open_paying(base, open_connection, writer, worker_connection)
+        paying = await open_payout_workers(base, open_connection, writer, worker_connection)
         while await paying.payer.start_due():
             await paying.payer.finish()
         await paying.close()

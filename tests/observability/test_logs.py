@@ -45,7 +45,7 @@ def test_a_traceback_shows_no_local_variable(form: str) -> None:
 
 def test_a_full_disk_costs_lines_and_says_how_many_once_it_has_room() -> None:
     disk = FullDisk()
-    sink = logs.Sink(disk)
+    sink = logs.LogStream(disk)
     sink.write("first\n")
     disk.full = True
     for _ in range(3):
@@ -80,7 +80,7 @@ def test_the_token_of_a_link_to_a_wallet_is_in_no_line_whoever_notes_the_request
     async def note() -> None:
         access_log = logs.AccessLog(stream, enabled=True)
         access_log.start()
-        access_log.write_foreign("req_1", path, 40400, "10.0.0.1")
+        access_log.write_other("req_1", path, 40400, "10.0.0.1")
         await access_log.stop()
 
     asyncio.run(note())

@@ -21,7 +21,7 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import store_key
 from merchant_wallet.processes.app import make_base, make_writer
-from merchant_wallet.processes.payout_workers import Paying, enter_wallets, open_paying
+from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import keys_folder
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -45,7 +45,7 @@ def test_nothing_is_paid_before_the_chains_fit_the_settings(in_shop: InShop) -> 
 
         chain.on_broadcast = end
         payer, gaps = shop.payer(chain), shop.gaps({})
-        await Paying(payer, gaps, check).run(stop, check_interval_s=0)
+        await PayoutWorkers(payer, gaps, check).run(stop, check_interval_s=0)
         assert asked == [0, 0, 0]
         assert [payout.payout_id for payout in chain.built] == [order.order_id]
 
@@ -63,14 +63,14 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
 
         payer: Payer = shop.payer(chain)
         gaps: NonceGapWorker = shop.gaps({})
-        await Paying(payer, gaps, check).run(stop)
+        await PayoutWorkers(payer, gaps, check).run(stop)
         assert chain.built == []
 
     in_shop(scenario)
 
 
 @asynccontextmanager
-async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[Paying]:
+async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[PayoutWorkers]:
     """The paying part as the worker makes it from its environment."""
     base = make_base(load_settings(environment), as_worker(url))
     connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
@@ -79,9 +79,9 @@ async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[Paying]
     async with AsyncExitStack() as closing:
         closing.push_async_callback(writer.close)
         closing.push_async_callback(worker_connection.close)
-        paying = await open_paying(base, connect, writer, worker_connection)
-        closing.push_async_callback(paying.close)
-        yield paying
+        payout_workers = await open_payout_workers(base, connect, writer, worker_connection)
+        closing.push_async_callback(payout_workers.close)
+        yield payout_workers
 
 
 def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
@@ -103,8 +103,8 @@ def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
             await ensure_nonce_partitions(shop.connection, now_ms() // DAY_MS)
             erc20, trc20 = await shop.order(), await shop.order(address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
             stop = asyncio.Event()
-            async with opened(shop.url, environment) as paying:
-                working = asyncio.create_task(paying.run(stop))
+            async with opened(shop.url, environment) as payout_workers:
+                working = asyncio.create_task(payout_workers.run(stop))
                 await _make_blocks_until_paid(shop, devnet, erc20, trc20)
                 stop.set()
                 await working

@@ -9,51 +9,51 @@ import pytest
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.processes.runtime_file import (
-    NOTE_FILE,
+    RUNTIME_FILE,
     SHARED,
-    Whereabouts,
-    read_note,
-    remove_note,
-    write_note,
+    RuntimeInfo,
+    read_runtime_file,
+    remove_runtime_file,
+    write_runtime_file,
 )
-from merchant_wallet.processes.up import Household
+from merchant_wallet.processes.up import ProcessSupervisor
 
 URL = "postgresql://wallet:hidden@db.example/wallet"
 
 
 def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "new folder"
-    assert write_note(Settings(data=folder, database_url=URL, checkpoint_dir=Path("apart")))
-    found = read_note(folder)
+    assert write_runtime_file(Settings(data=folder, database_url=URL, checkpoint_dir=Path("apart")))
+    found = read_runtime_file(folder)
     assert (found.database_url, found.checkpoint_dir) == (URL, str(Path("apart").absolute()))
     assert found.list_shared() == {name: getattr(Settings(), name) for name in SHARED}
-    assert stat.S_IMODE((folder / NOTE_FILE).stat().st_mode) == 0o600
-    assert os.listdir(folder) == [NOTE_FILE]
+    assert stat.S_IMODE((folder / RUNTIME_FILE).stat().st_mode) == 0o600
+    assert os.listdir(folder) == [RUNTIME_FILE]
 
 
 def test_a_newer_note_replaces_an_older_one_and_nothing_to_tell_removes_it(tmp_path: Path) -> None:
-    write_note(Settings(data=tmp_path, database_url=URL))
-    write_note(Settings(data=tmp_path, checkpoint_dir=tmp_path))
-    found = read_note(tmp_path)
+    write_runtime_file(Settings(data=tmp_path, database_url=URL))
+    write_runtime_file(Settings(data=tmp_path, checkpoint_dir=tmp_path))
+    found = read_runtime_file(tmp_path)
     assert (found.database_url, found.checkpoint_dir) == (None, str(tmp_path))
-    assert not write_note(Settings(data=tmp_path))
+    assert not write_runtime_file(Settings(data=tmp_path))
     assert os.listdir(tmp_path) == []
-    assert read_note(tmp_path) == Whereabouts()
-    remove_note(tmp_path)
+    assert read_runtime_file(tmp_path) == RuntimeInfo()
+    remove_runtime_file(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"databaseUrl": 5}', '{"databaseUrl": "x:hidden'])
 def test_a_malformed_note_is_named_and_not_repeated(tmp_path: Path, text: str) -> None:
-    (tmp_path / NOTE_FILE).write_text(text)
+    (tmp_path / RUNTIME_FILE).write_text(text)
     with pytest.raises(ConfigError, match="is malformed") as raised:
-        read_note(tmp_path)
+        read_runtime_file(tmp_path)
     assert "hidden" not in str(raised.value)
 
 
-def test_a_household_that_never_started_leaves_anothers_note_alone(tmp_path: Path) -> None:
-    write_note(Settings(data=tmp_path, database_url=URL))
+def test_a_supervisor_that_never_started_leaves_anothers_runtime_file_alone(tmp_path: Path) -> None:
+    write_runtime_file(Settings(data=tmp_path, database_url=URL))
     unreachable = "postgresql://wallet@127.0.0.1:1/wallet"
-    second = Household(Settings(data=tmp_path, database_url=unreachable), {}, print, print)
+    second = ProcessSupervisor(Settings(data=tmp_path, database_url=unreachable), {}, print, print)
     with pytest.raises(Exception, match="refused"):
         second.run()
-    assert read_note(tmp_path).database_url == URL
+    assert read_runtime_file(tmp_path).database_url == URL

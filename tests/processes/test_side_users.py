@@ -35,11 +35,11 @@ from merchant_wallet.postgres.privileges import (
 from merchant_wallet.processes import side_users
 from merchant_wallet.processes.side_users import (
     SideUser,
+    can_read_checkpoints,
     choose_users,
-    hand_over,
-    lend_rights,
-    sees_checkpoints,
-    tell_secrets,
+    give_files,
+    grant_capabilities,
+    make_environment,
 )
 
 __all__ = ["prepared_folder", "service"]
@@ -209,7 +209,7 @@ def test_files_are_handed_over_and_nothing_that_was_linked_among_them(folder: Pa
     users = choose_users(settings)
     assert users is not None
 
-    hand_over(settings, users)
+    give_files(settings, users)
 
     worker, group = users.worker.account, users.group
     assert _owner(folder / "keys") == (worker.uid, worker.gid, 0o700)
@@ -230,7 +230,7 @@ def test_an_ordinary_users_folder_stays_that_users(folder: Path) -> None:
     assert users is not None
     assert (users.web.account, users.worker.account) == (NOBODY, NOBODY)
 
-    hand_over(settings, users)
+    give_files(settings, users)
 
     for path in (folder / "master.key", folder / "keys" / "ERC20.json", folder / "checkpoints"):
         assert _owner(path)[:2] == (NOBODY.uid, NOBODY.gid), path
@@ -269,7 +269,7 @@ def test_a_low_port_is_listened_on_with_one_right(folder: Path) -> None:
     settings = Settings(data=folder, port=443)
     users = choose_users(settings)
     assert users is not None
-    lent = lend_rights(settings, users)
+    lent = grant_capabilities(settings, users)
     assert (lent.web.keep_bind, lent.worker.keep_bind) == (can_keep(CAP_NET_BIND_SERVICE), False)
     if lent.web.keep_bind:
         listen = [sys.executable, "-c", "import socket; socket.socket().bind(('127.0.0.1', 999))"]
@@ -285,9 +285,9 @@ def test_a_side_that_needs_what_it_cannot_read_is_refused_with_a_way_out(
     settings = Settings(data=folder)
     users = choose_users(settings)
     assert users is not None
-    hand_over(settings, users)
+    give_files(settings, users)
     with pytest.raises(ConfigError, match=r"chmod o\+x"):
-        lend_rights(settings, users)
+        grant_capabilities(settings, users)
 
 
 @as_root
@@ -303,7 +303,7 @@ def test_a_user_that_root_can_not_become_is_named_with_a_way_out(
         raise error
 
     monkeypatch.setattr(side_users, "can_read", fail)
-    for ask in (lend_rights, sees_checkpoints):
+    for ask in (grant_capabilities, can_read_checkpoints):
         with pytest.raises(ConfigError, match="root cannot become user"):
             ask(settings, users)
 
@@ -331,7 +331,7 @@ def test_each_side_is_told_its_secrets_and_no_others(folder: Path) -> None:
         "PATH": "/bin",
     }
 
-    web, worker = (tell_secrets(settings, given, side) for side in ("serve", "work"))
+    web, worker = (make_environment(settings, given, side) for side in ("serve", "work"))
 
     common = {
         "HOME": "/nonexistent",

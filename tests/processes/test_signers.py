@@ -18,7 +18,7 @@ from merchant_wallet.chains.keys.keystore import KeystoreError, store_key
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 from merchant_wallet.processes.signers import make_rules, open_signer, read_passphrase, require_signer
-from merchant_wallet.processes.up import WORKERS_ALONE
+from merchant_wallet.processes.up import WORKER_ONLY
 from merchant_wallet.processes.web import run_serve
 
 __all__ = ["prepared_folder", "service"]
@@ -126,7 +126,7 @@ def test_a_serving_web_side_has_loaded_no_code_that_opens_keys(database_url: str
 def test_up_tells_the_workers_alone_what_opens_keys(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secrets = {name: f"/nowhere/{name.lower()}" for name in WORKERS_ALONE}
+    secrets = {name: f"/nowhere/{name.lower()}" for name in WORKER_ONLY}
     secrets["WALLET_CHECKPOINT_KEY"] = "0c" * 32
     variables = {**service.environment(), **secrets}
     monkeypatch.setattr(service, "environment", lambda: variables)

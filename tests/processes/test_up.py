@@ -30,7 +30,7 @@ from tests.folders import copy_folder, make_folder
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres.privileges import Account, become, can_read
 from merchant_wallet.processes.side_users import SideUser
-from merchant_wallet.processes.up import Child
+from merchant_wallet.processes.up import ChildProcess
 
 __all__ = ["prepared_folder", "service"]
 
@@ -292,19 +292,19 @@ def test_root_runs_it_under_a_folder_closed_to_all_others(service: Service) -> N
 def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
-    child = Child("serve", queue.Queue())
+    child = ChildProcess("serve", queue.Queue())
     pauses = []
     for _ in range(9):
         monkeypatch.setattr(child, "_process", _Ended())
         monkeypatch.setattr(child, "_started_s", now_s[0])
-        child.look({}, -1)
+        child.check_process({}, -1)
         pauses.append(child._due_s - now_s[0])
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
     # One that ran well for a while begins anew.
     monkeypatch.setattr(child, "_process", _Ended())
     monkeypatch.setattr(child, "_started_s", now_s[0] - 31)
-    child.look({}, -1)
+    child.check_process({}, -1)
     assert child._due_s - now_s[0] == 0.5
 
 
@@ -320,13 +320,13 @@ class _Unreachable(SideUser):
 
 
 def test_a_side_that_can_not_become_its_user_is_tried_again() -> None:
-    child = Child("serve", queue.Queue())
+    child = ChildProcess("serve", queue.Queue())
     child.user = _Unreachable(Account(0, 0))
-    child.look({}, 0)
+    child.check_process({}, 0)
     assert child._process is None
     assert child._due_s > 0
     # The next attempt waits for its pause.
-    child.look({}, 0)
+    child.check_process({}, 0)
     assert child._process is None
 
 

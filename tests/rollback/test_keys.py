@@ -10,7 +10,7 @@ from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
-from merchant_wallet.processes.up import WORKERS_ALONE
+from merchant_wallet.processes.up import WORKER_ONLY
 from merchant_wallet.processes.web import run_serve
 
 OLD_KEY = b"o" * 32
@@ -76,7 +76,7 @@ def test_a_key_is_never_shown(tmp_path: Path) -> None:
 
 
 def test_the_web_side_starts_without_the_key_and_refuses_to_start_with_it() -> None:
-    assert {"WALLET_CHECKPOINT_KEY", "WALLET_CHECKPOINT_KEY_FILE"} <= WORKERS_ALONE
+    assert {"WALLET_CHECKPOINT_KEY", "WALLET_CHECKPOINT_KEY_FILE"} <= WORKER_ONLY
     settings = Settings(database_url="postgresql://nowhere/x", checkpoint_key=bytes(range(32)))
     with pytest.raises(ConfigError, match="WALLET_CHECKPOINT_KEY is set"):
         run_serve(settings, lambda _: None)

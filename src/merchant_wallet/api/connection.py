@@ -297,7 +297,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             return
         status, body, headers = write_refusal(_UNKNOWN)
         foreign = path.decode("latin-1")
-        self._state.dependencies.access_log.write_foreign(
+        self._state.dependencies.access_log.write_other(
             request.request_id, foreign, PATH_UNKNOWN, request.source
         )
         self._reply(status, body, request.request_id, headers)
@@ -363,7 +363,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             self._transport.pause_reading()
             return
         request_id = self._state.dependencies.request_ids.next()
-        self._state.dependencies.access_log.write_foreign(request_id, "", refusal.code, self._peer)
+        self._state.dependencies.access_log.write_other(request_id, "", refusal.code, self._peer)
         _, body, headers = write_refusal(refusal)
         self._reply(BAD_REQUEST_STATUS, body, request_id, headers)
 

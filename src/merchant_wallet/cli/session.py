@@ -53,10 +53,10 @@ def read_running(data: Path | None) -> Settings:
 
     Raises ConfigError, OSError.
     """
-    from merchant_wallet.processes.runtime_file import read_note
+    from merchant_wallet.processes.runtime_file import read_runtime_file
 
     settings = read_settings(data)
-    found = read_note(settings.data)
+    found = read_runtime_file(settings.data)
     if settings.database_url not in (None, found.database_url):
         # This is another database than the running one, so its checkpoints are not ours.
         return settings

@@ -40,12 +40,12 @@ def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> 
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Sink(target))),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LogStream(target))),
         cache_logger_on_first_use=True,
     )
 
 
-class Sink:
+class LogStream:
     """A stream that a full disk or a reader that went away can't turn into a failure of what is logged about.
 
     What can't be written is counted, and the count is written once the stream takes lines again.
@@ -99,7 +99,7 @@ class AccessLog:
     """One line per request, gathered and written every quarter of a second, and at the end."""
 
     def __init__(self, stream: TextIO, *, enabled: bool) -> None:
-        self._stream = Sink(stream)
+        self._stream = LogStream(stream)
         self._enabled = enabled
         self._lines: list[str] = []
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +118,7 @@ class AccessLog:
                 f'"source":"{source}","took_ms":{took_s * 1000:.1f},"at_ms":{time.time() * 1000:.0f}}}\n'
             )
 
-    def write_foreign(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
+    def write_other(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
         """Note a request for no operation. Any text may stand in its path; the line is JSON made by hand."""
         self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, took_s)
 

@@ -33,11 +33,11 @@ from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-MOST: Final = 100_000
+MAX_COUNTED: Final = 100_000
 """No more of one kind of thing are counted."""
 TIMEOUT_S: Final = 8.0
 HOUR_MS: Final = 3_600_000
-KEPT_S: Final = 1.0
+CACHE_S: Final = 1.0
 COIN_SCALE: Final = {"ERC20": 10**18, "TRC20": 10**6}
 """Smallest units of each chain's own coin."""
 
@@ -47,7 +47,7 @@ Sample = tuple[str, tuple[str, ...], float]
 log = structlog.get_logger(__name__)
 
 
-class WriterShown(Protocol):
+class WriterStatistics(Protocol):
     """What is shown of a writer."""
 
     batch_count: int
@@ -68,7 +68,7 @@ class Metrics:
         *,
         clock: Callable[[], int],
         sandbox: bool,
-        writer: WriterShown | None = None,
+        writer: WriterStatistics | None = None,
         request_counters: RequestCounters | None = None,
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
@@ -82,8 +82,8 @@ class Metrics:
         self._under_way = under_way
         self._signer_refusals = signer_refusals
         self._rollback_signs = rollback_signs
-        self._turn = asyncio.Lock()
-        self._kept: tuple[float, bytes] = (float("-inf"), b"")
+        self._lock = asyncio.Lock()
+        self._cached: tuple[float, bytes] = (float("-inf"), b"")
 
     async def close(self) -> None:
         """Close the connection."""
@@ -91,11 +91,11 @@ class Metrics:
 
     async def render(self) -> bytes:
         """Everything, in the text format of Prometheus."""
-        async with self._turn:
-            if time.monotonic() - self._kept[0] > KEPT_S:
-                samples = [*self._count(), *await self._ask_database()]
-                self._kept = (time.monotonic(), _write(samples, self._request_counters))
-            return self._kept[1]
+        async with self._lock:
+            if time.monotonic() - self._cached[0] > CACHE_S:
+                samples = [*self._count(), *await self._read_database()]
+                self._cached = (time.monotonic(), _write(samples, self._request_counters))
+            return self._cached[1]
 
     def _count(self) -> Iterator[Sample]:
         yield "wallet_sandbox", (), int(self._sandbox)
@@ -114,13 +114,13 @@ class Metrics:
         if self._rollback_signs is not None:
             yield "wallet_rollback_signs_found", (), self._rollback_signs()
 
-    async def _ask_database(self) -> list[Sample]:
+    async def _read_database(self) -> list[Sample]:
         samples: list[Sample] = []
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 connection = await self._worker_connection.get()
-                for ask in ASKS:
-                    samples += await ask(connection, self._clock(), self._sandbox)
+                for read_samples in READERS:
+                    samples += await read_samples(connection, self._clock(), self._sandbox)
         except (psycopg.Error, TimeoutError) as error:
             log.warning("metrics without the database", reason=repr(error))
             # A statement that was broken off leaves nothing that the next question should build on.
@@ -129,7 +129,7 @@ class Metrics:
         return [("wallet_database_up", (), 1), *samples]
 
 
-async def _ask_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     rows = await _rows(connection, "sum_fixed_accounts", last_fixed=len(FIXED))
     balances = {(kind, currency): int(units) for kind, currency, units in rows}
     for currency in CURRENCIES:
@@ -139,8 +139,8 @@ async def _ask_money(connection: AsyncConnection, now_ms: int, sandbox: bool) ->
     return [("wallet_money_coins", names, _coins(units)) for names, units in balances.items()]
 
 
-async def _ask_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = {row[0]: row[1:] for row in await _rows(connection, "count_orders", most=MOST)}
+async def _read_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_orders", most=MAX_COUNTED)}
     standings = [(name, rows.get(name, (0, None))) for name in ("approval", "queued", "processing", "failed")]
     samples = [
         sample
@@ -150,13 +150,13 @@ async def _ask_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -
     [(count, since_ms)] = await _rows(connection, "count_frozen")
     aged = ("wallet_frozen_orders", "wallet_frozen_order_oldest_seconds", ())
     samples += _aged(*aged, count, since_ms, now_ms)
-    for chain, kind, count, since_ms in await _rows(connection, "count_obstacles", most=MOST):
+    for chain, kind, count, since_ms in await _rows(connection, "count_obstacles", most=MAX_COUNTED):
         names = (chain, kind)
         samples += _aged("wallet_obstacles", "wallet_obstacle_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 
 
-async def _ask_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     samples: list[Sample] = []
     for chain, funds, checked_ms, is_frozen, promised in await _rows(connection, "list_hot_wallets"):
         samples.append(("wallet_hot_wallet_promised_coins", (chain,), _coins(promised)))
@@ -169,8 +169,8 @@ async def _ask_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) 
     return samples
 
 
-async def _ask_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = {row[0]: row[1:] for row in await _rows(connection, "count_callbacks", most=MOST)}
+async def _read_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_callbacks", most=MAX_COUNTED)}
     samples: list[Sample] = []
     for state in UNDELIVERED:
         count, since_ms = rows.get(state, (0, None))
@@ -179,15 +179,15 @@ async def _ask_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool
     return samples
 
 
-async def _ask_deposits(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_deposits(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     samples: list[Sample] = []
-    for chain, status, count, since_ms in await _rows(connection, "count_deposits", most=MOST):
+    for chain, status, count, since_ms in await _rows(connection, "count_deposits", most=MAX_COUNTED):
         names = (chain, status)
         samples += _aged("wallet_deposits", "wallet_deposit_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 
 
-async def _ask_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     samples: list[Sample] = []
     watched: dict[str, int] = {}
     for chain, final, head, is_stopped, moved_ms in await _rows(connection, "list_watchers"):
@@ -213,11 +213,11 @@ async def _ask_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) -
     return samples
 
 
-async def _ask_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     days = await list_nonce_days(connection)
     ahead = max(days, default=0) - now_ms // DAY_MS
     [(highest, fewest)] = await _rows(connection, "read_ids_left")
-    [(accounts,)] = await _rows(connection, "count_accounts_left", most=MOST)
+    [(accounts,)] = await _rows(connection, "count_accounts_left", most=MAX_COUNTED)
     samples: list[Sample] = [
         ("wallet_nonce_partitions", (), len(days)),
         ("wallet_nonce_days_ahead", (), ahead if days else -1),
@@ -230,7 +230,7 @@ async def _ask_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool)
     return samples
 
 
-async def _ask_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     rows = {row[0]: row[1:] for row in await _rows(connection, "count_signs")}
     samples: list[Sample] = []
     for subject in ("book", "audit", "signer", "key"):
@@ -240,24 +240,24 @@ async def _ask_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool)
     return samples
 
 
-Ask = Callable[[AsyncConnection, int, bool], Awaitable[list[Sample]]]
+ReadSamples = Callable[[AsyncConnection, int, bool], Awaitable[list[Sample]]]
 
 
-async def _ask_sign_ins(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
+async def _read_sign_ins(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     counts = await failures.count_recent(connection, now_ms - HOUR_MS)
     return [("wallet_failed_sign_ins", (factor,), count) for factor, count in counts.items()]
 
 
-ASKS: Final[tuple[Ask, ...]] = (
-    _ask_money,
-    _ask_orders,
-    _ask_wallets,
-    _ask_callbacks,
-    _ask_deposits,
-    _ask_chains,
-    _ask_supplies,
-    _ask_rollback,
-    _ask_sign_ins,
+READERS: Final[tuple[ReadSamples, ...]] = (
+    _read_money,
+    _read_orders,
+    _read_wallets,
+    _read_callbacks,
+    _read_deposits,
+    _read_chains,
+    _read_supplies,
+    _read_rollback,
+    _read_sign_ins,
 )
 """What the database is asked, given the present moment and whether this is the sandbox."""
 
@@ -281,7 +281,7 @@ async def _rows(connection: AsyncConnection, name: str, **values: object) -> lis
     return await (await connection.execute(_TEXTS[name], values)).fetchall()
 
 
-class _Gathered(Collector):
+class _Collected(Collector):
     """Families that are made already."""
 
     def __init__(self, families: list[Metric]) -> None:
@@ -306,7 +306,7 @@ def _write(samples: list[Sample], request_counters: RequestCounters | None) -> b
     if request_counters is not None:
         families.append(_histogram(request_counters))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(families))
+    registry.register(_Collected(families))
     return generate_latest(registry)
 
 

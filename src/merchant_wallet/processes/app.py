@@ -155,7 +155,7 @@ class Web:
     dependencies: Dependencies
 
 
-async def _follow_hot_wallets(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
+async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
     """The addresses that withdrawals may not go to, kept up to date until the stack ends."""
     settings, stop = base.settings, asyncio.Event()
     tokens = {settings.erc20_token, settings.trc20_token, *USDT_CONTRACTS.values()}
@@ -214,7 +214,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             merchant_cache=merchant_cache,
             writer=writer,
             operation_context=make_operation_context(
-                base, public_url, await _follow_hot_wallets(base, stack), clock
+                base, public_url, await _keep_forbidden_addresses(base, stack), clock
             ),
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
@@ -236,7 +236,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         context = _make_page_context(base, public_url, dependencies, clock, stack)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
-        consoles = replace(context, connections=_lend_connections(base, stack))
+        consoles = replace(context, connections=_open_connections(base, stack))
         sites = [wallet_site.build_site(context), console.build_site(consoles), look]
         for site in sites:
             stack.push_async_callback(site.close)
@@ -249,7 +249,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         )
 
 
-def _lend_connections(base: Base, stack: AsyncExitStack) -> Connections:
+def _open_connections(base: Base, stack: AsyncExitStack) -> Connections:
     connections = Connections(base.url)
     stack.push_async_callback(connections.close)
     return connections
@@ -264,7 +264,7 @@ def _make_page_context(
         public_url=public_url,
         database_url=base.url,
         keyring=base.keyring,
-        connections=_lend_connections(base, stack),
+        connections=_open_connections(base, stack),
         responses=Responses(
             Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")
         ),

@@ -19,7 +19,7 @@ from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import check_chains, open_chains
-from merchant_wallet.processes.signer_metrics import CountedSigner
+from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_runner
 from merchant_wallet.withdrawals.attempt import Book
@@ -38,7 +38,7 @@ Close = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
-class Paying:
+class PayoutWorkers:
     """Payer, gap filler and what follows sweeps on these chains, begun when `check` finds nothing wrong."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Paying:
         gaps: NonceGapWorker,
         check: Check | None = None,
         sweeps: SweepWorker | None = None,
-        signer: CountedSigner | None = None,
+        signer: CountingSigner | None = None,
         close_chains: Close | None = None,
     ) -> None:
         self.payer = payer
@@ -65,7 +65,7 @@ class Paying:
     async def run(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Pay until told to stop."""
         if self._check is not None:
-            await self._wait_until_sound(self._check, stop, check_interval_s)
+            await self._wait_until_checked(self._check, stop, check_interval_s)
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         await run_workers([self.payer.run, self._gaps.run, *sweeping], stop)
 
@@ -78,7 +78,7 @@ class Paying:
         if self._close_chains is not None:
             await self._close_chains()
 
-    async def _wait_until_sound(self, check: Check, stop: asyncio.Event, interval_s: float) -> None:
+    async def _wait_until_checked(self, check: Check, stop: asyncio.Event, interval_s: float) -> None:
         done = asyncio.Event()
 
         async def look() -> None:
@@ -99,9 +99,9 @@ class Paying:
             passing.cancel()
 
 
-async def open_paying(
+async def open_payout_workers(
     base: Base, connect: Connect, book: Book, worker_connection: WorkerConnection
-) -> Paying:
+) -> PayoutWorkers:
     """What pays, as the settings say. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
     patience_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
@@ -109,7 +109,7 @@ async def open_paying(
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, close_chains, claim_ms = None, None, CLAIM_MS
     else:
-        signer = CountedSigner(open_signer(settings))
+        signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
         # Fuel takes places of the hot wallet, for which later payouts wait: the worker sees to its end.
         sweeps = await open_runner(settings, connect, signer)
@@ -134,7 +134,7 @@ async def open_paying(
         claim_ms=claim_ms,
     )
     gaps = NonceGapWorker(connect, chains, patience_ms=patience_ms)
-    return Paying(payer, gaps, check, sweeps, signer, close_chains)
+    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains)
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:

@@ -106,4 +106,4 @@ class _Envelope(Response):
         status, body, headers = write_refusal(refusal, self._extra)
         await send_answer(send, status, body, request_id, headers)
         peer = (scope.get("client") or ("",))[0]
-        dependencies.access_log.write_foreign(request_id, scope["path"], refusal.code, peer)
+        dependencies.access_log.write_other(request_id, scope["path"], refusal.code, peer)

@@ -17,12 +17,12 @@ import msgspec
 from merchant_wallet.base.config import DATA_DIR_MODE, ConfigError
 from merchant_wallet.base.settings import Settings
 
-NOTE_FILE: Final = "service.json"
+RUNTIME_FILE: Final = "service.json"
 SHARED: Final = ("sandbox", "sandbox_two_people", "operator_wait_s", "proposal_deadline_s", "rate_band")
 """Settings that decide who may change what. A command takes them from the running service."""
 
 
-class Whereabouts(msgspec.Struct, frozen=True, rename="camel"):
+class RuntimeInfo(msgspec.Struct, frozen=True, rename="camel"):
     """The database's URL and the checkpoints' folder; None is "the data folder's own".
 
     The rest are settings that the service and its commands must share; None is "not told".
@@ -42,45 +42,45 @@ class Whereabouts(msgspec.Struct, frozen=True, rename="camel"):
         return {name: value for name, value in told.items() if value is not None}
 
 
-def write_note(settings: Settings) -> bool:
+def write_runtime_file(settings: Settings) -> bool:
     """Write down what was told from outside; with nothing to tell, remove an old note. Raises OSError.
 
     Gives whether there is a note now.
     """
     alone = settings.database_url is None and settings.checkpoint_dir is None
     if alone and not settings.needs_two_people:
-        remove_note(settings.data)
+        remove_runtime_file(settings.data)
         return False
     folder = settings.checkpoint_dir
-    found = Whereabouts(
+    found = RuntimeInfo(
         settings.database_url,
         None if folder is None else str(folder.absolute()),
         **{name: getattr(settings, name) for name in SHARED},
     )
     settings.data.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
-    draft = settings.data / f"{NOTE_FILE}.{secrets.token_hex(8)}"
+    draft = settings.data / f"{RUNTIME_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.encode(found) + b"\n")
-        draft.replace(settings.data / NOTE_FILE)
+        draft.replace(settings.data / RUNTIME_FILE)
     finally:
         draft.unlink(missing_ok=True)
     return True
 
 
-def remove_note(data_dir: Path) -> None:
+def remove_runtime_file(data_dir: Path) -> None:
     """Remove the note, if there is one. Raises OSError."""
-    (data_dir / NOTE_FILE).unlink(missing_ok=True)
+    (data_dir / RUNTIME_FILE).unlink(missing_ok=True)
 
 
-def read_note(data_dir: Path) -> Whereabouts:
+def read_runtime_file(data_dir: Path) -> RuntimeInfo:
     """What the note says, nothing when there is none. Raises ConfigError when it is malformed, OSError."""
-    path = data_dir / NOTE_FILE
+    path = data_dir / RUNTIME_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Whereabouts)
+        return msgspec.json.decode(path.read_bytes(), type=RuntimeInfo)
     except FileNotFoundError:
-        return Whereabouts()
+        return RuntimeInfo()
     except msgspec.DecodeError:
         # The cause is left out: it may hold the password.
         raise ConfigError(f"{path} is malformed; start `up` again, or remove it.") from None

@@ -43,7 +43,7 @@ PAIRS: Final = 238
 """The numbers 60706 to 61181, which neither distributions nor systemd give to anybody."""
 LOWEST_FREE_PORT: Final = 1024
 NO_HOME: Final = "/nonexistent"
-ROOTS_ALONE: Final = ("WALLET_WEB_USER", "WALLET_WORKER_USER")
+ROOT_ONLY: Final = ("WALLET_WEB_USER", "WALLET_WORKER_USER")
 CHECKPOINTS_MODE: Final = 0o2750
 CHECKPOINT_MODE: Final = 0o640
 
@@ -126,7 +126,7 @@ def _is_listed(number: int) -> bool:
     return True
 
 
-def hand_over(settings: Settings, users: SideUsers) -> None:
+def give_files(settings: Settings, users: SideUsers) -> None:
     """Give keystore and checkpoints to the worker side, checkpoints to read to the web side. Raises OSError.
 
     In an ordinary user's folder that user gets what root has made there.
@@ -181,7 +181,7 @@ def _give_file(name: str, folder: int, account: Account, mode: int | None) -> No
         os.close(file)
 
 
-def lend_rights(settings: Settings, users: SideUsers) -> SideUsers:
+def grant_capabilities(settings: Settings, users: SideUsers) -> SideUsers:
     """The same users with those of root's rights that they can't do without here. Raises ConfigError.
 
     A program or data folder that is closed to them is read with CAP_DAC_READ_SEARCH, as for PostgreSQL. A
@@ -190,11 +190,11 @@ def lend_rights(settings: Settings, users: SideUsers) -> SideUsers:
     modules = (merchant_wallet.__file__, os.__file__)
     program = [Path(sys.executable), Path(sys.executable).resolve(), *map(Path, modules)]
     own = [folder for folder in (settings.checkpoint_folder, keys_folder(settings)) if folder.is_dir()]
-    web = _lend(users.web, program, settings.port)
-    return SideUsers(web, _lend(users.worker, [*program, *own], settings.metrics_port))
+    web = _grant_capabilities(users.web, program, settings.port)
+    return SideUsers(web, _grant_capabilities(users.worker, [*program, *own], settings.metrics_port))
 
 
-def _lend(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
+def _grant_capabilities(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
     reaches = _can_read(user, needed)
     if not reaches and not can_keep_search():
         raise ConfigError(
@@ -212,7 +212,7 @@ def _lend(user: SideUser, needed: Sequence[Path], port: int) -> SideUser:
     return dataclasses.replace(user, keep_search=not reaches, keep_bind=binds)
 
 
-def sees_checkpoints(settings: Settings, users: SideUsers) -> bool:
+def can_read_checkpoints(settings: Settings, users: SideUsers) -> bool:
     """Whether the web side reaches the checkpoints by their path. Raises ConfigError."""
     return users.web.keep_search or _can_read(users.web, [settings.checkpoint_folder])
 
@@ -227,7 +227,7 @@ def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
         ) from error
 
 
-def tell_secrets(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:
+def make_environment(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:
     """The environment of a side that can't read root's files. Raises ConfigError, KeystoreError."""
     master_key = settings.master_key or load_or_create_master_key(settings.data)
     told = spell_out(environment)
@@ -237,11 +237,11 @@ def tell_secrets(settings: Settings, environment: Mapping[str, str], side: str) 
         "WALLET_CHECKPOINT_DIR": str(settings.checkpoint_folder.absolute()),
     }
     if side == "work":
-        told |= _tell_worker(settings)
-    return {name: text for name, text in told.items() if name not in ROOTS_ALONE}
+        told |= _make_worker_environment(settings)
+    return {name: text for name, text in told.items() if name not in ROOT_ONLY}
 
 
-def _tell_worker(settings: Settings) -> dict[str, str]:
+def _make_worker_environment(settings: Settings) -> dict[str, str]:
     key = settings.checkpoint_key or load_key_file(settings.checkpoint_key_path, "checkpoint key")
     told = {"WALLET_CHECKPOINT_KEY": key.hex()}
     # The sandbox has no keystore to open.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from merchant_wallet.chains.signer import Signer, SigningRefused, SigningRequest
 
 
-class CountedSigner:
+class CountingSigner:
     """See `chains.signer.Signer`. `refusals` only grows."""
 
     def __init__(self, signer: Signer) -> None:

@@ -50,13 +50,13 @@ async def prepare(
             if not db.is_database_away(error):
                 raise
             if tries % LOG_EVERY == 0:
-                await _say(url, error)
+                await _log_error(url, error)
             tries += 1
-        await _pause(stop)
+        await _wait(stop)
     return None
 
 
-async def _say(url: str, error: psycopg.Error) -> None:
+async def _log_error(url: str, error: psycopg.Error) -> None:
     reason = " ".join(str(error).split())
     if error.sqlstate is None and await asyncio.to_thread(_answers, url):
         log.error("the database refuses this service; trying again", reason=reason)
@@ -69,7 +69,7 @@ def _answers(url: str) -> bool:
     return PGconn.ping(db.complete_conninfo(url).encode()) == Ping.OK
 
 
-async def _pause(stop: asyncio.Event) -> None:
+async def _wait(stop: asyncio.Event) -> None:
     try:
         await asyncio.wait_for(stop.wait(), RETRY_S)
     except TimeoutError:

@@ -37,15 +37,15 @@ from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.app import make_base, require_supported, settle_master_key
-from merchant_wallet.processes.runtime_file import remove_note, write_note
+from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,
     SideUsers,
+    can_read_checkpoints,
     choose_users,
-    hand_over,
-    lend_rights,
-    sees_checkpoints,
-    tell_secrets,
+    give_files,
+    grant_capabilities,
+    make_environment,
 )
 from merchant_wallet.processes.signers import require_signer
 
@@ -60,7 +60,7 @@ FAILED_PREFIX: Final = "failed: "
 START_FAILURES: Final = (OSError, subprocess.SubprocessError)
 """Why a side's process can't be started; the second when it can't become the side's user."""
 
-WORKERS_ALONE: Final = frozenset(
+WORKER_ONLY: Final = frozenset(
     {
         "WALLET_KEYSTORE_PASSPHRASE",
         "WALLET_KEYSTORE_PASSPHRASE_FILE",
@@ -74,12 +74,12 @@ WORKERS_ALONE: Final = frozenset(
 Say = Callable[[str], None]
 
 
-class Child:
-    """One side of the service as a process of its own; `told` gets (side, address) when it is ready."""
+class ChildProcess:
+    """One side of the service as a process of its own; `messages` gets (side, address) when it is ready."""
 
-    def __init__(self, side: str, told: "queue.Queue[tuple[str, str]]") -> None:
+    def __init__(self, side: str, messages: "queue.Queue[tuple[str, str]]") -> None:
         self.side = side
-        self._told = told
+        self._messages = messages
         self._process: subprocess.Popen[str] | None = None
         self._started_s = 0.0
         self._due_s = 0.0
@@ -107,9 +107,9 @@ class Child:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith((READY_PREFIX, FAILED_PREFIX)):
-                self._told.put((self.side, line.strip()))
+                self._messages.put((self.side, line.strip()))
 
-    def look(self, environment: Mapping[str, str], pipe: int) -> None:
+    def check_process(self, environment: Mapping[str, str], pipe: int) -> None:
         """Start the process again when it has ended by itself and its pause is over."""
         if self._process is None:
             if time.monotonic() >= self._due_s:
@@ -154,7 +154,7 @@ class Child:
         self._process = None
 
 
-class Household:
+class ProcessSupervisor:
     """The database and the two sides, from start to stop."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str], say: Say, progress: Say) -> None:
@@ -168,18 +168,18 @@ class Household:
         }
         self._say = say
         self._progress = progress
-        self._told: queue.Queue[tuple[str, str]] = queue.Queue()
-        self._children = [Child(side, self._told) for side in SIDES]
+        self._messages: queue.Queue[tuple[str, str]] = queue.Queue()
+        self._children = [ChildProcess(side, self._messages) for side in SIDES]
         self._ready: set[str] = set()
         self._address = ""
         self._postgres: postgres.RunningPostgres | None = None
         self._supervisor: postgres.PostgresSupervisor | None = None
         self._urls: dict[str, str] = {}
         self._users = choose_users(settings)
-        self._told_of: dict[str, dict[str, str]] = {}
+        self._environments: dict[str, dict[str, str]] = {}
         self._read_fd, self._write_fd = os.pipe()
         self._stopping = threading.Event()
-        self._noted = False
+        self._has_runtime_file = False
         self._made_first = False
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
@@ -191,8 +191,8 @@ class Household:
         try:
             self._start()
             while not self._stopping.wait(POLL_S):
-                self._hear()
-                self._look()
+                self._read_messages()
+                self._check_children()
         finally:
             self._stop()
 
@@ -206,7 +206,7 @@ class Household:
         asyncio.run(settle_master_key(self._settings, url))
         asyncio.run(self._settle_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
-        self._leave_note()
+        self._write_runtime_file()
         if self._users is not None:
             self._settle_users(self._users)
         for child in self._children:
@@ -245,41 +245,41 @@ class Household:
         """Give each side its user, the files that are its own, and the secrets that it can't read."""
         if self._postgres is not None:
             self._postgres.open_to(users.group)
-        hand_over(self._settings, users)
-        users = lend_rights(self._settings, users)
+        give_files(self._settings, users)
+        users = grant_capabilities(self._settings, users)
         for child in self._children:
             child.user = users.of(child.side)
-            self._told_of[child.side] = tell_secrets(self._settings, self._environment, child.side)
-        if not sees_checkpoints(self._settings, users):
-            self._lend_checkpoints()
+            self._environments[child.side] = make_environment(self._settings, self._environment, child.side)
+        if not can_read_checkpoints(self._settings, users):
+            self._pass_checkpoints_open()
 
-    def _lend_checkpoints(self) -> None:
+    def _pass_checkpoints_open(self) -> None:
         """The folders above are closed to the web side: it gets the checkpoints' folder as an open one."""
         opened = os.open(self._settings.checkpoint_folder, os.O_PATH | os.O_DIRECTORY)
         for child in self._children:
             if child.side == "serve":
                 child.fds = (opened,)
-        self._told_of["serve"]["WALLET_CHECKPOINT_DIR"] = f"/proc/self/fd/{opened}"
+        self._environments["serve"]["WALLET_CHECKPOINT_DIR"] = f"/proc/self/fd/{opened}"
 
-    def _environment_of(self, child: Child) -> Mapping[str, str]:
-        kept_back = WORKERS_ALONE if child.side == "serve" else ()
-        told = dict(self._told_of.get(child.side, self._environment))
-        told["WALLET_DATABASE_URL"] = self._urls[child.side]
-        told["WALLET_PORT"] = self._environment["WALLET_PORT"]
-        return {name: text for name, text in told.items() if name not in kept_back}
+    def _environment_of(self, child: ChildProcess) -> Mapping[str, str]:
+        kept_back = WORKER_ONLY if child.side == "serve" else ()
+        messages = dict(self._environments.get(child.side, self._environment))
+        messages["WALLET_DATABASE_URL"] = self._urls[child.side]
+        messages["WALLET_PORT"] = self._environment["WALLET_PORT"]
+        return {name: text for name, text in messages.items() if name not in kept_back}
 
-    def _leave_note(self) -> None:
+    def _write_runtime_file(self) -> None:
         try:
-            self._noted = write_note(self._settings)
+            self._has_runtime_file = write_runtime_file(self._settings)
         except OSError as error:
             # A folder that can't be written to is no reason not to serve: commands need the variables then.
             log.warning("commands won't find this service by its data folder", reason=str(error))
 
-    def _hear(self) -> None:
-        while not self._told.empty():
-            side, line = self._told.get()
+    def _read_messages(self) -> None:
+        while not self._messages.empty():
+            side, line = self._messages.get()
             if line.startswith(FAILED_PREFIX):
-                self._judge_failure(line.removeprefix(FAILED_PREFIX))
+                self._report_failure(line.removeprefix(FAILED_PREFIX))
                 continue
             address = line.removeprefix(READY_PREFIX)
             log.info("side ready", side=side)
@@ -295,17 +295,17 @@ class Household:
                     self._say(f"{READY_PREFIX}{self._address}")
                     self._say(self._settings.mode_line)
 
-    def _judge_failure(self, sentence: str) -> None:
+    def _report_failure(self, sentence: str) -> None:
         """What can't be had at the start is the operator's to mend; later it is tried again."""
         if self._ready != set(SIDES):
             raise ConfigError(f"{sentence}.")
         log.error("a side can't begin and is started again", reason=sentence)
 
-    def _look(self) -> None:
+    def _check_children(self) -> None:
         if self._supervisor is not None:
             self._supervisor.check()
         for child in self._children:
-            child.look(self._environment_of(child), self._read_fd)
+            child.check_process(self._environment_of(child), self._read_fd)
 
     def _stop_children(self) -> None:
         ends_s = time.monotonic() + self._settings.drain_timeout_s + KILL_MARGIN_S
@@ -316,8 +316,8 @@ class Household:
 
     def _stop(self) -> None:
         self._stop_children()
-        if self._noted:
-            remove_note(self._settings.data)
+        if self._has_runtime_file:
+            remove_runtime_file(self._settings.data)
         os.close(self._write_fd)
         os.close(self._read_fd)
         if self._postgres is not None:
@@ -335,10 +335,10 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     require_supported(settings)
     require_signer(settings)
     logs.set_up(settings.log_level, settings.log_format)
-    household = Household(settings, os.environ, say, progress)
+    process_supervisor = ProcessSupervisor(settings, os.environ, say, progress)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, household.ask_to_stop)
-    household.run()
+        signal.signal(number, process_supervisor.ask_to_stop)
+    process_supervisor.run()
     return 0
 
 
@@ -361,7 +361,7 @@ def run_database(settings: Settings, say: Say, progress: Say) -> int:
         signal.signal(number, lambda *_: stopping.set())
     server = postgres.start(settings.data, progress)
     try:
-        for line in tell_database(settings.data.absolute(), server.url):
+        for line in describe_database(settings.data.absolute(), server.url):
             say(line)
         supervisor = postgres.PostgresSupervisor(server)
         while not stopping.wait(POLL_S):
@@ -371,7 +371,7 @@ def run_database(settings: Settings, say: Say, progress: Say) -> int:
     return 0
 
 
-def tell_database(data: Path, url: str) -> list[str]:
+def describe_database(data: Path, url: str) -> list[str]:
     """How to reach the database of a data folder; the password is not told."""
     parts, folder = conninfo_to_dict(url), shlex.quote(str(data))
     password = shlex.quote(str(data / "postgres.password"))

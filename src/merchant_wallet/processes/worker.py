@@ -50,7 +50,7 @@ from merchant_wallet.processes.app import Base, make_writer
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.maintenance import Maintenance, Task, id_range_task
 from merchant_wallet.processes.nodes import open_chain_readers
-from merchant_wallet.processes.payout_workers import open_paying
+from merchant_wallet.processes.payout_workers import open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.signers import keys_folder
 from merchant_wallet.processes.start_checks import prepare
@@ -92,7 +92,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     await writer.open()
     connect = partial(db.connect, base.url)
     chain_line = WorkerConnection(connect)
-    paying = await open_paying(base, connect, writer, chain_line)
+    payout_workers = await open_payout_workers(base, connect, writer, chain_line)
     expiry = Expiry(connect, writer)
     maintenance = Maintenance(connect, make_maintenance_tasks(base, writer))
     checkpoint_task = await open_checkpoint_task(base)
@@ -114,7 +114,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         clock=now_ms,
         sandbox=settings.sandbox,
         writer=writer,
-        signer_refusals=lambda: paying.signer_refusals,
+        signer_refusals=lambda: payout_workers.signer_refusals,
         rollback_signs=lambda: checkpoint_task.found_count,
     )
     page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
@@ -127,7 +127,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         log.info("working")
         # A database that was rolled back must be known as such before anything is paid from it.
         pay, expire = (
-            start_after(checkpoint_task.compared, paying.run),
+            start_after(checkpoint_task.compared, payout_workers.run),
             start_after(checkpoint_task.compared, expiry.run),
         )
         others: list[Worker] = [
@@ -140,7 +140,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await run_workers([pay, expire, *others], stop)
     finally:
         await writer.close()
-        await paying.close()
+        await payout_workers.close()
         await expiry.close()
         await messenger.close()
         await crediting_worker.close()

@@ -195,7 +195,7 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         status, body, headers = write_refusal(refusal, headers)
         request_id, peer = self._dependencies.request_ids.next(), self.client
         path = start[1].decode("latin-1") if start is not None else ""
-        self._dependencies.access_log.write_foreign(request_id, path, refusal.code, peer[0] if peer else "")
+        self._dependencies.access_log.write_other(request_id, path, refusal.code, peer[0] if peer else "")
         date = dict(self.server_state.default_headers)[b"date"]
         status = status if foreign else BAD_REQUEST_STATUS
         self.transport.write(encode_response(status, body, request_id, date, headers, closes=True))

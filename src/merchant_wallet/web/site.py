@@ -125,7 +125,7 @@ class Site:
                 await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
             took_s = time.monotonic() - began_s
-            self._context.access_log.write_foreign(request_id, scope["path"], status, source, took_s)
+            self._context.access_log.write_other(request_id, scope["path"], status, source, took_s)
 
     def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
         """What answers a request, and whether it looks a token up.
