@@ -1,9 +1,10 @@
-"""What every page of the console goes through: who is signed in, what he may, where a form comes from.
+"""What every page of the console goes through: session, rights, origin of forms.
 
-Rules: a page names the right it needs, and the frame asks for it before the page's own code runs. A
-merchant's user is never told that another merchant exists: what is not of its own book is not there. A change
-is written into the audit log in the transaction that makes it. The banner of notices is read once for each
-whole page.
+Rules:
+- A page names the right that it needs. The right is checked before the page's own code runs.
+- A merchant's user never learns that other merchants exist: what is not in its own book is not found.
+- A change is recorded in the audit log in the same transaction.
+- The banner of notices is read once for each whole page.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -48,9 +49,9 @@ _MAX_SOURCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ConsoleRequest:
-    """A request of a person who is signed in.
+    """A request of a signed-in user.
 
-    `http` is the plain request. `form` is empty unless it is a POST.
+    `http` is Starlette's request. `form` is empty unless it is a POST.
     """
 
     http: Request
@@ -69,47 +70,47 @@ class ConsoleRequest:
 
     @property
     def actor(self) -> str:
-        """How the journal and the audit log name whoever acts."""
+        """The user's name in the journal and the audit log."""
         return self.operator.actor
 
     @property
     def person(self) -> Person:
-        """Who proposes or decides, where two people are asked for."""
+        """The person who proposes or decides, if two people are needed."""
         return Person(self.actor, self.source, self.operator.counts_ms)
 
     @property
     def merchant_id(self) -> int | None:
-        """The only merchant that this person sees; None for the platform's own people, who see all."""
+        """The only merchant that this user sees; None for the platform's staff, who see all."""
         return self.operator.merchant_id
 
     @property
     def source(self) -> str:
-        """Where the request comes from, for the audit log."""
+        """The client's address, for the audit log."""
         return self.client.source[:_MAX_SOURCE] or "unknown"
 
     def may(self, right: Right, merchant_id: int | None = None) -> bool:
-        """Whether this person has a right, to one merchant's book or, without one, to the whole platform."""
+        """Whether the user has a right, for a merchant's book or (None) for the whole platform."""
         return may(self.operator, right, merchant_id)
 
     def require(self, right: Right, merchant_id: int | None = None) -> None:
-        """Raises HTTPException: 404 for what a merchant's user may not know of, else 403."""
+        """Raise HTTPException: 404 if a merchant's user may not know of it, else 403."""
         if self.may(right, merchant_id):
             return
         foreign = self.merchant_id is not None and merchant_id != self.merchant_id
         raise HTTPException(404 if foreign else 403)
 
     def translate(self, text: str, **values: object) -> str:
-        """A text in this person's language."""
+        """A text in the user's language."""
         return translate(self.client.language, text, **values)
 
     def explorer_url(self, chain: str, tx_hash: str) -> str | None:
-        """Where a transaction can be looked at; None where the settings name no explorer."""
+        """The URL of a transaction in a block explorer; None if the settings name none."""
         settings = self.context.settings
         link = {ERC20: settings.erc20_explorer, TRC20: settings.trc20_explorer}[chain]
         return None if link is None else link.replace("{tx}", quote(tx_hash, safe=""))
 
     def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:
-        """A whole page: a template with the frame around it; `active` is the menu's entry it belongs to."""
+        """A whole page from a template, with menu and banner. `active` is its entry of the menu."""
         shown = {
             **self._common(),
             "active": active,
@@ -131,9 +132,9 @@ class ConsoleRequest:
         return self.context.responses.page(name, self.client.language, shown, status=status, headers=headers)
 
     def redirect(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:
-        """Go on at a page of the console, which tells `text` (translated there) once.
+        """Redirect to a page of the console, which shows `text` (translated) once.
 
-        `tone` is one of flash.TONES; `values` fill the text's placeholders.
+        `tone` is one of flash.TONES. `values` fill the text's placeholders.
         """
         response = self.context.responses.redirect(url)
         if text:
@@ -148,7 +149,7 @@ class ConsoleRequest:
         return response
 
     def menu(self) -> list[Entry]:
-        """What this person finds in the menu."""
+        """The user's menu."""
         return list_entries(self.operator)
 
     def _common(self) -> dict[str, object]:
@@ -171,12 +172,12 @@ PublicHandler = Callable[[Request, PageContext], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One URL for people who are signed in.
+    """One URL for signed-in users.
 
-    `right` is what it takes, None for nothing but being signed in. With `{merchant_id:int}` in the path the
-    right is asked for that merchant. Without it the page is the platform's. With `own_book`, a merchant's
-    user gets it too, for its own book: the handler then shows `request.merchant_id` alone.
-    `extends_session` is False for what an open page asks by itself: that does not keep the session alive.
+    `right` is the right it needs; None: none. With `{merchant_id:int}` in the path the right is checked for
+    that merchant, otherwise for the platform. With `own_book` a merchant's user may open it too, for its own
+    book: the handler then shows only `request.merchant_id`. `extends_session` is False for requests that an
+    open page makes by itself: they do not keep the session alive.
     """
 
     path: str
@@ -189,7 +190,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PublicPage:
-    """One URL for people who are not signed in yet: nothing is judged before its handler runs."""
+    """One URL for users who are not signed in yet. Nothing is checked before its handler runs."""
 
     path: str
     handler: PublicHandler
@@ -197,7 +198,7 @@ class PublicPage:
 
 
 def make_route(context: PageContext, page: Page | PublicPage) -> Route:
-    """A page as a route of the web application."""
+    """A page as a Starlette route."""
 
     async def serve_public(http: Request) -> Response:
         assert isinstance(page, PublicPage)
@@ -224,7 +225,7 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
 async def open_request(
     http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
 ) -> ConsoleRequest | None:
-    """The request of a person who is signed in, second factor included; None for anyone else."""
+    """The request of a user who is signed in with both factors, or None."""
     token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
     session = (
         await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
@@ -259,9 +260,9 @@ async def record_change(
     before: records.Facts | None = None,
     after: records.Facts | None = None,
 ) -> int:
-    """Write a change into the audit log and give the entry's number.
+    """Record a change in the audit log and return the entry's number.
 
-    Called last in the transaction of the change, so that both are there or neither. Raises FactsRefused.
+    Called last in the transaction of the change, so that both are committed or neither. Raises FactsRefused.
     """
     return await records.append(
         conn,
@@ -277,17 +278,17 @@ async def record_change(
 
 
 def set_session_cookie(response: Response, token: str, *, secure: bool) -> None:
-    """Have the browser send a session's token with each request for the console, until the browser ends."""
+    """Set the session cookie for the console's paths. It lives until the browser closes."""
     response.set_cookie(COOKIE, token, path=COOKIE_PATH, httponly=True, samesite="strict", secure=secure)
 
 
 def clear_session_cookie(response: Response) -> None:
-    """Have the browser forget the session's token."""
+    """Delete the session cookie."""
     response.delete_cookie(COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict")
 
 
 def read_id(request: ConsoleRequest, name: str) -> int:
-    """A number in the path. Raises HTTPException 404 for one that no id can be."""
+    """A number in the path. Raises HTTPException 404 if no id can have this value."""
     number = int(request.http.path_params[name])
     if number > _MAX_ID:
         raise HTTPException(404)
@@ -295,7 +296,7 @@ def read_id(request: ConsoleRequest, name: str) -> int:
 
 
 def _read_client(http: Request, context: PageContext, operator: Operator) -> Client:
-    """Who looks: what was chosen in this browser goes before what is kept for the operator."""
+    """The client's language and theme: a choice in this browser overrides the operator's."""
     client = context.client(http, operator.language)
     if operator.theme is None or THEME_COOKIE in http.cookies:
         return client
@@ -312,16 +313,16 @@ def _authorize(request: ConsoleRequest, page: Page) -> None:
 
 
 def _send_to_sign_in(http: Request, context: PageContext) -> Response:
-    """Whoever is not signed in signs in, and comes back to the page asked for."""
+    """Redirect to the sign-in form, and back to the requested page afterwards."""
     if is_part(http):
-        # A part of a page is no place for a form to sign in: the whole page goes there.
+        # A part of a page can't show the form, so the whole page is redirected.
         return Response(status_code=204, headers={**context.responses.headers(), "hx-redirect": SIGN_IN})
     back = read_return_path(_url_of(http)) if http.method in ("GET", "HEAD") else HOME
     return context.responses.redirect(SIGN_IN if back == HOME else f"{SIGN_IN}?back={quote(back, safe='')}")
 
 
 def _url_of(http: Request) -> str:
-    """The path and the query as they were sent: what leads to this page again."""
+    """The path and the query of this request."""
     raw_path: bytes = http.scope["raw_path"]
     query = http.url.query
     return raw_path.decode("ascii") + (f"?{query}" if query else "")

@@ -1,6 +1,6 @@
-"""Where someone goes on after having signed in. Pure.
+"""Where a user continues after the sign-in. Pure.
 
-Rules: only a page of the console, whatever the URL says.
+Rules: only to a page of the console, whatever the URL says.
 """
 
 import re
@@ -14,11 +14,11 @@ _FORM: Final = re.compile(r"/console(?:[/?][!#$&-;=?-Z_a-z~%\[\]]*)?")
 
 
 def read_return_path(text: str) -> str:
-    """The console's page that a text names; its first page when it names anything else."""
+    """The console's page in a text; its first page if the text names anything else."""
     if len(text) > _MAX_LENGTH or not _FORM.fullmatch(text):
         return HOME
     path = unquote(text.partition("?")[0])
-    # A browser takes dots and backslashes out of a path by itself, and would end elsewhere.
+    # Browsers resolve dots and backslashes in a path, and would go elsewhere.
     if "\\" in path or "//" in path or any(part in (".", "..") for part in path.split("/")):
         return HOME
     return HOME if path == SIGN_IN or path.startswith(SIGN_IN + "/") else text

@@ -1,4 +1,4 @@
-"""Every URL of the console: each module's own list, one line each here."""
+"""Every URL of the console: one line for each module's list."""
 
 from dataclasses import replace
 from functools import partial
@@ -69,20 +69,20 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     proposals,
     search,
 )
-"""What has pages: each has its `ROUTES`."""
+"""The modules with pages. Each has its `ROUTES`."""
 SIGN_IN_CONNECTIONS: Final = 2
-"""As many as passwords are compared at once."""
+"""The number of passwords that are compared at the same time."""
 
 
 def list_pages() -> list[Page | PublicPage]:
-    """Every page there is."""
+    """All pages."""
     return [page for module in MODULES for page in module.ROUTES]
 
 
 def build_site(context: PageContext) -> Site:
     """The console as a part of the web application.
 
-    Passwords are compared over connections of their own: a flood of attempts takes none from the pages.
+    Passwords are compared over separate connections: a flood of attempts takes none from the pages.
     """
     own = Connections(context.database_url, SIGN_IN_CONNECTIONS)
     outside = replace(context, connections=own)

@@ -1,7 +1,8 @@
-"""What to know about an order before somebody says yes: has its address been paid, whose is it, is it large.
+"""What to know about an order before approving it: was its address paid before, whose is it, is the amount
+large.
 
-Rules: only read here, and nothing is decided: a note is for whoever decides. A merchant's user is told of its
-own merchant's orders and wallets only.
+Rules: nothing is decided or written here. A merchant's user sees notes about its own merchant's orders and
+wallets only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 USUAL_DAYS: Final = 30
 USUAL_LEAST: Final = 3
-"""Fewer payouts than these say nothing about what is usual."""
+"""With fewer payouts than this there is no usual amount."""
 LARGE_TIMES: Final = 5
 MOST_SAME_DAY: Final = 20
 
@@ -35,7 +36,7 @@ SAME_DAY: Final = N_("{count} orders to it today")
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One thing to know: the English text and what fills it; tones as everywhere."""
+    """One note: the English text with its values, and its tone."""
 
     tone: str
     text: str
@@ -43,7 +44,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Screened(msgspec.Struct, frozen=True):
-    """An order with what is known of its address; `paid` counts what was paid to it."""
+    """An order with what is known of its address. `paid` counts payments to it."""
 
     order: OrderLine
     paid: int
@@ -56,13 +57,13 @@ class Screened(msgspec.Struct, frozen=True):
 
 
 class Usual(msgspec.Struct, frozen=True):
-    """What one merchant's payouts of the last days came to, in number and in all."""
+    """The number and the sum of a merchant's payouts of the last days."""
 
     orders: int
     units: int
 
     def times(self, amount_units: int) -> int:
-        """How many times the average an amount is; 0 where there is no average yet."""
+        """How many times the average this amount is; 0 if there is no average."""
         return amount_units * self.orders // self.units if self.orders >= USUAL_LEAST and self.units else 0
 
 
@@ -100,7 +101,7 @@ async def _screen(
 
 
 def _count_others(history: AddressHistory, order: OrderLine) -> int:
-    """How many other merchants have named the address."""
+    """How many other merchants have used the address."""
     return len({one.merchant_id for one in history.sums} - {order.merchant_id})
 
 
@@ -111,7 +112,7 @@ async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: in
 
 
 async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLine) -> int:
-    """How many orders to the address this UTC day has seen, up to a bound."""
+    """How many orders to the address were created this UTC day, up to a bound."""
     since_ms = request.at_ms // DAY_MS * DAY_MS
     wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
     return len((await orders.list_orders(conn, wanted, limit=MOST_SAME_DAY)).rows)
@@ -120,11 +121,11 @@ async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLi
 async def _note_owner(
     request: ConsoleRequest, conn: Connection, order: OrderLine, hot: frozenset[bytes]
 ) -> tuple[Note, ...]:
-    """Whether the address is one of the platform's own, which a payout should not go to."""
+    """Whether the address belongs to the platform: a payout should not go there."""
     try:
         _, address = parse_wallet_address(order.address)
     except ValueError:
-        # An order of before a rule about addresses; nobody of ours has such a one.
+        # An old order with an invalid address, which none of our addresses equals.
         return ()
     if address in hot:
         return (Note("bad", OF_HOT_WALLET),)

@@ -1,6 +1,6 @@
-"""One box for any id, address or hash: straight to what it names, or a list when it names several things.
+"""One search box for any id, address or hash: redirects to the only result, or lists several.
 
-Rules: a merchant's user finds nothing of another merchant, and is not told whether there is anything.
+Rules: a merchant's user finds nothing of other merchants, and does not learn whether anything exists.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ ICONS: Final[Mapping[str, str]] = {
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A hit as it is listed: where it leads, empty for what has no page."""
+    """A result in the list, with its URL; empty if it has no page."""
 
     kind: str
     icon: str
@@ -51,7 +51,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
-    """What a word names."""
+    """The results for a word."""
     word = request.http.query_params.get("q", "").strip()
     hits = await oversight.search(conn, word, request.merchant_id)
     found = [_tell(request, hit) for hit in drop_doubles(hits)]
@@ -61,13 +61,15 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 def drop_doubles(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits without the entries that opened an order among them: they bear the order's own id. Pure."""
+    """The results without entries that opened an order which is a result too: they have the order's id.
+    Pure.
+    """
     orders = {(hit.merchant_id, hit.key) for hit in hits if hit.kind == oversight.ORDER}
     return [hit for hit in hits if hit.kind != oversight.ENTRY or (hit.merchant_id, hit.key) not in orders]
 
 
 def url_of(hit: Hit) -> str:
-    """The page of a hit; empty for what has none. Pure."""
+    """The URL of a result; empty if it has no page. Pure."""
     urls = {
         oversight.MERCHANT: merchants.url_of(hit.merchant_id),
         oversight.SUB_USER: sub_users.url_of(hit.merchant_id, hit.key),
@@ -80,7 +82,7 @@ def url_of(hit: Hit) -> str:
 
 
 def _tell(request: ConsoleRequest, hit: Hit) -> Found:
-    # An entry's label is its kind, in words; all others are names that somebody gave.
+    # An entry's label is its kind in words. Other labels are names that somebody chose.
     label = request.translate(KINDS.get(hit.label, hit.label)) if hit.kind == oversight.ENTRY else hit.label
     return Found(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
 

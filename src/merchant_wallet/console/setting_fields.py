@@ -1,8 +1,8 @@
-"""A merchant's settings as fields of a form: labels, hints, what is typed into what. Pure.
+"""A merchant's settings as fields of a form: labels, hints, parsing. Pure.
 
-Rules: every setting of `records.SETTINGS` has a field here, which a test holds; one without would still be
-shown, as a line of text under its own name. What is typed becomes the text that `records` reads: nothing
-typed into a field that may be empty is `none`, and a list has one item a line.
+Rules: every setting of `records.SETTINGS` has a field here; a test checks that. A setting without one would
+be shown as a line of text under its own name. The typed values become the texts that `records` parses: an
+empty optional field is `none`, and a list has one item per line.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """One field. `may_be_empty`: nothing typed means `none`. `after` stands behind what is typed."""
+    """One field. `may_be_empty`: an empty value means `none`. `after` is shown behind the input."""
 
     name: str
     label: str
@@ -38,7 +38,7 @@ class SettingField:
 
 @dataclass(frozen=True, slots=True)
 class FieldGroup:
-    """Fields under one heading, with a sentence about them."""
+    """Fields under one heading with a sentence about them."""
 
     key: str
     title: str
@@ -196,7 +196,7 @@ GROUPS: Final = (
 
 
 def list_groups() -> tuple[FieldGroup, ...]:
-    """The fields of every setting there is."""
+    """The fields of all settings."""
     known = {one.name for group in GROUPS for one in group.fields}
     further = tuple(SettingField(name, name, kind=LINE) for name in SETTINGS if name not in known)
     present = tuple(
@@ -213,23 +213,23 @@ def list_fields() -> tuple[SettingField, ...]:
 
 
 def show_fields(merchant: Merchant) -> dict[str, str]:
-    """What stands in each field now."""
+    """The present value of each field."""
     shown = show_settings(merchant)
     return {one.name: _show(one, shown[one.name]) for one in list_fields()}
 
 
 def read_typed(form: Form) -> dict[str, str]:
-    """What was typed into each field, in the form in which it can be shown again."""
+    """The typed value of each field, as it can be shown again."""
     return {one.name: _read(form, one) for one in list_fields()}
 
 
 def to_texts(typed: Mapping[str, str]) -> dict[str, str]:
-    """What was typed as the texts that `records.parse_setting` reads."""
+    """The typed values as the texts that `records.parse_setting` parses."""
     return {one.name: _to_text(one, typed[one.name]) for one in list_fields() if one.name in typed}
 
 
 def find_errors(texts: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
-    """Which texts are no values, with what is said of each; all of them, not only the first."""
+    """All invalid texts, each with its setting and its error."""
     errors = {}
     for name, text in texts.items():
         try:
@@ -240,7 +240,7 @@ def find_errors(texts: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
 
 
 def fill(typed: Mapping[str, str], errors: Mapping[str, str], problem: str = "") -> FormState:
-    """The form again with what was typed."""
+    """The form again with the typed values."""
     return FormState(typed, errors, problem)
 
 

@@ -1,8 +1,11 @@
-"""Signing in and out: name and password, then the second factor, which the first time is set up here.
+"""Sign-in and sign-out: name and password, then the second factor, which the first sign-in sets up.
 
-Rules: nobody is told which part was wrong. A browser that has shown the password alone holds a token of its
-own, which opens nothing but the second step; whoever is through gets a new one. Every form bears a token
-bound to this browser, signed in or not. Nobody is sent anywhere but to the console.
+Rules:
+- Nobody is told which part was wrong.
+- After the password a browser has a token that only allows the second step. After the second factor it gets a
+  new token.
+- Every form has a CSRF token bound to this browser, also before the sign-in.
+- Redirects only go to pages of the console.
 """
 
 import secrets
@@ -124,7 +127,7 @@ async def show_code(request: Request, context: PageContext) -> Response:
 
 
 async def take_code(request: Request, context: PageContext) -> Response:
-    """Judge the second factor; whoever is right is in."""
+    """Judge the second factor. If it is right, the user is signed in."""
     form = await _read_own_form(request, context)
     back, is_recovery = read_return_path(form.text("back")), "recovery" in form
     async with context.connections.take() as conn:
@@ -137,7 +140,7 @@ async def take_code(request: Request, context: PageContext) -> Response:
         try:
             outcome = await _judge_second(request, context, conn, who, form)
         except OperatorRefused:
-            # An owner's reset was quicker: there is no second factor any more.
+            # An owner has reset the account meanwhile: there is no second factor any more.
             return _begin_again(request, context)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
@@ -154,7 +157,7 @@ async def take_code(request: Request, context: PageContext) -> Response:
 async def _judge_second(
     request: Request, context: PageContext, conn: Connection, who: Operator, form: Form
 ) -> authentication.Second:
-    """Judge the code or the recovery code that a form bears. Raises OperatorRefused."""
+    """Judge the form's code or recovery code. Raises OperatorRefused."""
     if "recovery" not in form:
         return await _confirm(request, context, conn, who, form.text("code"))
     source, at_ms = context.client(request).source, context.clock()
@@ -164,7 +167,7 @@ async def _judge_second(
 
 
 def _send_in(context: PageContext, back: str, token: str, said: flash.FlashMessage | None) -> Response:
-    """Go on at the page that was asked for, with the session's cookie and what the page tells once."""
+    """Redirect to the requested page with the session's cookie and a flash message."""
     response = context.responses.redirect(back)
     if said is not None:
         flash.write(response, said, context.keyring.derive(flash.KEY), token, context.responses.secure)
@@ -173,7 +176,7 @@ def _send_in(context: PageContext, back: str, token: str, said: flash.FlashMessa
 
 
 async def show_enrolment(request: Request, context: PageContext) -> Response:
-    """The second factor's secret as a QR code and as text, and the form for a first code."""
+    """The second factor's secret as a QR code and as text, and the form for the first code."""
     async with context.connections.take() as conn:
         pending = await _read_pending(request, context, conn)
         if pending is None:
@@ -190,7 +193,7 @@ async def show_enrolment(request: Request, context: PageContext) -> Response:
 
 
 async def take_enrolment(request: Request, context: PageContext) -> Response:
-    """Judge the first code; whoever is right is in, and is shown the recovery codes this once."""
+    """Judge the first code. If it is right, the user is signed in and sees the recovery codes once."""
     form = await _read_own_form(request, context)
     back = read_return_path(form.text("back"))
     async with context.connections.take() as conn:
@@ -202,7 +205,7 @@ async def take_enrolment(request: Request, context: PageContext) -> Response:
             enrolment = await _open_enrolment(context, conn, who)
             outcome = await _confirm(request, context, conn, who, form.text("code"))
         except OperatorRefused:
-            # Another browser was quicker, or an owner's reset.
+            # Another browser has finished the enrolment, or an owner has reset the account.
             return _begin_again(request, context)
         if not isinstance(outcome, Passed):
             shown = _describe_enrolment(enrolment)
@@ -229,22 +232,22 @@ async def sign_out(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _begin_enrolment(context: PageContext, conn: Connection, who: Operator) -> bool:
-    """Make the factor to be set up by whoever shows the password now; False where one counts already.
+    """Create the second factor to set up. False if a confirmed one exists.
 
-    Who has shown it before has seen another key, and begins again.
+    A user who showed the password before has seen another key, and must begin again.
     """
     try:
         async with conn.transaction():
             await authentication.begin_enrolment(conn, context.keyring, who.operator_id, issuer=ISSUER)
             await sessions.end_sessions(conn, who.operator_id)
     except OperatorRefused:
-        # Another browser was through with it in the meantime.
+        # Another browser has finished the enrolment meanwhile.
         return False
     return True
 
 
 async def _open_enrolment(context: PageContext, conn: Connection, who: Operator) -> authentication.Enrolment:
-    """The factor that is being set up; a page that is loaded again shows the same one."""
+    """The second factor that is being set up. Loading the page again shows the same one."""
     number, keyring = who.operator_id, context.keyring
     try:
         return await authentication.show_enrolment(conn, keyring, number, issuer=ISSUER)
@@ -265,9 +268,9 @@ async def _confirm(
 async def _let_in(
     request: Request, context: PageContext, conn: Connection, pending: sessions.Session, by: str
 ) -> tuple[str, Failures | None]:
-    """Open the session that is through, in place of the one that was not.
+    """Replace the pending session by a full one.
 
-    Gives its token, and what failed since the last sign-in.
+    Returns its token, and the failures since the last sign-in.
     """
     who, at_ms = pending.operator, context.clock()
     source = context.client(request).source
@@ -296,7 +299,7 @@ async def _let_in(
 
 
 def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.FlashMessage | None:
-    """What somebody who is in is told: how many recovery codes are left, and what failed meanwhile."""
+    """The message after a sign-in: how many recovery codes are left, and failures since the last one."""
     values: dict[str, object] = {}
     if codes_left is not None:
         values["left"] = codes_left
@@ -327,7 +330,7 @@ def _show(
 
 
 def _describe_enrolment(enrolment: authentication.Enrolment) -> dict[str, Any]:
-    """What the page shows of a factor that is being set up."""
+    """What the page shows of a second factor that is being set up."""
     return {"secret": enrolment.secret, "qr": draw_qr(enrolment.uri)}
 
 
@@ -339,7 +342,7 @@ def _show_codes(
     codes: Sequence[str],
     failed: Failures | None,
 ) -> Response:
-    """The recovery codes, this once, and what failed since the last sign-in."""
+    """The recovery codes, shown once, and the failures since the last sign-in."""
     told = _tell_arrival(None, failed)
     language = context.client(request).language
     text = "" if told is None else translate(language, told.text, **told.values)
@@ -365,7 +368,7 @@ def _refuse(
 def _tell(
     request: Request, context: PageContext, outcome: authentication.SignIn | authentication.Second, text: str
 ) -> tuple[str, int, dict[str, str]]:
-    """What is wrong, in the visitor's language, with the answer's status and headers."""
+    """The error in the client's language, with the response's status and headers."""
     language = context.client(request).language
     if isinstance(outcome, Wait):
         told = translate(language, _WAIT, seconds=outcome.wait_s)
@@ -374,14 +377,14 @@ def _tell(
 
 
 def _begin_again(request: Request, context: PageContext) -> Response:
-    """The way back to the first step, for whoever has not shown a password or took too long."""
+    """Redirect to the first step: no password was shown, or it took too long."""
     problem = translate(context.client(request).language, _TOO_LATE)
     back = read_return_path(request.query_params.get("back", ""))
     return _show(request, context, "console/sign_in.html", status=401, problem=problem, back=back)
 
 
 async def _read_own_form(request: Request, context: PageContext) -> Form:
-    """The form, from this browser's own page. Raises BadForm, Forged."""
+    """The form, if it comes from this browser's own page. Raises BadForm, Forged."""
     form = await read_form(request)
     csrf.check(request, form, _make_csrf(context, request.cookies.get(VISIT_COOKIE, "")))
     if not request.cookies.get(VISIT_COOKIE):

@@ -1,10 +1,10 @@
-"""Sub-users: finding one by any id or address, and one sub-user's wallet, controls and PIN.
+"""Sub-users: find one by any id or address; a sub-user's wallet, controls and PIN.
 
 Rules:
-- A merchant's user finds its own merchant's sub-users only.
+- A merchant's user finds only its own merchant's sub-users.
 - A path names a sub-user by the platform's userId. A merchant's own id may be anything, also `..`, which
-  browsers resolve before they ask.
-- A PIN is never seen here, only taken away.
+  browsers resolve before they send a request.
+- A PIN is never shown here. It can only be removed.
 """
 
 from typing import Final
@@ -40,7 +40,7 @@ from merchant_wallet.web.languages import N_
 SUB_USERS: Final = "/console/sub-users"
 ONE_SUB_USER: Final = f"{ONE}/users/{{user_id:int}}"
 FORMER: Final = f"{ONE}/sub-users/{{ext:path}}"
-"""Where the page stood before, by the merchant's own id: bookmarks lead on from there."""
+"""The former URL, by the merchant's own id. Bookmarks are redirected."""
 PAGE_ROWS: Final = 50
 RECENT_ROWS: Final = 8
 BY: Final = ("id", "ext", "name")
@@ -50,7 +50,7 @@ _FIELDS: Final = {name: name.removesuffix("_units").replace("_", "-") for name i
 
 
 async def show_sub_users(request: ConsoleRequest, conn: Connection) -> Response:
-    """A page of sub-users, or those that were looked for."""
+    """A page of sub-users, or the search results."""
     state = read_state(SUB_USERS, request.http.query_params, filters=("q", "by", "merchant"))
     page = await _list(conn, state, await find_scope(request, conn, state.get("merchant")))
     return request.page("console/sub_users.html", active="sub-users", state=state, page=page, bys=BY)
@@ -62,7 +62,7 @@ async def show_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response:
-    """Go from a sub-user's former address to the page."""
+    """Redirect from a sub-user's former URL."""
     merchant_id, ext_user_id = read_id(request, "merchant_id"), str(request.http.path_params["ext"])
     if "\0" in ext_user_id:
         raise HTTPException(404)
@@ -74,7 +74,7 @@ async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response
 
 
 async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
-    """Change what may be debited, or take the PIN away: `do` says which."""
+    """Change the controls or remove the PIN. `do` says which."""
     line, do = await _find(request, conn), request.form.text("do")
     if do == "reset-pin":
         return await _reset_pin(request, conn, line)
@@ -97,7 +97,7 @@ async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response
 
 
 def url_of(merchant_id: int, user_id: int | str) -> str:
-    """A sub-user's page, by the platform's userId."""
+    """The URL of a sub-user's page."""
     return f"{merchants.url_of(merchant_id)}/users/{user_id}"
 
 

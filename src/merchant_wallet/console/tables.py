@@ -1,7 +1,6 @@
-"""The state of a table, all of it in the URL: filters, order, and the key that a page begins at. Pure.
+"""The state of a table, all in the URL: filters, sort order, and the page's key. Pure.
 
-Rules: only what a table names is taken from a URL; anything else counts as not there. Going to another order
-or filter begins at the first page.
+Rules: unknown parameters are ignored. With another sort order or filter the table begins at the first page.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +18,9 @@ MAX_TEXT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How a table is looked at. `sort` is a column's name, with `-` before it from the greatest down.
+    """The state of a table. `sort` is a column's name, with `-` before it for descending order.
 
-    `filters` holds the texts that were given, `several` those that may be given more than once.
+    `filters` has the given texts, `several` those of filters with more than one value.
     """
 
     path: str
@@ -33,38 +32,38 @@ class TableState:
 
     @property
     def column(self) -> str:
-        """The column that is sorted by."""
+        """The column to sort by."""
         return self.sort.removeprefix(DESCENDING)
 
     @property
     def descending(self) -> bool:
-        """Whether the greatest comes first."""
+        """Whether the order is descending."""
         return self.sort.startswith(DESCENDING)
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything is left out, so that an empty table does not mean that there is nothing."""
+        """Whether rows are left out: then an empty table does not mean that there are none."""
         return bool(self.filters or self.several)
 
     def get(self, name: str) -> str:
-        """A filter's text, empty when it is not set."""
+        """A filter's text, empty if it is not set."""
         return self.filters.get(name, "")
 
     def has(self, name: str, value: str) -> bool:
-        """Whether a filter that may be given more than once has this value."""
+        """Whether a filter with several values has this one."""
         return value in self.several.get(name, ())
 
     def sorted_by(self, column: str) -> str:
-        """The URL that sorts by a column, the other way round when it is sorted by already."""
+        """The URL to sort by a column, in the reverse order if it is sorted by it already."""
         turned = self.column == column and not self.descending
         return self._url(self.filters, self.several, f"{DESCENDING}{column}" if turned else column)
 
     def page_after(self, key: str) -> str:
-        """The URL of the page beside this one that a key asks for, forwards or backwards."""
+        """The URL of the next or previous page, by its key."""
         return self._url(self.filters, self.several, self.sort, {AFTER: key})
 
     def filtered_by(self, **changes: str) -> str:
-        """The URL with some filters changed; an empty text takes one away."""
+        """The URL with some filters changed. An empty text removes one."""
         filters = {**self.filters, **changes}
         return self._url({k: v for k, v in filters.items() if v}, self.several, self.sort)
 
@@ -101,7 +100,7 @@ def read_state(
     filters: Iterable[str] = (),
     several: Iterable[str] = (),
 ) -> TableState:
-    """The state that a URL's query says; `sorts` are the columns that may be sorted by."""
+    """The state from a URL's query. `sorts` are the allowed columns."""
     wanted = query.get(SORT, default_sort)
     known = wanted == default_sort or wanted.removeprefix(DESCENDING) in set(sorts)
     given = {name: _clean(query.get(name, "")) for name in filters}

@@ -1,7 +1,7 @@
-"""Verifying a book while others go on working: one at a time, seen as it goes, ended when asked to.
+"""Verification of a book in the background: one at a time, with progress, can be cancelled.
 
-Rules: it runs in a thread with a connection and a loop of its own, so requests don't wait for it. What came
-of the last one of each book is kept in this process until the next.
+Rules: it runs in a thread with its own connection and event loop, so requests do not wait for it. The last
+result of each book is kept in this process.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ BROKEN: Final = "broken"
 
 
 class _Cancelled(Exception):
-    """Ends a verification that nobody wants any more."""
+    """Ends a verification that was cancelled."""
 
 
 @dataclass(slots=True)
 class Verification:
-    """One verification: how far it is and, at its end, its report. `checkpoints`: they were compared too."""
+    """One verification: its progress, and at its end the report. `checkpoints`: they were compared too."""
 
     merchant_id: int
     started_by: str
@@ -46,12 +46,14 @@ class Verification:
 
     @property
     def percent(self) -> int:
-        """How far it is, 0 to 100."""
+        """The progress, 0 to 100."""
         return 100 * self.done // self.total if self.total else 0
 
 
 class Verifier:
-    """Runs one verification at a time. Used from the service's loop alone, but for what the thread notes."""
+    """Runs one verification at a time. Used only from the service's event loop; the thread only writes
+    progress.
+    """
 
     def __init__(self) -> None:
         self._current: Verification | None = None
@@ -60,16 +62,16 @@ class Verifier:
 
     @property
     def current(self) -> Verification | None:
-        """The one that runs."""
+        """The running verification."""
         current = self._current
         return current if current is not None and current.state == RUNNING else None
 
     def find(self, merchant_id: int) -> Verification | None:
-        """The one of a book that runs, else the last."""
+        """A book's running verification, or its last one."""
         return self._kept.get(merchant_id)
 
     def start(self, context: PageContext, merchant_id: int, started_by: str, at_ms: int) -> bool:
-        """Begin to verify a book; False while another verification runs."""
+        """Start to verify a book. False if another verification runs."""
         if self.current is not None:
             return False
         folder = context.settings.checkpoint_folder
@@ -80,7 +82,7 @@ class Verifier:
         return True
 
     def cancel(self, merchant_id: int) -> bool:
-        """End a book's verification at its next page; False when none runs."""
+        """Cancel a book's verification at its next page. False if none runs."""
         current = self.current
         if current is None or current.merchant_id != merchant_id:
             return False
@@ -88,7 +90,7 @@ class Verifier:
         return True
 
     async def close(self) -> None:
-        """End what runs, and wait for its end."""
+        """Cancel the running one, and wait for its end."""
         if self._current is not None:
             self._current.is_unwanted = True
         if self._thread is not None:
@@ -109,7 +111,7 @@ def _run(context: PageContext, made: Verification) -> None:
     except _Cancelled:
         made.state = CANCELLED
     except Exception as error:
-        # Nobody waits for the thread: what it fails of is told in the log and on the page.
+        # Nobody awaits the thread, so its failure is logged and shown on the page.
         log.error("verification failed", merchant_id=made.merchant_id, exc_info=error)
         made.state = BROKEN
 
@@ -136,12 +138,12 @@ _verifiers: dict[str, Verifier] = {}
 
 
 def verifier_of(context: PageContext) -> Verifier:
-    """The one verifier of this process for a database."""
+    """The verifier of this process for a database."""
     return _verifiers.setdefault(context.database_url, Verifier())
 
 
 async def close_verifier(context: PageContext) -> None:
-    """End what a service that stops has running."""
+    """Cancel what runs, when the service stops."""
     found = _verifiers.pop(context.database_url, None)
     if found is not None:
         await found.close()

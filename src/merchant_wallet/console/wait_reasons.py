@@ -1,10 +1,10 @@
-"""Why an order is not paid, in the reader's words. Pure.
+"""Why an order is not paid, in words. Pure.
 
 Rules:
-- The first reason that applies is told: frozen, suspended merchant, stopped chain, obstacle, no worker.
-- A stop keeps new transfers from being signed. An order with a signed transfer goes on.
-- A database that was rolled back keeps every order waiting.
-- A merchant's user reads no cause and no name: these are the platform's own.
+- The first reason that applies is shown: frozen, suspended merchant, stopped chain, obstacle, no worker.
+- A stop prevents new signatures. An order with a signed transfer goes on.
+- After a rollback of the database every order waits.
+- A merchant's user sees no cause and no name: these are internal to the platform.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.web.languages import N_
 
 UNCLAIMED_MS: Final = 60_000
-"""A worker takes an approved order up within seconds; after this time the page says that none has."""
+"""Workers take up an approved order within seconds. After this time the page says that none has."""
 
 FROZEN: Final = N_("Frozen until somebody has looked")
 SUSPENDED: Final = N_("The merchant is suspended")
@@ -45,7 +45,7 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "alert": N_("The transfer on {chain} needs an operator's look"),
 }
 CHAIN_WIDE: Final = frozenset(OBSTACLES) - {"lapsed", "stuck", "fault", "alert"}
-"""What keeps every order of a chain, not one alone."""
+"""Obstacles that affect every order of a chain."""
 THEIR_STOP: Final = N_("The platform has stopped payouts on {chain} for now")
 THEIR_FROZEN: Final = N_("The platform is looking into this payment")
 THEIR_SUSPENDED: Final = N_("Your account is suspended")
@@ -59,11 +59,11 @@ THEIRS: Final[Mapping[str, str]] = {
     ROLLED_BACK: THEIR_STOP,
     WALLET_FROZEN: THEIR_STOP,
 }
-"""What a merchant's user reads instead; every obstacle is `THEIR_OBSTACLE`."""
+"""The texts for a merchant's user. Every obstacle is `THEIR_OBSTACLE`."""
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why an order waits: an English text and what fills it. Only the platform reads `who` and `why`."""
+    """Why an order waits: an English text with its values. Only the platform's staff see `who` and `why`."""
 
     tone: str
     text: str
@@ -76,9 +76,9 @@ class Reason(msgspec.Struct, frozen=True):
 def find_reason(
     order: OrderLine, halts: Sequence[Halt], now_ms: int, *, if_approved: bool = False
 ) -> Reason | None:
-    """Why an order is not paid, for the platform's people; None when nothing is in its way.
+    """Why an order is not paid, for the platform's staff; None if nothing stops it.
 
-    An order that waits for approval has no other reason, unless `if_approved` asks what comes after that.
+    An order that waits for approval has no other reason, unless `if_approved` asks for the one after that.
     """
     is_approved = order.approved_ms is not None or if_approved
     if order.status not in (PENDING, PROCESSING, FAILED) or not (is_approved or order.status != PENDING):
@@ -112,7 +112,7 @@ def find_reasons(
     *,
     if_approved: bool = False,
 ) -> dict[int, Reason]:
-    """The reason of each order that has one, by its id, in the words of whoever reads it."""
+    """The reason of each order that has one, by its id, in words for this reader."""
     found = {}
     for order in orders:
         reason = find_reason(order, halts, now_ms, if_approved=if_approved)
@@ -123,7 +123,7 @@ def find_reasons(
 
 
 def tell_halt(halt: Halt) -> Reason:
-    """A halt as the reason of every order that it keeps waiting."""
+    """A halt as the reason of the orders that wait for it."""
     values = {"chain": halt.chain}
     if halt.stops_chain:
         text = {WALLET: WALLET_FROZEN, ROLLBACK: ROLLED_BACK}.get(halt.kind, STOPPED)
@@ -133,7 +133,7 @@ def tell_halt(halt: Halt) -> Reason:
 
 
 def _find_obstacle(order: OrderLine, now_ms: int, values: Mapping[str, str]) -> Reason | None:
-    # A stop that was lifted stays noted at the order until its next try.
+    # A lifted stop stays stored with the order until the next try.
     if order.obstacle_kind not in (None, "stopped"):
         text = OBSTACLES.get(order.obstacle_kind or "", OTHER_OBSTACLE)
         return Reason("warn", text, values, why=order.obstacle_cause or "", since_ms=order.obstacle_ms)
@@ -145,7 +145,7 @@ def _find_obstacle(order: OrderLine, now_ms: int, values: Mapping[str, str]) -> 
 
 
 def for_merchant(reason: Reason | None) -> Reason | None:
-    """The same for a merchant's user: without names, causes or what only the platform can mend."""
+    """The same for a merchant's user: without names, causes, or what only the platform can fix."""
     if reason is None or reason.text == UNCLAIMED:
         return None
     text = THEIRS.get(reason.text, THEIR_OBSTACLE)

@@ -1,9 +1,8 @@
-"""Saying yes or no to orders, one or many: asked once more with all of them in sight, then told one by one.
+"""Decisions about orders, one or many: a confirmation page shows all of them, then the outcome of each.
 
-Rules: the book judges each order by itself, so some may go and others not; each one's outcome is told. Above
-the second limit the first yes is only the first. A merchant's user may cancel its own orders, nothing else,
-and not after a rollback or when they are frozen. A frozen order is cancelled only if the form confirms just
-that.
+Rules: the book judges each order by itself, so some may succeed and others fail. Above the second limit two
+approvals are needed. A merchant's user may only cancel its own orders, and not if they are frozen or after a
+rollback. A frozen order is cancelled only if the form confirms exactly that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +73,7 @@ _ILLEGAL: Final = "orderId: an order in status"
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What became of one order: the English text and what fills it; tones are those of `flash`."""
+    """The outcome of one order: the English text with its values, and a tone of `flash`."""
 
     order: OrderLine
     tone: str
@@ -83,23 +82,23 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 async def approve(request: ConsoleRequest, conn: Connection) -> Response:
-    """Say yes to the orders of the form."""
+    """Approve the orders of the form."""
     return await _decide(request, conn, APPROVE)
 
 
 async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
-    """Give up the orders of the form."""
+    """Cancel the orders of the form."""
     return await _decide(request, conn, CANCEL)
 
 
 async def refund(request: ConsoleRequest, conn: Connection) -> Response:
-    """Give a failed order's amount back."""
+    """Refund a failed order."""
     order = await find_order(request, conn, read_id(request, "order_id"))
     return _tell(request, await _decide_one(request, conn, order, REFUND))
 
 
 async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
-    """Let a frozen order's payout go on."""
+    """Resume a frozen order's payout."""
     order = await find_order(request, conn, read_id(request, "order_id"))
     async with conn.transaction():
         if not await payouts.thaw(conn, order.merchant_id, order.order_id):
@@ -118,7 +117,7 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -> OrderLine:
-    """An order by an id that names its book. Raises HTTPException 404, also for another merchant's."""
+    """An order. Its id names its book. Raises HTTPException 404, also for another merchant's order."""
     merchant_id = await reads.find_book(conn, order_id) if order_id else None
     if merchant_id is None or request.merchant_id not in (None, merchant_id):
         raise HTTPException(404)
@@ -148,7 +147,7 @@ async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Respo
 
 
 async def _read_chosen(request: ConsoleRequest, conn: Connection) -> list[OrderLine]:
-    """The orders that the form names, each once. Raises HTTPException 400, 404."""
+    """The orders of the form, each once. Raises HTTPException 400, 404."""
     numbers = [read_number(text) for text in dict.fromkeys(request.form.all("order"))]
     if len(numbers) > MAX_AT_ONCE or None in numbers:
         raise HTTPException(400)
@@ -176,7 +175,7 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
 
 
 async def _tell_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:
-    """What an approval means now: it is paid, or it waits for something."""
+    """What an approval means now: the order is paid, or it waits for something."""
     reason = (await tell_reasons(request, conn, [order], if_approved=True)).get(order.order_id)
     if reason is None:
         return Decided(order, flash.GOOD, APPROVED)

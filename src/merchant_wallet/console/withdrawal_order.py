@@ -1,8 +1,7 @@
-"""One order: every step of its life, what was signed for it, what the merchant was told, what it did to the
-book.
+"""One order: its steps, its signed transfers, its callbacks, and its entries.
 
-Rules: the page asks for its own middle part again while the order still moves. What the payer knows of the
-hot wallet, and who of the platform's people acted, is not shown to a merchant's user.
+Rules: while the order is open, the page requests its middle part again. A merchant's user does not see the
+hot wallet's details or the names of the platform's staff.
 """
 
 import hashlib
@@ -49,13 +48,13 @@ RELEASED_BY: Final[Mapping[int, str]] = {
     EXPIRED: "expire",
     REFUNDED: "refund",
 }
-"""The kind of entry that releases an order's hold, by the status that ends it."""
+"""The kind of entry that releases an order's hold, by the final status."""
 MOST_OF_A_MOMENT: Final = 50
-"""Entries of one kind and millisecond that are looked through for an order's own."""
+"""How many entries of one kind and millisecond are searched for the order's own."""
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """One transfer that was signed for an order; `raw` in hexadecimal."""
+    """One signed transfer of an order. `raw` is hexadecimal."""
 
     attempt_no: int
     tx_hash: str
@@ -79,7 +78,7 @@ async def show_order(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
-    """What changes while the page is looked at; nothing while it has not."""
+    """The part that changes, for an open page; empty if it has not changed."""
     line = await find_order(request, conn, read_id(request, "order_id"))
     shown = await _read(request, conn, line)
     if request.http.query_params.get("seen") == shown["version"]:
@@ -125,7 +124,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
 
 
 async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLine) -> list[Reason | None]:
-    """Why the order waits, and why it would wait once it is approved."""
+    """Why the order waits, and why it would wait after an approval."""
     halts = await list_halts(conn, request.merchant_id)
     return [
         find_reasons(request.merchant_id, [line], halts, request.at_ms, if_approved=if_approved).get(
@@ -136,9 +135,9 @@ async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLi
 
 
 def _digest(shown: Mapping[str, Any]) -> str:
-    """What tells one state from another, so that the same is not sent again.
+    """A text that changes when the state changes, so that the same state is not sent again.
 
-    That a worker has looked once more is nothing to show anew.
+    Another look by a worker is not a change.
     """
     payout = shown["payout"]
     calm = None if payout is None else msgspec.structs.replace(payout, claimed_until_ms=0, failures=0)
@@ -150,7 +149,7 @@ async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) ->
 
 
 def _name_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
-    """The hot wallet that pays the order; empty while none was chosen."""
+    """The hot wallet that pays the order; empty if none is chosen yet."""
     return "" if payout is None or payout.wallet is None else format_address(order.chain, payout.wallet)
 
 
@@ -160,12 +159,12 @@ def _has_said_yes(request: ConsoleRequest, order: Withdrawal) -> bool:
 
 
 def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
-    """Who said yes, for the platform's own people."""
+    """Who has approved, for the platform's staff."""
     return [name for name in (order.first_approved_by, order.approved_by) if name] if is_staff else []
 
 
 async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> list[Told]:
-    """What the merchant was told of the order, in order."""
+    """The callbacks of the order, in order."""
     told = []
     for status in sorted(CALLED_BACK):
         callback = await outbox.find_event(conn, merchant_id, f"evt_{order.order_id}_{status}")
@@ -175,14 +174,14 @@ async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> l
 
 
 async def _read_postings(conn: Connection, merchant_id: int, order: Withdrawal) -> list[PostingLine]:
-    """What the entry that opened the order moved, and what the one that released its hold did."""
+    """The postings of the entry that opened the order, and of the one that released its hold."""
     opening = await reads.read_entry(conn, merchant_id, order.order_id)
     releasing = await _find_release(conn, merchant_id, order)
     return [line for entry in (opening, releasing) if entry is not None for line in tell_postings(entry)]
 
 
 async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -> Entry | None:
-    """The entry that released the hold: of its kind and moment, the one whose facts name the order."""
+    """The entry that released the hold: its kind and time match, and its facts name the order."""
     if order.finished_ms is None:
         return None
     wanted = EntryFilter(

@@ -1,7 +1,7 @@
-"""Withdrawals: the queue of those that wait for somebody's word, and all of them.
+"""Withdrawals: the approval queue, and all orders.
 
-Rules: the queue goes oldest first and tells of each order what there is to know before saying yes. A
-merchant's user sees its own orders only, and may give up those that nobody has begun to pay.
+Rules: the queue is sorted oldest first, with what to know about each order before approving it. A merchant's
+user sees only its own orders, and may cancel those that no worker has taken up.
 """
 
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ from merchant_wallet.reporting.paging import Page as Rows
 QUEUE: Final = "/console/withdrawals"
 ALL: Final = f"{QUEUE}/all"
 QUEUE_ROWS: Final = 20
-"""What is told of each order is looked up order by order."""
+"""Every row of the queue needs queries of its own."""
 PAGE_ROWS: Final = 50
 FILTERS: Final = ("merchant", "chain", "from", "to", "least", "address", "id")
 
 
 def url_of(order_id: int | str) -> str:
-    """An order's page."""
+    """The URL of an order's page."""
     return f"{QUEUE}/{order_id}"
 
 
 async def tell_reasons(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
 ) -> dict[int, Reason]:
-    """Why each order waits that does; with `if_approved` also those that would wait after an approval."""
+    """Why each order waits. `if_approved`: also those that would wait after an approval."""
     halts = await list_halts(conn, request.merchant_id) if lines else ()
     return find_reasons(request.merchant_id, lines, halts, request.at_ms, if_approved=if_approved)
 
 
 async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
-    """The orders that wait for approval. Where the URL asks for others it leads to all of them."""
+    """The orders that wait for approval. If the URL asks for others, redirect to all orders."""
     if any(name not in ("merchant", AFTER) for name in request.http.query_params):
         return request.context.responses.redirect(f"{ALL}?{request.http.url.query}")
     state = read_state(QUEUE, request.http.query_params, filters=("merchant",))
@@ -62,7 +62,7 @@ async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
-    """All orders, filtered and sorted as the URL says."""
+    """All orders, filtered and sorted by the URL."""
     state = read_state(
         ALL,
         request.http.query_params,
@@ -71,7 +71,7 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
         filters=FILTERS,
         several=("status",),
     )
-    # The lists go from the greatest down and no other way.
+    # The lists are sorted in descending order only.
     state = replace(state, sort=f"{DESCENDING}{state.column}")
     scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("id"):
