@@ -20,7 +20,7 @@ def _fill(kinds: Sequence[Command]) -> tuple[CommandQueue, list[PendingCommand],
     ]
     queue = CommandQueue()
     for pending in batch:
-        queue.put(pending)
+        queue.add(pending)
     return queue, batch, loop
 
 
@@ -30,7 +30,7 @@ def _names(batch: Sequence[PendingCommand]) -> list[str]:
 
 def test_each_kind_is_served_in_the_order_it_came_money_first() -> None:
     queue, _, loop = _fill([READ, WRITE, READ, WRITE])
-    assert _names(queue.take_batch(512)) == ["1", "3", "0", "2"]
+    assert _names(queue.take(512)) == ["1", "3", "0", "2"]
     assert len(queue) == 0
     loop.close()
 
@@ -53,7 +53,7 @@ def test_reads_get_half_as_many_places_as_money_takes_but_always_a_few(
     writes: int, reads: int, limit: int, taken_writes: int, taken_reads: int
 ) -> None:
     queue, _, loop = _fill([WRITE] * writes + [READ] * reads)
-    taken = [pending.submission.command for pending in queue.take_batch(limit)]
+    taken = [pending.submission.command for pending in queue.take(limit)]
     assert (taken.count(WRITE), taken.count(READ)) == (taken_writes, taken_reads)
     assert len(queue) == writes + reads - taken_writes - taken_reads
     loop.close()
@@ -63,6 +63,6 @@ def test_a_flood_of_either_kind_starves_nobody() -> None:
     queue, batch, loop = _fill([READ] * 200 + [WRITE] * 200)
     served: list[str] = []
     while queue:
-        served += _names(queue.take_batch(64))
+        served += _names(queue.take(64))
     assert sorted(served) == sorted(_names(batch))
     loop.close()

@@ -1,13 +1,9 @@
-"""The queue of one book: commands that move something, and reads that wait beside them.
-
-Rules: first come, first served within each kind. While money waits, reads get at most half as many places
-in a batch as it takes, but always a few: a flood of reads can't starve transfers, nor transfers reads.
-"""
+"""The queue of one book: commands that move something, and beside them reads (`base.fair_queue`)."""
 
 import asyncio
-from collections import deque
 from typing import Final
 
+from merchant_wallet.base.fair_queue import FairQueue
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
@@ -28,30 +24,14 @@ class PendingCommand:
         self.future = future
 
 
-class CommandQueue:
+class CommandQueue(FairQueue[PendingCommand]):
     """What waits for one book."""
 
-    __slots__ = ("_reads", "_writes")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._writes: deque[PendingCommand] = deque()
-        self._reads: deque[PendingCommand] = deque()
+        super().__init__(MIN_READS, caps_reads=True)
 
-    def __len__(self) -> int:
-        return len(self._writes) + len(self._reads)
-
-    def put(self, pending: PendingCommand) -> None:
-        """Let a job wait."""
-        kind = self._reads if type(pending.submission.command) in READS else self._writes
-        kind.append(pending)
-
-    def take_batch(self, limit: int) -> list[PendingCommand]:
-        """The next batch: at most `limit` jobs, which is 2 or more."""
-        writes, reads = self._writes, self._reads
-        writes_room = max(limit - min(len(reads), MIN_READS), limit // 2)
-        batch = [writes.popleft() for _ in range(min(len(writes), writes_room))]
-        room = limit - len(batch)
-        if batch:
-            room = min(room, max(MIN_READS, len(batch) // 2))
-        batch += [reads.popleft() for _ in range(min(len(reads), room))]
-        return batch
+    def add(self, pending: PendingCommand) -> None:
+        """Let a command wait."""
+        self.put(pending, is_read=type(pending.submission.command) in READS)

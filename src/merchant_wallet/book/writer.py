@@ -140,7 +140,7 @@ class Writer:
             task.add_done_callback(self._tasks.discard)
         elif len(queue) >= self._queue_limit:
             raise Unavailable("queue full")
-        queue.put(PendingCommand(submission, future))
+        queue.add(PendingCommand(submission, future))
         return future
 
     async def _drain(self, merchant_id: int) -> None:
@@ -148,14 +148,14 @@ class Writer:
         batch: Sequence[PendingCommand] = ()
         try:
             while queue:
-                batch = queue.take_batch(self._batch_limit)
+                batch = queue.take(self._batch_limit)
                 await self._commit(merchant_id, batch)
         finally:
             # Also after an unexpected error: nobody waits for ever, and the next submission gets a new queue.
             del self._queues[merchant_id]
             left = list(batch)
             while queue:
-                left += queue.take_batch(len(queue) + 1)
+                left += queue.take(len(queue) + 1)
             _fail_all(left, CommitUnknown("the writer broke off"))
 
     async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
