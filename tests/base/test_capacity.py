@@ -15,6 +15,7 @@ from merchant_wallet.base.capacity import (
     WORK_CONNECTIONS,
     WRITER_EXTRA,
 )
+from merchant_wallet.base.pool import Pool
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.pool import MAX_SHARED
@@ -26,14 +27,19 @@ from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work
 def test_a_work_has_no_more_connections_than_it_says(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines: list[WorkerConnection] = []
-    begin = WorkerConnection.__init__
+    opened: list[int] = []
+    begin_one, begin_pool = WorkerConnection.__init__, Pool.__init__
 
-    def count(line: WorkerConnection, *arguments: Any) -> None:
-        lines.append(line)
-        begin(line, *arguments)
+    def count_one(one: WorkerConnection, *arguments: Any) -> None:
+        opened.append(1)
+        begin_one(one, *arguments)
 
-    monkeypatch.setattr(WorkerConnection, "__init__", count)
+    def count_pool(pool: Pool[Any], open_connection: Any, limit: int, **options: Any) -> None:
+        opened.append(limit)
+        begin_pool(pool, open_connection, limit, **options)
+
+    monkeypatch.setattr(WorkerConnection, "__init__", count_one)
+    monkeypatch.setattr(Pool, "__init__", count_pool)
 
     async def scenario() -> None:
         await open_merchant(database_url)
@@ -43,8 +49,8 @@ def test_a_work_has_no_more_connections_than_it_says(
 
     run(scenario())
     # Real chains have a line for what follows sweeps beside these.
-    writer = WRITER_CONNECTIONS + min(MAX_SHARED, WRITER_CONNECTIONS) + WRITER_EXTRA
-    assert WORK_CONNECTIONS - 6 <= len(lines) + 1 + writer <= WORK_CONNECTIONS
+    others = min(MAX_SHARED, WRITER_CONNECTIONS) + WRITER_EXTRA
+    assert WORK_CONNECTIONS - 6 <= sum(opened) + 1 + others <= WORK_CONNECTIONS
 
 
 def test_a_serve_has_no_more_connections_than_it_says() -> None:

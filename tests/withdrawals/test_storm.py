@@ -6,6 +6,7 @@ never paid.
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,11 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
         ]
         for payer in payers:
             # Connections that are only being made when their task is left would be nobody's to close.
-            for line in (payer._queue, *payer._free):
-                await line.get()
+            await payer._queue.get()
+            async with AsyncExitStack() as stack:
+                for _ in range(4):
+                    line = await stack.enter_async_context(payer._connections.acquire())
+                    await line.get()
         gaps = shop.gaps(chains, patience_ms=20_000)
         for _ in range(40):
             await asyncio.gather(*(run_abandoned(payer, dice) for payer in payers), return_exceptions=True)

@@ -2,8 +2,8 @@
 
 Rules:
 - writes and reads have a queue each; while both wait, reads get a quarter of each turn (`base.fair_queue`);
-- after each turn of a few callbacks the event loop looks at its sockets. A crowd handled in one go would leave
-  the next batch's answer unread, and the database idle, for as long as it takes.
+- after each turn of a few callbacks the event loop looks at its sockets. A crowd handled in one go would
+  leave the next batch's answer unread, and the database idle, for as long as it takes.
 """
 
 import asyncio

@@ -17,7 +17,6 @@ from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import is_database_away, is_transient_error
-from merchant_wallet.base.idle import IDLE_S
 
 Connect = Callable[[], Awaitable[psycopg.AsyncConnection]]
 Worker = Callable[[asyncio.Event], Awaitable[None]]
@@ -38,14 +37,10 @@ class WorkerConnection:
         self._connect = connect
         self._connection: psycopg.AsyncConnection | None = None
         self._opening = asyncio.Lock()
-        self._rests = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._closing: asyncio.Task[None] | None = None
 
     async def get(self) -> psycopg.AsyncConnection:
         """The live connection. Raises `psycopg.OperationalError` when the database can't be reached."""
         async with self._opening:
-            self._rests = False
             kept = self._connection
             if kept is None or not _is_usable(kept):
                 self._connection = None
@@ -55,26 +50,8 @@ class WorkerConnection:
             assert self._connection is not None
             return self._connection
 
-    def rest(self) -> None:
-        """Nobody uses the line for now: its connection is closed unless somebody does before long."""
-        self._rests = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._tire)
-
-    def _tire(self) -> None:
-        self._closing = asyncio.create_task(self._close_resting())
-
-    async def _close_resting(self) -> None:
-        async with self._opening:
-            if self._rests and self._connection is not None:
-                await self._connection.close()
-                self._connection = None
-
     async def close(self) -> None:
         """Close the connection, if there is one."""
-        if self._timer is not None:
-            self._timer.cancel()
         async with self._opening:
             if self._connection is not None:
                 await self._connection.close()

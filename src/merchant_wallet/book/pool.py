@@ -11,11 +11,11 @@ server refused to write, no new batch goes to a connection that was open by then
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 from merchant_wallet.base.capacity import WRITER_EXTRA
-from merchant_wallet.base.idle import IDLE_S, IdleConnections
+from merchant_wallet.base.pool import IDLE_S, Pool
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 
@@ -35,8 +35,7 @@ class ConnectionPool:
     def __init__(self, url: str, connections: int) -> None:
         """At most `connections` for batches that read, as many, but at most 12, that are shared."""
         self._url = url
-        self._exclusive = asyncio.Semaphore(connections)
-        self._idle: IdleConnections[PipelineConnection] = IdleConnections(PipelineConnection.close, least=1)
+        self._exclusive = Pool(self._open, connections, is_usable=_is_usable, min_idle=1)
         self._most_shared = min(MAX_SHARED, connections)
         self._shared: list[PipelineConnection] = []
         self._retired: list[PipelineConnection] = []
@@ -47,7 +46,8 @@ class ConnectionPool:
 
     async def connect(self) -> None:
         """Connect once, so that a database that is away is known at the start. Raises LinkLost."""
-        self._idle.put(await self._open())
+        async with self._exclusive.acquire():
+            pass
 
     async def _open(self, session: str = "") -> PipelineConnection:
         return await PipelineConnection.open(self._url, store.STATEMENTS, session=session)
@@ -56,31 +56,15 @@ class ConnectionPool:
         """Close the connections; nobody uses them any more."""
         if self._shrinking is not None:
             self._shrinking.cancel()
-        await self._idle.close()
+        await self._exclusive.close()
         for connection in (*self._shared, *self._retired):
             await connection.close()
         self._shared.clear()
         self._retired.clear()
 
-    @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[PipelineConnection]:
-        """A connection for one batch alone, once it is this batch's turn. Raises LinkLost."""
-        async with self._exclusive:
-            connection = await self._take_idle()
-            try:
-                yield connection
-            finally:
-                if connection.is_broken or connection.is_suspect:
-                    await connection.close()
-                else:
-                    self._idle.put(connection)
-
-    async def _take_idle(self) -> PipelineConnection:
-        while (connection := self._idle.take()) is not None:
-            if not (connection.is_broken or connection.is_suspect):
-                return connection
-            await connection.close()
-        return await self._open()
+    def acquire(self) -> AbstractAsyncContextManager[PipelineConnection]:
+        """A connection for one batch alone, once it is this batch's turn. Raises ConnectionLost."""
+        return self._exclusive.acquire()
 
     @asynccontextmanager
     async def open_extra(self) -> AsyncIterator[PipelineConnection]:
@@ -132,9 +116,7 @@ class ConnectionPool:
 
     async def _retire_unusable(self) -> None:
         """Give no more batches to broken or spent links; close each once its last batch is answered."""
-        good = [
-            connection for connection in self._shared if not (connection.is_broken or connection.is_suspect)
-        ]
+        good = [connection for connection in self._shared if _is_usable(connection)]
         if len(good) < len(self._shared):
             self._retired += [connection for connection in self._shared if connection not in good]
             self._shared = good
@@ -150,3 +132,7 @@ class ConnectionPool:
         if not len(least_busy) or count >= self._most_shared or time.monotonic() < self._grows_after_s:
             return False
         return count < SHARED or (len(least_busy) >= DEEP_PIPELINE and least_busy.latency_s > SLOW_COMMIT_S)
+
+
+def _is_usable(connection: PipelineConnection) -> bool:
+    return not (connection.is_broken or connection.is_suspect)

@@ -13,15 +13,14 @@ import random
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import msgspec
 import structlog
-from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import Event, read_attempt
@@ -84,11 +83,7 @@ class Messenger:
     ) -> None:
         self.wake = asyncio.Event()
         self._queue = WorkerConnection(connect)
-        self._lines = [WorkerConnection(connect) for _ in range(WRITERS)]
-        # The last one used is used next, so that no more connections are opened than are needed.
-        self._free_lines: asyncio.LifoQueue[WorkerConnection] = asyncio.LifoQueue()
-        for line in self._lines:
-            self._free_lines.put_nowait(line)
+        self._writers = Pool(connect, WRITERS, is_usable=is_idle)
         self._keyring = keyring
         self._post = post
         self._turns = Turns(parallel)
@@ -111,8 +106,8 @@ class Messenger:
     async def close(self) -> None:
         """Finish the attempts under way and close the connections."""
         await self.finish()
-        for line in (self._queue, *self._lines):
-            await line.close()
+        await self._queue.close()
+        await self._writers.close()
 
     async def finish(self) -> None:
         """Wait for the attempts under way."""
@@ -194,7 +189,7 @@ class Messenger:
         kept = self._merchants.get(merchant_id)
         if kept is not None and kept.settings_version >= claim.settings_version:
             return kept
-        async with self._writer() as connection:
+        async with self._writers.acquire() as connection:
             loaded = await store.load(connection, self._keyring, merchant_id)
         if loaded is None:
             raise LookupError(f"merchant {merchant_id} is gone")
@@ -208,27 +203,17 @@ class Messenger:
         failure = _explain(answer)
         event = read_attempt(is_success=failure is None, has_url=has_url, retry_no=claim.retry_no)
         if event is Event.SUCCEEDED:
-            async with self._writer() as connection:
+            async with self._writers.acquire() as connection:
                 await outbox.note_delivered(connection, claim, answer, self._clock())
             log.debug("callback delivered", **_name(claim), latency_ms=answer.latency_ms)
             return
         failed = msgspec.structs.replace(answer, error=failure)
         repeats = event is Event.FAILED
         next_ms = self._clock() + pause_ms(claim.retry_no, self._draw()) if repeats else None
-        async with self._writer() as connection:
+        async with self._writers.acquire() as connection:
             await outbox.note_failed(connection, claim, failed, next_ms)
         say, said = (log.info, "callback not taken") if repeats else (log.warning, "callback parked")
         say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
-
-    @asynccontextmanager
-    async def _writer(self) -> AsyncIterator[AsyncConnection]:
-        """One of the few connections beside the queue's; whoever needs one waits in turn."""
-        line = await self._free_lines.get()
-        try:
-            yield await line.get()
-        finally:
-            line.rest()
-            self._free_lines.put_nowait(line)
 
 
 def _name(claim: Claim) -> dict[str, object]:

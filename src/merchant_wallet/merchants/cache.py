@@ -8,11 +8,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import psycopg
 
 from merchant_wallet.base import db
-from merchant_wallet.base.idle import IdleConnections
+from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
@@ -31,21 +32,19 @@ class MerchantCache:
     """What the web side knows of merchants."""
 
     def __init__(self, url: str, keyring: Keyring, connections: int = 4) -> None:
-        self._url = url
         self._keyring = keyring
         self._merchants: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
         self._following: dict[str, Reading] = {}
-        self._idle: IdleConnections[store.Connection] = IdleConnections(store.Connection.close)
-        self._turns = asyncio.Semaphore(connections)
-        self._unknown_keys = asyncio.Semaphore(1)
+        self._pool = Pool(partial(db.connect, url), connections, is_usable=is_idle)
+        self._pool_for_unknown = Pool(partial(db.connect, url), 1, is_usable=is_idle)
 
     def get(self, app_key: str) -> Merchant | None:
         """What was read last, without asking the database."""
         return self._merchants.get(app_key)
 
     async def load(self, app_key: str) -> Merchant | None:
-        """Read a merchant anew. None when there is none. Raises DirectoryAway.
+        """Read a merchant anew. None when there is none. Raises MerchantsUnavailable.
 
         A reading that had begun before the call might miss a change, so the caller waits for the next one,
         together with all others who ask for it: a flood of refused requests costs one reading at a time.
@@ -62,9 +61,9 @@ class MerchantCache:
             await asyncio.wait((reading,))
         mine = self._reading[app_key] = self._following.pop(app_key)
         try:
-            # Whoever guesses keys waits for other guessers, never a merchant that is known for one.
-            turns = self._turns if app_key in self._merchants else self._unknown_keys
-            async with asyncio.timeout(READ_TIMEOUT_S), self._connection(turns) as connection:
+            # Who guesses keys waits for other guessers. A known merchant never waits for them.
+            pool = self._pool if app_key in self._merchants else self._pool_for_unknown
+            async with asyncio.timeout(READ_TIMEOUT_S), _acquire(pool) as connection:
                 return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
         except TimeoutError as error:
             raise MerchantsUnavailable("no answer in time") from error
@@ -73,7 +72,7 @@ class MerchantCache:
                 del self._reading[app_key]
 
     async def refresh(self, merchant: Merchant) -> Merchant | None:
-        """The merchant as it is now: the same object when nothing changed. Raises DirectoryAway."""
+        """The merchant as it is now: the same object when nothing changed. Raises MerchantsUnavailable."""
         fresh = await self.load(merchant.app_key)
         return (
             merchant if fresh is not None and fresh.settings_version == merchant.settings_version else fresh
@@ -81,7 +80,8 @@ class MerchantCache:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._idle.close()
+        await self._pool.close()
+        await self._pool_for_unknown.close()
 
     def _keep(self, app_key: str, merchant: Merchant | None) -> Merchant | None:
         if merchant is None:
@@ -93,30 +93,22 @@ class MerchantCache:
         return merchant
 
     async def take_address_index(self, merchant_id: int) -> int:
-        """The next address index of a merchant, never given twice. Raises DirectoryAway."""
-        async with self._connection(self._turns) as connection:
+        """The next address index of a merchant, never given twice. Raises MerchantsUnavailable."""
+        async with _acquire(self._pool) as connection:
             return await store.take_address_index(connection, merchant_id)
 
-    @asynccontextmanager
-    async def _connection(self, turns: asyncio.Semaphore) -> AsyncIterator[store.Connection]:
-        """A connection in turn, kept for the next only when nothing went wrong with it."""
-        async with turns:
-            try:
-                connection = await self._take()
-                try:
-                    yield connection
-                except BaseException:
-                    await connection.close()
-                    raise
-                self._idle.put(connection)
-            except psycopg.Error as error:
-                if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
-                    raise
-                raise MerchantsUnavailable(str(error)) from error
 
-    async def _take(self) -> store.Connection:
-        while (connection := self._idle.take()) is not None:
-            if db.is_open(connection):
-                return connection
-            await connection.close()
-        return await db.connect(self._url)
+@asynccontextmanager
+async def _acquire(pool: Pool[store.Connection]) -> AsyncIterator[store.Connection]:
+    """A connection, used again only when nothing went wrong with it. Raises MerchantsUnavailable."""
+    try:
+        async with pool.acquire() as connection:
+            try:
+                yield connection
+            except BaseException:
+                await connection.close()
+                raise
+    except psycopg.Error as error:
+        if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
+            raise
+        raise MerchantsUnavailable(str(error)) from error

@@ -5,17 +5,15 @@ Rules: pages never take the connections that money moves over, no page's questio
 other merchant's pages from their connections. A connection that something went wrong with is not used again.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base import db
-from merchant_wallet.base.idle import IdleConnections
+from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
 LOCK_TIMEOUT_MS: Final = 3_000
@@ -27,45 +25,28 @@ class Away(db.TransientError):
 
 
 class Connections:
-    """At most `limit` connections, lent one at a time."""
+    """At most `limit` connections, each for one request at a time."""
 
     def __init__(self, url: str, limit: int = 4) -> None:
         self._url = url
-        self._turns = asyncio.Semaphore(limit)
-        self._idle: IdleConnections[AsyncConnection] = IdleConnections(AsyncConnection.close)
+        self._pool = Pool(self._open, limit, is_usable=is_idle)
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[AsyncConnection]:
         """A connection that commits by itself. Raises Away when none is to be had or it breaks."""
         try:
-            await asyncio.wait_for(self._turns.acquire(), TAKE_TIMEOUT_S)
-        except TimeoutError:
-            raise Away("all connections of the pages are busy") from None
-        try:
-            connection = await self._get()
-            try:
+            async with self._pool.acquire(TAKE_TIMEOUT_S) as connection:
                 yield connection
-            except BaseException:
-                if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
-                    await connection.close()
-                else:
-                    self._idle.put(connection)
-                raise
-            self._idle.put(connection)
+        except PoolBusy:
+            raise Away("all connections of the pages are busy") from None
         except psycopg.Error as error:
             if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
                 raise
             # What broke one connection has most likely broken those that wait, and they would fail in turn.
-            await self.close()
+            await self._pool.close()
             raise Away(str(error)) from error
-        finally:
-            self._turns.release()
 
-    async def _get(self) -> AsyncConnection:
-        while (connection := self._idle.take()) is not None:
-            if db.is_open(connection):
-                return connection
-            await connection.close()
+    async def _open(self) -> AsyncConnection:
         connection = await db.connect(self._url)
         try:
             await connection.execute(
@@ -78,4 +59,4 @@ class Connections:
 
     async def close(self) -> None:
         """Close what is open."""
-        await self._idle.close()
+        await self._pool.close()

@@ -19,6 +19,7 @@ import structlog
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
+from merchant_wallet.base.pool import Pool
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat, retry_pause_s
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
@@ -61,8 +62,10 @@ class Payer:
         self.wake = asyncio.Event()
         self._queue = WorkerConnection(connect)
         self._is_away = False
-        # The last one used is used next, so that no more connections are opened than are needed.
-        self._free = [WorkerConnection(connect) for _ in range(parallel)]
+        self._parallel = parallel
+        self._connections = Pool(
+            partial(_make_worker_connection, connect), parallel, is_usable=_is_always_usable
+        )
         hot_wallets = {chain: HotWallet(chain, ChainWithTimeout(chains[chain]), clock) for chain in chains}
         self._attempt = partial(
             Attempt,
@@ -90,7 +93,7 @@ class Payer:
 
     async def start_due(self) -> int:
         """Begin an attempt for each due order, as many as there is room for; gives how many began."""
-        if not self._free:
+        if self._is_full():
             return 0
         if self._is_away:
             # Where orders can't be claimed they may still be read: a new connection finds who writes.
@@ -103,16 +106,19 @@ class Payer:
             self._clock(),
             full_chains=[chain for chain, count in busy.items() if count >= self._most],
             hold_refunds=self._hold_refunds,
-            limit=len(self._free) + len(self._running),
+            limit=self._parallel,
         )
         started = 0
         for key, chain in due:
-            if self._free and key not in self._running and busy[chain] < self._most:
-                self._running[key] = asyncio.create_task(self._work_on(key, self._free.pop()))
+            if not self._is_full() and key not in self._running and busy[chain] < self._most:
+                self._running[key] = asyncio.create_task(self._work_on(key))
                 self._chain_of[key] = chain
                 busy[chain] += 1
                 started += 1
         return started
+
+    def _is_full(self) -> bool:
+        return len(self._running) >= self._parallel
 
     async def finish(self) -> None:
         """Wait for the attempts under way."""
@@ -122,14 +128,15 @@ class Payer:
     async def close(self) -> None:
         """Finish the attempts under way and close the connections."""
         await self.finish()
-        for worker_connection in (self._queue, *self._free):
-            await worker_connection.close()
+        await self._queue.close()
+        await self._connections.close()
 
-    async def _work_on(self, key: OrderKey, worker_connection: WorkerConnection) -> None:
+    async def _work_on(self, key: OrderKey) -> None:
         """Claim the order and make an attempt; whatever goes wrong is logged with the order."""
         merchant_id, order_id = key
         try:
-            await self._claim_and_try(key, worker_connection)
+            async with self._connections.acquire() as worker_connection:
+                await self._claim_and_try(key, worker_connection)
         except ClaimLost:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
         except Exception as error:
@@ -138,10 +145,8 @@ class Payer:
             log_failure(log, "payout could not be worked on", error, **name)
             self._is_away = is_database_away(error)
         finally:
-            if not self._free or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
+            if self._is_full() or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
                 self.wake.set()
-            worker_connection.rest()
-            self._free.append(worker_connection)
             del self._running[key], self._chain_of[key]
 
     async def _claim_and_try(self, key: OrderKey, worker_connection: WorkerConnection) -> None:
@@ -172,3 +177,12 @@ class Payer:
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
             obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
             return Waits(int(1000 * retry_pause_s(failures - 1)), obstacle), failures
+
+
+async def _make_worker_connection(connect: Connect) -> WorkerConnection:
+    return WorkerConnection(connect)
+
+
+def _is_always_usable(worker_connection: WorkerConnection) -> bool:
+    """It opens a lost connection anew by itself."""
+    return True

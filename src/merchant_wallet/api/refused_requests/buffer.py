@@ -8,18 +8,18 @@ transaction, and each merchant's oldest are cut off beyond the last hundred.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection
 
 from merchant_wallet.api.refused_requests.redaction import MAX_CONTENT_TYPE, CapturedRequest, read_fields
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.workers import Connect, WorkerConnection
 
 log = structlog.get_logger("refusals")
 
@@ -46,19 +46,18 @@ class RefusedRequestBuffer:
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[AsyncConnection]],
+        connect: Connect,
         *,
         clock: Callable[[], int] = now_ms,
         max_waiting: int = MAX_WAITING,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        self._connect = connect
+        self._connection = WorkerConnection(connect)
         self._clock = clock
         self._max_waiting = max_waiting
         self._interval_s = interval_s
         self._queues: dict[str, deque[CapturedRequest]] = {}
         self._waiting = 0
-        self._conn: AsyncConnection | None = None
         self._task: asyncio.Task[None] | None = None
         # Whoever stops the buffer waits for a write that is under way.
         self._writing = asyncio.Lock()
@@ -105,8 +104,7 @@ class RefusedRequestBuffer:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self.flush()
-        if self._conn is not None:
-            await self._conn.close()
+        await self._connection.close()
 
     async def _run(self) -> None:
         while True:
@@ -132,27 +130,21 @@ class RefusedRequestBuffer:
             log.warning(
                 "refused requests not kept", count=len(captured), dropped=self.dropped, error=str(error)
             )
-            await self._disconnect()
+            await self._connection.close()
         except Exception as error:
             # A fault of ours with one note must not end the keeping of all that follow.
             self.dropped += len(captured)
             log.error("refused requests not kept", count=len(captured), dropped=self.dropped, exc_info=error)
-            await self._disconnect()
+            await self._connection.close()
 
     async def _write(self, columns: dict[str, list[Any]], app_keys: list[str]) -> None:
-        if self._conn is None:
-            self._conn = await self._connect()
-        async with self._conn.transaction():
-            await self._conn.execute(QUERIES["hurry"].text)
-            await self._conn.execute(QUERIES["wait_little"].text)
-            await self._conn.execute(QUERIES["take_turns"].text)
-            await self._conn.execute(QUERIES["insert_refused"].text, columns)
-            await self._conn.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})
-
-    async def _disconnect(self) -> None:
-        conn, self._conn = self._conn, None
-        if conn is not None:
-            await conn.close()
+        connection = await self._connection.get()
+        async with connection.transaction():
+            await connection.execute(QUERIES["hurry"].text)
+            await connection.execute(QUERIES["wait_little"].text)
+            await connection.execute(QUERIES["take_turns"].text)
+            await connection.execute(QUERIES["insert_refused"].text, columns)
+            await connection.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})
 
 
 def _storable(text: str) -> str:

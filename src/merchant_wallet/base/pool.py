@@ -1,0 +1,124 @@
+"""A pool of connections, for one user at a time each.
+
+Rules:
+- at most `limit` are open; whoever finds none free waits in the order of asking;
+- a connection is opened when it is needed. If that fails, the one who asked gets the error at once, and the
+  next one who asks tries again;
+- a connection is judged when it is given back and when it is given out, without asking the server; one that
+  is not usable is closed;
+- the connection that was used last is given out first, so that the others grow old; what nobody used for
+  `IDLE_S` is closed, all but `min_idle`.
+Why this is not `psycopg_pool`: docs/decisions/0069.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Generic, Protocol, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+from merchant_wallet.base import db
+
+IDLE_S: Final = 30.0
+"""A connection that was not used for this long is closed."""
+
+
+class Closable(Protocol):
+    """What a pool holds."""
+
+    async def close(self) -> None:
+        """Close it; closing again does nothing."""
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class PoolBusy(db.TransientError):
+    """No connection became free in time."""
+
+
+class Pool(Generic[C]):
+    """At most `limit` connections, opened by `open_connection`; `min_idle` of them stay open unused."""
+
+    def __init__(
+        self,
+        open_connection: Callable[[], Awaitable[C]],
+        limit: int,
+        *,
+        is_usable: Callable[[C], bool],
+        min_idle: int = 0,
+        idle_s: float | None = None,
+    ) -> None:
+        self._open = open_connection
+        self._is_usable = is_usable
+        self._min_idle = min_idle
+        self._idle_s = IDLE_S if idle_s is None else idle_s
+        self._free = asyncio.Semaphore(limit)
+        self._idle: list[tuple[float, C]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def acquire(self, timeout_s: float | None = None) -> AsyncIterator[C]:
+        """A connection of one's own. Raises PoolBusy when none is free in time, and what opening raises."""
+        try:
+            await asyncio.wait_for(self._free.acquire(), timeout_s)
+        except TimeoutError:
+            raise PoolBusy("all connections are busy") from None
+        try:
+            connection = await self._take()
+            try:
+                yield connection
+            finally:
+                await self._give_back(connection)
+        finally:
+            self._free.release()
+
+    async def _take(self) -> C:
+        while self._idle:
+            _, connection = self._idle.pop()
+            if self._is_usable(connection):
+                return connection
+            await connection.close()
+        return await self._open()
+
+    async def _give_back(self, connection: C) -> None:
+        if not self._is_usable(connection):
+            await connection.close()
+            return
+        self._idle.append((time.monotonic(), connection))
+        self._plan_shrinking()
+
+    def _plan_shrinking(self) -> None:
+        if self._timer is None and len(self._idle) > self._min_idle:
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._shrink)
+
+    def _shrink(self) -> None:
+        self._timer = None
+        before_s = time.monotonic() - self._idle_s
+        while len(self._idle) > self._min_idle and self._idle[0][0] <= before_s:
+            task = asyncio.create_task(_end(self._idle.pop(0)[1]))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        self._plan_shrinking()
+
+    async def close(self) -> None:
+        """Close the connections that are free now; the pool may be used again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._idle:
+            await self._idle.pop()[1].close()
+        await asyncio.gather(*self._closing)
+
+
+async def _end(connection: Closable) -> None:
+    await connection.close()
+
+
+def is_idle(connection: AsyncConnection) -> bool:
+    """Whether a connection is good for the next user: open, in no transaction, its server takes writes."""
+    return db.is_open(connection) and connection.info.transaction_status == TransactionStatus.IDLE

@@ -1,0 +1,183 @@
+"""Pools: how many are open, who gets which, and when one is opened or closed."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from tests.crash.shop import eventually, run
+
+from merchant_wallet.base.db import connect
+from merchant_wallet.base.pool import Pool, PoolBusy
+from merchant_wallet.book import pool as pool_module
+from merchant_wallet.book.pool import ConnectionPool
+from merchant_wallet.web.connections import Connections
+
+SOON_S = 0.01
+COUNT = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+
+
+class Named:
+    """A connection that is told apart by its name; `closed` keeps the order of closing."""
+
+    def __init__(self, name: str, closed: list[str]) -> None:
+        self.name = name
+        self.is_broken = False
+        self._closed = closed
+
+    async def close(self) -> None:
+        self._closed.append(self.name)
+
+
+def _pool_of(names: str, closed: list[str], **options: Any) -> Pool[Named]:
+    """A pool that opens connections of these names, one after the other."""
+    unopened = iter(names)
+
+    async def open_next() -> Named:
+        return Named(next(unopened), closed)
+
+    return Pool(open_next, len(names), is_usable=lambda one: not one.is_broken, **options)
+
+
+async def _use_all(pool: Pool[Named], count: int) -> None:
+    """All at once, given back in the order in which they were opened."""
+    stacks = [AsyncExitStack() for _ in range(count)]
+    for stack in stacks:
+        await stack.enter_async_context(pool.acquire())
+    for stack in stacks:
+        await stack.aclose()
+
+
+def test_the_one_used_last_is_given_out_first() -> None:
+    async def scenario() -> None:
+        pool = _pool_of("ab", [])
+        await _use_all(pool, 2)
+        async with pool.acquire() as first, pool.acquire() as second:
+            assert (first.name, second.name) == ("b", "a")
+        await pool.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("kept", "closed"), [(0, ["a", "b", "c"]), (1, ["a", "b"]), (3, [])])
+def test_what_nobody_needs_is_closed_the_oldest_first_but_for_a_few(kept: int, closed: list[str]) -> None:
+    async def scenario() -> None:
+        ended: list[str] = []
+        pool = _pool_of("abc", ended, min_idle=kept, idle_s=SOON_S)
+        await _use_all(pool, 3)
+
+        async def are_closed() -> bool:
+            return ended == closed
+
+        await eventually(are_closed)
+        await pool.close()
+        assert sorted(ended) == ["a", "b", "c"]
+
+    asyncio.run(scenario())
+
+
+def test_no_more_are_open_than_the_limit_and_who_waits_too_long_is_refused() -> None:
+    async def scenario() -> None:
+        closed: list[str] = []
+        pool = _pool_of("ab", closed)
+        async with pool.acquire(), pool.acquire() as second:
+            with pytest.raises(PoolBusy):
+                async with pool.acquire(SOON_S):
+                    pass
+            waiting = asyncio.create_task(_name_of_next(pool))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+        assert await waiting in "ab"
+        assert (second.name, closed) == ("b", [])
+        await pool.close()
+
+    asyncio.run(scenario())
+
+
+async def _name_of_next(pool: Pool[Named]) -> str:
+    async with pool.acquire() as connection:
+        return connection.name
+
+
+def test_a_broken_one_is_closed_and_another_opened() -> None:
+    async def scenario() -> None:
+        closed: list[str] = []
+        pool = _pool_of("abc", closed)
+        async with pool.acquire() as first:
+            first.is_broken = True
+        assert closed == ["a"]
+        async with pool.acquire() as second:
+            pass
+        # It breaks while nobody uses it.
+        second.is_broken = True
+        assert await _name_of_next(pool) == "c"
+        assert closed == ["a", "b"]
+        await pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_asks_gets_the_error_of_opening_and_the_next_one_tries_again() -> None:
+    async def scenario() -> None:
+        tries = 0
+
+        async def open_next() -> Named:
+            nonlocal tries
+            tries += 1
+            if tries == 1:
+                raise OSError("away")
+            return Named("a", [])
+
+        pool = Pool(open_next, 1, is_usable=lambda one: True)
+        with pytest.raises(OSError, match="away"):
+            await _name_of_next(pool)
+        assert await _name_of_next(pool) == "a"
+        await pool.close()
+
+    asyncio.run(scenario())
+
+
+async def _count(url: str) -> int:
+    async with await connect(url) as connection:
+        row = await (await connection.execute(COUNT)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+async def _until_count(url: str, count: int) -> None:
+    async def is_so() -> bool:
+        return await _count(url) == count
+
+    await eventually(is_so)
+
+
+def test_the_pages_give_their_connections_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merchant_wallet.base.pool.IDLE_S", SOON_S)
+
+    async def scenario() -> None:
+        lent = Connections(database_url)
+        async with lent.take(), lent.take(), lent.take():
+            assert await _count(database_url) == 3
+        await _until_count(database_url, 0)
+        async with lent.take() as connection:
+            await connection.execute("select 1")
+        await lent.close()
+
+    run(scenario())
+
+
+def test_a_writer_keeps_one_connection_of_each_kind(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merchant_wallet.base.pool.IDLE_S", SOON_S)
+    monkeypatch.setattr(pool_module, "IDLE_S", SOON_S)
+
+    async def scenario() -> None:
+        pool = ConnectionPool(database_url, 16)
+        async with pool.acquire(), pool.acquire(), pool.acquire():
+            await pool.acquire_shared()
+            assert await _count(database_url) == 4
+        await _until_count(database_url, 2)
+        await pool.close()
+
+    run(scenario())
