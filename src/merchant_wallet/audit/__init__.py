@@ -1,1 +1,1 @@
-"""The audit log: who changed what, from where, when; a hash chain that is only ever appended to."""
+"""The audit log: who changed what, from where and when. A hash chain that is only ever appended to."""

@@ -1,11 +1,11 @@
 -- The audit log. `records.py`, `verify.py` and `checkpoints.py` run these.
 
 -- name: lock_head
--- Takes the log's one lock and says where it ends.
+-- Takes the log's only lock, and returns the head.
 select entry_count, head_hash, last_ms from audit_head for update;
 
 -- name: append
--- Moves the head on from the very entry that was seen, and adds the next one.
+-- Moves the head, only from the entry that was seen, and adds the next one.
 with moved as (
     update audit_head
        set entry_count = %(audit_no)s::bigint, head_hash = %(hash)s::bytea, last_ms = %(at_ms)s::bigint
@@ -56,11 +56,11 @@ select audit_no, at_ms, actor, action, subject, merchant_id, source, before, aft
  limit %(limit)s::int;
 
 -- name: begin_snapshot
--- The whole log is verified as it is at one moment.
+-- The whole log is verified in one snapshot.
 set transaction isolation level repeatable read, read only;
 
 -- name: page_entries
--- The log's next stretch, oldest first.
+-- The next page of the log, oldest first.
 select audit_no, at_ms, actor, action, subject, merchant_id, source, before, after, hash
   from audit_entry
  where audit_no > %(after_no)s::bigint
@@ -68,9 +68,9 @@ select audit_no, at_ms, actor, action, subject, merchant_id, source, before, aft
  limit %(limit)s::int;
 
 -- name: read_head
--- What the log itself says about its end.
+-- The head of the log.
 select entry_count, head_hash, last_ms from audit_head;
 
 -- name: read_hashes
--- The hashes that the entries named by checkpoints have now.
+-- The current hashes of the entries that checkpoints name.
 select audit_no, hash from audit_entry where audit_no = any(%(audit_nos)s::bigint[]);

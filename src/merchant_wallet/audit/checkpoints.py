@@ -1,8 +1,8 @@
-"""Signed checkpoints of the audit log, kept outside the database beside the books'.
+"""Signed checkpoints of the audit log, kept outside the database beside those of the books.
 
-Rules: as in `book.checkpoints`, whose lines these are: the file is `audit.jsonl`, the merchant is 0, which no
-merchant is, and an entry's number is its place. Whoever cuts the log's end off and mends its head can't sign
-for that.
+The rules and lines are those of `book.checkpoints`. The file is `audit.jsonl`, the merchant is 0 (no merchant
+has this id), and an entry's number is its position. Anyone who removes the end of the log and repairs its
+head can't sign a checkpoint for that.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ NO_MERCHANT: Final = 0
 
 
 class CheckpointReport(msgspec.Struct, frozen=True):
-    """How many checkpoints hold, whether the last line is torn as by a crash, and the first that doesn't."""
+    """How many checkpoints are right, whether a crash left the last line torn, and the first wrong one."""
 
     checked: int
     torn: bool
@@ -30,7 +30,7 @@ class CheckpointReport(msgspec.Struct, frozen=True):
 
 
 async def read_head(conn: Connection, now_ms: int) -> Checkpoint | None:
-    """What a checkpoint of the log would say now, still unsigned; None while the log is empty."""
+    """The unsigned checkpoint of the log as it is now. None while the log is empty."""
     row = await (await conn.execute(QUERIES["read_head"].text)).fetchone()
     if row is None or not row[0]:
         return None
@@ -57,7 +57,7 @@ async def check_checkpoints(conn: Connection, keys: CheckpointKeys, directory: P
 
 
 async def read_hashes(conn: Connection, audit_nos: Sequence[int]) -> Mapping[int, str]:
-    """The hashes that these entries have now; entries that are not there have none."""
+    """The current hashes of these entries. Missing entries are left out."""
     cursor = await conn.execute(QUERIES["read_hashes"].text, {"audit_nos": list(audit_nos)})
     return {audit_no: bytes(entry_hash).hex() for audit_no, entry_hash in await cursor.fetchall()}
 

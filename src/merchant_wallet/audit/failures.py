@@ -1,11 +1,12 @@
-"""Failed sign-ins: counted at once, written into the audit log when their minute is over.
+"""Failed sign-ins: counted at once, and written to the audit log after their minute has passed.
 
 Rules:
-- What was typed as a name is never kept: people type passwords there. The subject is an operator or sub-user
-  that exists, or NOBODY.
-- One row for each subject, factor and source in a minute, at most MOST rows a minute. Further sources share a
-  row for each subject and factor, so strangers can't flood the audit log.
-- A row becomes one entry of the audit log. Rows stay for 90 days, for who signs in the next time.
+- A name is never stored as it was typed, since people type passwords there. The subject is an existing
+  operator or sub-user, or NOBODY.
+- There is one row for each subject, factor and source in a minute, and at most MOST rows a minute. Further
+  sources share a row for each subject and factor. So strangers can't flood the audit log.
+- A row becomes one entry of the audit log. Rows are kept for 90 days, to be shown at the person's next
+  sign-in.
 """
 
 from pathlib import Path
@@ -27,7 +28,7 @@ NOBODY: Final = "a name that nobody has"
 MINUTE_MS: Final = 60_000
 KEPT_MS: Final = 90 * 86_400_000
 MOST: Final = 20
-"""So many rows a minute name their source address."""
+"""At most this many rows a minute have their own source address."""
 PAGE_ROWS: Final = 200
 PLATFORM: Final = 0
 ACTOR: Final = "sign-in"
@@ -36,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """How often signing in failed since some moment, and when, where and with what it failed last."""
+    """How many sign-ins failed since a time, and the time, source and factor of the last one."""
 
     count: int
     last_ms: int
@@ -53,7 +54,7 @@ async def count_failure(
     at_ms: int,
     merchant_id: int | None = None,
 ) -> None:
-    """Count a failed sign-in. Not to be called in a transaction that may be undone."""
+    """Count a failed sign-in. Don't call it in a transaction that may be rolled back."""
     values = {
         "minute_ms": at_ms - at_ms % MINUTE_MS,
         "subject": subject,
@@ -65,12 +66,12 @@ async def count_failure(
     }
     row = await (await conn.execute(QUERIES["count_failure"].text, values)).fetchone()
     if row is not None and row[0] == 1:
-        # The first of its minute; how many followed stands in the audit log.
+        # This is the first of its minute. The audit log gets the number of all of them.
         log.warning("sign-in failed", subject=subject, factor=factor, source=values["source"])
 
 
 async def write_failures(conn: Connection, at_ms: int) -> None:
-    """Write the failures of minutes that are over into the audit log, and drop what is old."""
+    """Write the failures of past minutes to the audit log, and delete old rows."""
     values = {"before_ms": at_ms - at_ms % MINUTE_MS, "limit": PAGE_ROWS}
     async with conn.transaction():
         rows = await (await conn.execute(QUERIES["take_unlogged"].text, values)).fetchall()
@@ -94,13 +95,13 @@ async def write_failures(conn: Connection, at_ms: int) -> None:
 async def read_since(
     conn: Connection, subject: str, since_ms: int, merchant_id: int | None = None
 ) -> Failures | None:
-    """The failures since a moment; None when there was none."""
+    """The failures since a time; None if there were none."""
     values = {"merchant_id": merchant_id or PLATFORM, "subject": subject, "since_ms": since_ms}
     row = await (await conn.execute(QUERIES["read_since"].text, values)).fetchone()
     return None if row is None else Failures(int(row[0]), row[1], row[2], row[3])
 
 
 async def count_recent(conn: Connection, since_ms: int) -> dict[str, int]:
-    """How many sign-ins failed since a moment, by factor."""
+    """How many sign-ins failed since a time, by factor."""
     rows = await (await conn.execute(QUERIES["count_recent"].text, {"since_ms": since_ms})).fetchall()
     return {factor: 0 for factor in FACTORS} | {factor: int(count) for factor, count in rows}

@@ -15,29 +15,30 @@ on conflict (merchant_id, minute_ms, subject, factor, source) do update
 returning failures;
 
 -- name: take_unlogged
--- Failures of minutes that are over and that the audit log does not have yet; two who take them at once share them.
+-- Failures of past minutes that the audit log does not have yet. Two workers that take them at the same time get different
+-- rows.
 select merchant_id, minute_ms, subject, factor, source, failures, last_ms from failed_sign_in
  where audit_no is null and minute_ms < %(before_ms)s::bigint
  order by minute_ms, merchant_id, subject, factor, source limit %(limit)s::int for update skip locked;
 
 -- name: note_logged
--- The audit log has it.
+-- Marks a row as written to the audit log.
 update failed_sign_in set audit_no = %(audit_no)s::bigint
  where merchant_id = %(merchant_id)s::bigint and minute_ms = %(minute_ms)s::bigint and subject = %(subject)s::text
    and factor = %(factor)s::text and source = %(source)s::text;
 
 -- name: read_since
--- How often signing in as somebody failed since a moment, and the last one.
+-- How often a sign-in as this subject failed since a time, and the last one.
 select sum(failures) over (), last_ms, source, factor from failed_sign_in
  where merchant_id = %(merchant_id)s::bigint and subject = %(subject)s::text and last_ms > %(since_ms)s::bigint
  order by last_ms desc, minute_ms desc limit 1;
 
 -- name: count_recent
--- Failures by factor since a moment, for the metrics.
+-- Failures by factor since a time, for the metrics.
 select factor, sum(failures) from failed_sign_in where minute_ms >= %(since_ms)s::bigint group by factor;
 
 -- name: drop_old
--- What is in the audit log and nobody is shown any more.
+-- Rows that are in the audit log and are too old to be shown.
 delete from failed_sign_in where (merchant_id, minute_ms, subject, factor, source) in (
     select merchant_id, minute_ms, subject, factor, source from failed_sign_in
      where audit_no is not null and minute_ms < %(before_ms)s::bigint limit 500 for update skip locked);

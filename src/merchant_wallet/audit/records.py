@@ -1,9 +1,12 @@
-"""Writing and reading the audit log.
+"""Write and read the audit log.
 
-Rules: an entry is appended under the log's one lock, which is held until the caller's transaction ends:
-append last, and keep that transaction short. Numbers have no gaps; the clock never goes back. The hash covers
-the one before and a canonical form of everything else, so no two entries share a form. No secret is ever
-written: a member that is named like one may say yes or no, or which one, and nothing else.
+Rules:
+- An entry is appended under the log's only lock. The lock is held until the caller's transaction ends. So
+  append last, and keep that transaction short.
+- Numbers have no gaps, and times never go back.
+- An entry's hash covers the hash before it and the entry's canonical form. No two entries have the same form.
+- No secret is ever written. A fact that is named like a secret may be true, false or a number, and nothing
+  else.
 """
 
 import hashlib
@@ -22,18 +25,18 @@ from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
-"""Plain values by name: texts, whole numbers, yes or no, nothing, and lists or mappings of those."""
+"""Plain values by name: texts, integers, booleans, None, and lists or mappings of those."""
 
 QUERIES: Final = Queries(Path(__file__).with_name("audit.sql"))
 FIRST_HASH: Final = bytes(32)
-"""What the first entry is chained to."""
+"""The hash before the first entry."""
 MAX_PAGE: Final = 500
 MAX_NO: Final = 2**63 - 1
 MAX_SUBJECT: Final = 400
 MAX_SOURCE: Final = 64
 
 UNKNOWN: Final = "unknown"
-"""Where somebody came from of whom no address is told."""
+"""The source of a person whose address is not known."""
 
 _SECRET_WORDS: Final = frozenset(
     {"secret", "secrets", "password", "passphrase", "pin", "totp", "otp", "token", "seed", "recovery"}
@@ -42,11 +45,11 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 class FactsRefused(ValueError):
-    """What was to be written can't be: it is named like a secret or is no plain value. A fault of ours."""
+    """The facts can't be written: one is named like a secret or is no plain value. A programming error."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """One change: `actor` did `action` to `subject` from `source`; what was so before, what is so after."""
+    """One change: `actor` did `action` to `subject` from `source`. `before` and `after` are the facts."""
 
     audit_no: int
     at_ms: int
@@ -72,9 +75,9 @@ async def append(
     source: str,
     at_ms: int,
 ) -> int:
-    """Append an entry and give its number; in a caller's transaction it commits with what it tells of.
+    """Append an entry and return its number. It commits with the caller's transaction.
 
-    The entry's moment is `at_ms`, or the last entry's where that is later. Raises FactsRefused.
+    The entry's time is `at_ms`, or the last entry's time if that is later. Raises FactsRefused.
     """
     for facts in (before, after):
         check_facts(facts)
@@ -87,7 +90,7 @@ async def append(
             at_ms=max(at_ms, last_ms),
             actor=actor,
             action=action,
-            # What people type may be of any length; what is logged about it is not.
+            # People may type texts of any length. The log limits them.
             subject=subject[:MAX_SUBJECT],
             merchant_id=merchant_id,
             source=source[:MAX_SOURCE] or UNKNOWN,
@@ -114,14 +117,14 @@ async def list_entries(
     before_no: int | None = None,
     limit: int = 50,
 ) -> list[AuditEntry]:
-    """At most `limit` (1 to 500) entries before a number, newest first, all that were named applying.
+    """At most `limit` (1 to 500) entries before a number, newest first, that match all given filters.
 
-    Raises ValueError for a limit outside its bounds.
+    Raises ValueError for another limit.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
     if "\0" in f"{actor}{action}":
-        # No entry has it, and the database takes no such text.
+        # No entry contains a NUL, and the database refuses such a text.
         return []
     name = (
         "list_of_merchant"
@@ -143,20 +146,20 @@ async def list_entries(
 
 
 async def show(conn: Connection, audit_no: int) -> AuditEntry | None:
-    """One entry by its number, None when there is none."""
+    """One entry by its number; None if there is none."""
     found = await _read(conn, "read_entry", {"audit_no": audit_no})
     return found[0] if found else None
 
 
 def hash_entry(previous: bytes, entry: AuditEntry) -> bytes:
-    """The hash that an entry must have after the one whose hash is `previous`. Pure."""
+    """The hash that an entry must have after the entry with the hash `previous`. Pure."""
     return hashlib.sha256(previous + canonical(entry)).digest()
 
 
 def canonical(entry: AuditEntry) -> bytes:
-    """The one form of an entry that is hashed; the form's own version stands first. Pure.
+    """The bytes of an entry that are hashed. They begin with the version of the form. Pure.
 
-    Texts carry their length in bytes, what is not there is `-`, numbers end with `;`.
+    Texts have their length in bytes, a missing value is `-`, numbers end with `;`.
     """
     parts = [b"audit;1;", f"{entry.audit_no};{entry.at_ms};".encode()]
     merchant = None if entry.merchant_id is None else str(entry.merchant_id)
@@ -171,7 +174,7 @@ def canonical(entry: AuditEntry) -> bytes:
 
 
 def check_facts(facts: object) -> None:
-    """See that facts are plain and hold no secret. Raises FactsRefused. Pure."""
+    """Check that facts are plain and contain no secret. Raises FactsRefused. Pure."""
     if isinstance(facts, Mapping):
         for name, value in facts.items():
             if not isinstance(name, str):
@@ -185,7 +188,7 @@ def check_facts(facts: object) -> None:
         if "\0" in facts:
             raise FactsRefused("A fact can't hold the character U+0000.")
     elif facts is not None and not isinstance(facts, int):
-        # A fraction would come back from the database in another form than it was hashed in.
+        # The database would return a fraction in another form than the one that was hashed.
         raise FactsRefused(f"A fact is a text, a whole number, yes or no, not {type(facts).__name__}.")
 
 

@@ -1,7 +1,7 @@
-"""Verification of the audit log: every entry is hashed anew, in order, and the end is held against the head.
+"""Verification of the audit log: hash every entry again, in order, and compare the end with the head.
 
-Rules: one snapshot, read in pages by key, so that memory stays flat and the log may be in use. The report
-names the first entry that is wrong; nothing is written and nothing raised for a fault.
+The log is read in one snapshot and in pages by key. So memory does not grow, and the log may be in use. The
+report names the first wrong entry. Verification writes nothing, and raises nothing for a violation.
 """
 
 from typing import Final
@@ -14,14 +14,14 @@ PAGE_ROWS: Final = 2000
 
 
 class AuditViolation(msgspec.Struct, frozen=True):
-    """The first thing that is wrong, at entry `audit_no` where it is at one; the text has no full stop."""
+    """The first violation, at entry `audit_no` if it is at one. The text has no full stop."""
 
     text: str
     audit_no: int | None = None
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """How many entries are sound and the hash of the last of them; the first fault, None for a sound log."""
+    """How many entries are right, the hash of the last of them, and the first violation, if any."""
 
     entries: int
     head_hash: bytes
@@ -29,12 +29,12 @@ class AuditReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether no fault was found."""
+        """Whether no violation was found."""
         return self.violation is None
 
 
 class _Chain:
-    """The log as far as it was read: how many entries, the last one's hash and moment."""
+    """The part of the log that was read: the number of entries, and the last one's hash and time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,7 +42,7 @@ class _Chain:
         self.at_ms = 0
 
     def judge(self, entry: AuditEntry) -> AuditViolation | None:
-        """What is wrong with the next entry; a sound one is taken into the chain."""
+        """Check the next entry, and add it if it is right."""
         expected = self.count + 1
         if entry.audit_no != expected:
             missing = f"entry {expected} is missing" if entry.audit_no > expected else "a number below 1"
@@ -57,7 +57,7 @@ class _Chain:
         return None
 
     def judge_head(self, count: int, head_hash: bytes, last_ms: int) -> AuditViolation | None:
-        """What is wrong with the head once the last entry was read."""
+        """Compare the head with the last entry."""
         for name, head, log in (
             ("the number of entries", count, self.count),
             ("the last hash", head_hash.hex(), self.hash.hex()),
@@ -69,7 +69,7 @@ class _Chain:
 
 
 async def verify(conn: Connection) -> AuditReport:
-    """Hash the whole log anew. `conn` commits by itself and is in no transaction."""
+    """Hash the whole log again. `conn` commits by itself and is in no transaction."""
     chain = _Chain()
     async with conn.transaction():
         await conn.execute(QUERIES["begin_snapshot"].text)

@@ -1,5 +1,10 @@
-"""Signing checkpoints, with a key that workers and the command line have and the web side never imports.
+"""Signing of checkpoints. Workers and the command line have the private key.
 
-signing: the key and the files · keys: where the key is, and that it is the service's · task: what the worker
-does each minute · acceptance: a person's word on a rollback.
+The web process never imports this package.
+
+- signing: sign checkpoints and append them to their files
+- keys: where the private key is, and whether it is the service's
+- task: what the worker does each minute
+- acceptance: a person accepts a rollback
+- evidence_files: files of checkpoints that are kept as evidence
 """

@@ -1,15 +1,15 @@
-"""A person's word on a rollback: what was seen is kept as evidence, and payouts may go on.
+"""A person accepts a rollback: the evidence is kept, and payouts may continue.
 
 Rules:
-- Files of checkpoints that the database no longer holds are moved to `evidence/<moment>/` beside the others,
-  with a list of what was accepted, by whom and why. New checkpoints begin new files.
-- The entry in the audit log names that list by its SHA-256, and commits with the acceptance.
-- Orders that the signer signed more for than the database knows are frozen: they may have been paid, and on a
-  chain without nonces a further signature could pay them again. Without the signer's record nothing is
+- Checkpoint files that no longer match the database are moved to `evidence/<time>/`, with a list of what was
+  accepted, by whom and why. New checkpoints begin new files.
+- The entry in the audit log has the SHA-256 of that list, and commits with the acceptance.
+- If the signer signed more for an order than the database knows, the order is frozen. It may have been paid,
+  and on a chain without nonces another signature could pay it again. Without the signer's record nothing is
   accepted, unless every open order is frozen.
-- All signs are committed before any file is moved. After a crash they stand, and the command is given again:
-  it goes on in the same folder.
-- While the key is not the service's, only a new key is accepted: nothing else would end the sign.
+- All signs are committed before any file is moved. After a crash they are still open. The same command then
+  continues in the same folder.
+- If the key is not the service's, only a new key is accepted. Nothing else would end that sign.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from merchant_wallet.chains.keys.signing_journal import Payment
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
 ACTION: Final = "rollback.accept"
 MAX_LOGGED_CAUSES: Final = 20
-"""So many causes stand in the audit log; the list has all."""
+"""The audit log gets at most this many causes. The list has all."""
 MAX_ACCEPTANCES: Final = 500
-"""So many of the newest are asked for the names of their folders."""
+"""The folders' names are read from this many of the newest acceptances."""
 SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
 NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
 
@@ -50,15 +50,17 @@ Connection = AsyncConnection[Any]
 
 
 class NothingToAccept(Exception):
-    """No sign of a rollback stands or can be found."""
+    """There is no sign of a rollback."""
 
 
 class KeyDiffers(Exception):
-    """The checkpoints' key is not the service's, and no new key was asked for. The text says how."""
+    """The checkpoint key is not the service's, and no new key was requested. The text says how they
+    differ.
+    """
 
 
 class RecordMissing(Exception):
-    """The signer's record is not there, and nobody asked to freeze every open order. The text is its path."""
+    """The signer's record is missing, and nobody asked to freeze every open order. The text is its path."""
 
 
 class AcceptanceRequest(msgspec.Struct, frozen=True):
@@ -71,7 +73,7 @@ class AcceptanceRequest(msgspec.Struct, frozen=True):
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What was accepted; `folder` has the evidence, None when there was no file to keep."""
+    """What was accepted. `folder` has the evidence; None if there was no file to keep."""
 
     signs: list[RollbackSign]
     files: list[EvidenceFile]
@@ -80,9 +82,9 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class EvidenceSources(msgspec.Struct, frozen=True):
-    """Where to look: the checkpoints' folder, the old form's key, and the signer's record.
+    """Where to look: the folder of checkpoints, the key of the old form, and the signer's record.
 
-    `signer_record` is None where no signer keeps one, as in the sandbox.
+    `signer_record` is None if no signer keeps one, as in the sandbox.
     """
 
     folder: Path
@@ -91,7 +93,7 @@ class EvidenceSources(msgspec.Struct, frozen=True):
 
 
 async def find_all_signs(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
-    """The signs that stand, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
+    """The open signs, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
     standing = await signs.list_signs(conn)
     known = {(sign.merchant_id, sign.subject) for sign in standing}
     found = await _compare(conn, sources, now_ms)
@@ -114,11 +116,11 @@ async def accept(
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
 ) -> Accepted:
-    """Accept every sign there is now, and with `new_signer` begin anew under its key.
+    """Accept every sign that there is now. With `new_signer`, start again with its key.
 
     With `freeze_open` every open order is frozen, and the signer's record may be missing. Raises
-    NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`; then nothing is
-    accepted, and the signs that were found stand.
+    NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`. Then nothing is
+    accepted, and the signs that were found stay open.
     """
     await _check_record(sources, freeze_open)
     await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
@@ -141,7 +143,7 @@ async def accept(
 
 
 async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
-    """Refuse before anything is done: what is missing or unreadable at the end of the record."""
+    """Refuse before anything is done if the record is missing or its end is unreadable."""
     record = sources.signer_record
     if record is None:
         return
@@ -151,13 +153,13 @@ async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
 
 
 async def _record_found(conn: Connection, sources: EvidenceSources, now_ms: int, *, new_key: bool) -> None:
-    """Commit the signs that a comparison finds now, beside those that stand."""
+    """Commit the signs that a comparison finds now. Earlier signs stay open."""
     async with signs.locked(conn):
         if not new_key:
             await _require_key(conn, sources)
         found = await _compare(conn, sources, now_ms)
         if new_key:
-            # It stands when the command breaks off, also where nothing else is wrong.
+            # This sign stays open if the command stops halfway, even if nothing else is wrong.
             found.append(
                 RollbackSign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms)
             )
@@ -181,7 +183,7 @@ async def _read_payments(sources: EvidenceSources) -> list[Payment]:
 async def _freeze(
     conn: Connection, payments: Sequence[Payment], now_ms: int, *, all_open: bool
 ) -> tuple[int, ...]:
-    """Freeze the open orders that more was signed for than the database knows, or all; gives their ids."""
+    """Freeze the open orders with more signatures than the database knows, or all. Returns their ids."""
     signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
     values = {
         "order_ids": list(signed),
@@ -199,7 +201,7 @@ async def _freeze(
 
 
 def _name_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> list[str]:
-    """The files that no longer fit the database, or all when their key is replaced."""
+    """The files that no longer match the database, or all of them if the key is replaced."""
     if new_key:
         merchants = list_files(folder) if folder.is_dir() else []
         names = [PUBLIC_KEY_FILE, audit_checkpoints.FILE]
@@ -218,7 +220,7 @@ async def _move_evidence(
     *,
     new_key: bool,
 ) -> Accepted:
-    """Move the files that the signs are about, and list them with what an acceptance that broke off moved."""
+    """Move the files of the signs, and list them with the files that an interrupted acceptance moved."""
     told = await audit.list_entries(conn, action=ACTION, limit=MAX_ACCEPTANCES)
     named = {str((entry.after or {}).get("evidence")) for entry in told}
     target = choose_folder(folder, min(sign.since_ms for sign in standing), named)

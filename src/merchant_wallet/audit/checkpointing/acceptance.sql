@@ -1,21 +1,21 @@
--- A person's word on a rollback.
+-- A person accepts a rollback.
 
 -- name: add_acceptance
--- Who accepted, why, and what the signer had recorded by then.
+-- Who accepted, why, and up to when the signer's record was accepted.
 insert into rollback_acceptance (accepted_ms, actor, reason, signed_upto_ms)
 values (%(accepted_ms)s::bigint, %(actor)s::text, %(reason)s::text, %(signed_upto_ms)s::bigint);
 
 -- name: clear_signs
--- Payouts go on.
+-- Ends all signs, so that payouts continue.
 delete from rollback_sign;
 
 -- fragment: freeze
--- The payout that freezes an order. Its fence shuts out whoever holds a claim.
+-- Creates the payout that freezes an order. Its fence stops anyone who holds a claim.
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
 select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint;
 
 -- fragment: over_claims
--- An order that was taken up has its payout already.
+-- An order that was taken up has a payout already.
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
  where payout.frozen_ms is null
@@ -32,7 +32,7 @@ returning order_id;
 {over_claims};
 
 -- name: freeze_open
--- Freezes every open order, also those that wait for approval: they may have been approved and paid in what was lost.
+-- Freezes every open order. This includes orders that wait for approval: they may have been approved and paid in the lost part.
 {freeze}
   from withdrawal w
  where w.status in (0, 1, 3)

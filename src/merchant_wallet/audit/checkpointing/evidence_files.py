@@ -1,9 +1,9 @@
-"""Keeping files of checkpoints as evidence: they are moved to `evidence/<moment>/`, with a list of them all.
+"""Checkpoint files that are kept as evidence. They are moved to `evidence/<time>/`, with a list of them all.
 
 Rules:
-- A file is renamed under its lock. Whoever waited for the lock finds another file of that name, or none, and
-  begins a new one.
-- Nothing here is ever overwritten. An acceptance that broke off goes on in its folder.
+- A file is renamed under its lock. A process that waited for the lock then finds another file of that name,
+  or none, and starts a new one.
+- No file here is ever overwritten. An interrupted acceptance continues in its folder.
 
 All raise OSError.
 """
@@ -27,7 +27,7 @@ LIST_FILE: Final = "accepted.json"
 
 
 class EvidenceFile(msgspec.Struct, frozen=True):
-    """A file that was kept: its name, size and hex SHA-256."""
+    """A kept file: its name, size and hex SHA-256."""
 
     name: str
     size: int
@@ -35,16 +35,16 @@ class EvidenceFile(msgspec.Struct, frozen=True):
 
 
 def choose_folder(folder: Path, since_ms: int, named: Collection[str]) -> Path:
-    """Where the evidence of an acceptance goes: the same folder each time that it is given again.
+    """The folder for the evidence of an acceptance. It is the same one if the acceptance is repeated.
 
-    `since_ms` is when the oldest sign was found; `named` are the folders that the audit log names already.
+    `since_ms` is when the oldest sign was found. `named` are the folders that the audit log names already.
     """
     names = (str(since_ms) if number == 1 else f"{since_ms}-{number}" for number in count(1))
     return folder / EVIDENCE / next(name for name in names if name not in named)
 
 
 def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]:
-    """Move files of a folder to `target`; gives all that is there by now but the list."""
+    """Move files of a folder to `target`. Returns all files that are there now, except the list."""
     if names:
         target.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     for name in names:
@@ -58,7 +58,7 @@ def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]
 
 
 def write_list(target: Path, text: bytes) -> None:
-    """Write the list beside the files that it names, whole or not at all. An earlier list stays beside it."""
+    """Write the list beside its files, whole or not at all. An earlier list is kept beside it."""
     draft = target.parent / f"{target.name}.{LIST_FILE}"
     with draft.open("wb") as file:
         file.write(text)

@@ -1,11 +1,12 @@
-"""The private key of checkpoints: where it is, that only its owner reads it, and that it is the service's.
+"""The private key of checkpoints: where it is, and whether it is the service's.
 
 Rules:
-- The key is WALLET_CHECKPOINT_KEY, else the file WALLET_CHECKPOINT_KEY_FILE, else `checkpoint.key` in the
-  data folder. One is made where the service has none yet.
-- The first worker writes the public key into the database and beside the checkpoints, and seals the lines of
-  the old form. From then on a worker with another key does not start.
-- The web side never has the private key. It verifies with the public one.
+- The key is WALLET_CHECKPOINT_KEY, or else in the file WALLET_CHECKPOINT_KEY_FILE, or else in
+  `checkpoint.key` in the data folder. If the service has no key yet, one is created. Only its owner may read
+  the file.
+- The first worker writes the public key to the database and beside the checkpoints, and seals the lines of
+  the old form. After that, a worker with another key does not start.
+- The web process never has the private key. It verifies with the public one.
 """
 
 import asyncio
@@ -32,12 +33,12 @@ KEY_NAME: Final = "checkpoint key"
 
 
 def has_private_key(settings: Settings) -> bool:
-    """Whether there is a private key already, set or in its file."""
+    """Whether there is a private key already, in a setting or in its file."""
     return settings.checkpoint_key is not None or settings.checkpoint_key_path.exists()
 
 
 def open_or_create_signer(settings: Settings, old_key: bytes) -> CheckpointSigner:
-    """The signer; a key is made where there is none. Raises ConfigError."""
+    """Open the signer. Creates a key if there is none. Raises ConfigError."""
     path = settings.checkpoint_key_path
     return CheckpointSigner(settings.checkpoint_key or load_or_create_key_file(path, KEY_NAME), old_key)
 
@@ -45,7 +46,7 @@ def open_or_create_signer(settings: Settings, old_key: bytes) -> CheckpointSigne
 async def settle_signer(
     conn: AsyncConnection[Any], settings: Settings, old_key: bytes, now_ms: int
 ) -> CheckpointSigner:
-    """The service's signer of checkpoints, at a worker's start.
+    """Open the service's signer at a worker's start, and make sure that its key is the service's.
 
     Raises ConfigError, OSError, `psycopg.Error`.
     """
@@ -81,7 +82,7 @@ LOST_KEY: Final = (
 
 
 async def pin(conn: AsyncConnection[Any], signer: CheckpointSigner, now_ms: int) -> None:
-    """Name the signer's public key in the database, from now on."""
+    """Write the signer's public key to the database. It is the service's from now on."""
     values = {"public_key": signer.public_key, "since_ms": now_ms}
     await conn.execute(QUERIES["add_key"].text, values)
 

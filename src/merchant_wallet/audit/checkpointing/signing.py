@@ -1,8 +1,10 @@
-"""Signing checkpoints and appending them to their files.
+"""Sign checkpoints and append them to their files.
 
-Rules: a file is written under its own lock, one whole line at a time, and synced. A torn last line is removed
-first. A file whose lines are all of the old form is sealed once, when the service gets its key: the first
-signed line covers the bytes before it.
+Rules:
+- A file is written under its own lock, one whole line at a time, and synced to disk. A torn last line is
+  removed first.
+- A file with only lines of the old form is sealed once, when the service gets its key: the first signed line
+  covers the bytes before it.
 """
 
 import asyncio
@@ -35,12 +37,12 @@ from merchant_wallet.book.checkpoints import (
 INTERVAL_MS: Final = 60_000
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o640
-"""Only the folder's owner reaches them, and the web side's group where the sides have users of their own."""
+"""Only the folder's owner can open the files, and the web user's group if web and worker have own users."""
 _CHUNK_BYTES: Final = 1 << 20
 
 
 class CheckpointSigner:
-    """Holds the private key, 32 bytes. `keys` verifies what it signs."""
+    """Holds the private key, 32 bytes. `keys` verifies its signatures."""
 
     def __init__(self, private_key: bytes, old_key: bytes) -> None:
         self._private_key = Ed25519PrivateKey.from_private_bytes(private_key)
@@ -48,12 +50,12 @@ class CheckpointSigner:
 
     @property
     def public_key(self) -> bytes:
-        """What verifies its signatures."""
+        """The public key that verifies its signatures."""
         assert self.keys.public_key is not None
         return self.keys.public_key
 
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The checkpoint with its signature."""
+        """Return the checkpoint with its signature."""
         signature = self._private_key.sign(text_to_sign(checkpoint).encode()).hex()
         return msgspec.structs.replace(checkpoint, signature=signature)
 
@@ -67,18 +69,17 @@ async def write_checkpoints(
     interval_ms: int = INTERVAL_MS,
     without: Container[int] = (),
 ) -> int:
-    """Append a checkpoint for each book that moved since its last one; gives how many were written.
+    """Append a checkpoint for each book that changed since its last one. Returns how many were written.
 
-    A book whose last checkpoint is younger than `interval_ms` is left for later, and so are the books of the
-    merchants `without`. Several processes may call this at once. Raises OSError when the folder can't be
-    written.
+    Books whose last checkpoint is younger than `interval_ms` are skipped, and so are the merchants in
+    `without`. Several processes may call this at once. Raises OSError if the folder can't be written.
     """
     heads = [head for head in await read_heads(conn, now_ms) if head.merchant_id not in without]
     return await asyncio.to_thread(append_all, signer, directory, heads, interval_ms)
 
 
 async def read_heads(conn: AsyncConnection, now_ms: int) -> list[Checkpoint]:
-    """What a checkpoint of each book would say now, still unsigned. Books without entries have none."""
+    """The unsigned checkpoints of all books as they are now. Books without entries have none."""
     rows = await (await conn.execute(QUERIES["read_heads"].text)).fetchall()
     return [
         Checkpoint(merchant_id, count, ids.compose(range_no, counter), head_hash.hex(), now_ms)
@@ -94,7 +95,7 @@ async def write_audit_checkpoint(
     *,
     interval_ms: int = INTERVAL_MS,
 ) -> bool:
-    """Append one for the audit log if it has grown since the last; gives whether it did. Raises OSError."""
+    """Append a checkpoint for the audit log if it has grown. Returns whether it did. Raises OSError."""
     head = await audit_checkpoints.read_head(conn, now_ms)
     if head is None:
         return False
@@ -104,7 +105,7 @@ async def write_audit_checkpoint(
 def append_all(
     signer: CheckpointSigner, directory: Path, heads: Iterable[Checkpoint], interval_ms: int = INTERVAL_MS
 ) -> int:
-    """Append those of these checkpoints that are due; how many were. Raises OSError."""
+    """Append the checkpoints that are due, and return how many. Raises OSError."""
     directory.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     return sum([_append(signer, _file_of(directory, head), head, interval_ms) for head in heads])
 
@@ -134,12 +135,12 @@ def _append(signer: CheckpointSigner, path: Path, head: Checkpoint, interval_ms:
 
 
 def _open_locked(path: Path) -> int:
-    """The file of this name, open under its lock, made where there is none."""
+    """Open and lock the file of this name. Creates it if it is missing."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            # It may have been moved away, as evidence, while this waited for the lock.
+            # An acceptance may have moved the file away while this waited for the lock.
             if _is_at(path, file):
                 return file
         except BaseException:
@@ -156,7 +157,7 @@ def _is_at(path: Path, file: int) -> bool:
 
 
 def _is_due(last: Checkpoint, head: Checkpoint, interval_ms: int) -> bool:
-    # Another process may have seen a later head meanwhile; a clock that was set back must not stop the
+    # Another process may have written a later head meanwhile. A clock that was set back must not stop the
     # writing.
     return head.entry_count > last.entry_count and not 0 <= head.at_ms - last.at_ms < interval_ms
 
@@ -169,9 +170,9 @@ def _write_line(file: int, whole_bytes: int, size: int, checkpoint: Checkpoint) 
 
 
 def seal_old_files(signer: CheckpointSigner, directory: Path, now_ms: int) -> int:
-    """Cover the old-form lines of every file with a signed one; gives how many files were sealed.
+    """Cover the old-form lines of every file with a signed line. Returns how many files were sealed.
 
-    To be called once in a service's life, before its public key is known anywhere. Raises OSError.
+    Call it once in a service's life, before its public key is known anywhere. Raises OSError.
     """
     if not directory.is_dir():
         return 0
@@ -187,7 +188,8 @@ def _seal(signer: CheckpointSigner, path: Path, now_ms: int) -> bool:
         size = os.fstat(file).st_size
         tail = read_tail(signer.keys, file, size)
         last = None if tail.last is None else tail.last.checkpoint
-        # What is sealed already ends with a signed line; what is no checkpoint is nobody's to sign for.
+        # A sealed file ends with a signed line already. A last line that is no valid checkpoint must not be
+        # signed for.
         if last is None or last.signature or last.mac != make_old_mac(signer.keys.old_key, last):
             return False
         seal = msgspec.structs.replace(

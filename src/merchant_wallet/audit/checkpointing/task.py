@@ -1,10 +1,10 @@
-"""The worker's minute with checkpoints: compare the last ones with the database, then sign new ones.
+"""What the worker does each minute: compare the last checkpoints with the database, then sign new ones.
 
 Rules:
-- Nothing is paid before the first comparison has been made (`compared`).
-- What shows a rollback is written down as a sign, and logged as an error each minute while it stands.
-- A book with a sign gets no new checkpoint: it would hide what the old one saw.
-- A worker whose key was replaced writes no checkpoints: it must be restarted with the new one.
+- Nothing is paid before the first comparison is done (`compared`).
+- Evidence of a rollback is stored as a sign. While a sign is open, it is logged as an error each minute.
+- A book with an open sign gets no new checkpoint: it would hide the difference.
+- A worker whose key was replaced writes no checkpoints. It must be restarted with the new key.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class CheckpointTask:
-    """One worker's. `signer_record` is the file in which the signer notes payments, if there is a signer.
+    """The task of one worker. `signer_record` is the file where the signer records payments, if any.
 
     `found_count` is how many signs the last comparison found.
     """
@@ -42,7 +42,7 @@ class CheckpointTask:
         self._comparison = Comparison(folder, signer.keys.old_key)
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
-        """Compare, write down what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
+        """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
         self.found_count = len(await self._find_signs(conn, at_ms))
         if self.found_count:
             await self._record(conn, at_ms)
@@ -67,14 +67,14 @@ class CheckpointTask:
         try:
             signed = await find_signer_sign(conn, self._signer_record, at_ms)
         except PermissionError as error:
-            # It belongs to a signer under another user; nobody but that user can look into it.
+            # The signer runs as another user, and only that user can read the file.
             log.warning("the signer's record can't be compared from here", reason=str(error))
             self._signer_record = None
             return []
         return [] if signed is None else [signed]
 
     async def _record(self, conn: AsyncConnection, at_ms: int) -> None:
-        # Under the lock that an acceptance holds, and looked at again: it may just have been accepted.
+        # Compare again under the lock that an acceptance holds: the signs may just have been accepted.
         async with signs.locked(conn):
             new = await signs.record_signs(conn, await self._find_signs(conn, at_ms))
         for sign in new:
@@ -87,7 +87,7 @@ class CheckpointTask:
             )
 
     async def _is_replaced(self, conn: AsyncConnection) -> bool:
-        """Whether the service's key is another one by now; what this one signs would be believed no more."""
+        """Whether the service has another key now. Then nobody would trust this worker's signatures."""
         pinned = await read_pinned(conn)
         if pinned in (None, self._signer.public_key):
             return False

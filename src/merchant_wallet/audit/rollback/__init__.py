@@ -1,1 +1,1 @@
-"""Detection of a database that was rolled back, and what stops until a person has accepted it."""
+"""Detects that the database was rolled back. Payouts then stop until a person accepts it."""

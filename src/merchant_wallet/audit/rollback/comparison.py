@@ -1,9 +1,9 @@
-"""Comparing the last checkpoint of every file with the database: is it older than it was, or another?
+"""Compares the last checkpoint of each file with the database: is it older than before, or different?
 
 Rules:
-- Only the ends of files are read, and only of files that changed since the last look.
-- Files are read first and the database after them: journals only grow, so a sound one is never behind.
-- A file that ends with a line that nobody signed is a sign too. A torn last line is none (see `checkpoints`).
+- Only the last lines of files are read, and only if the file changed since the last comparison.
+- The files are read first, then the database. Journals only grow, so a correct one is never behind.
+- A file whose last line is not signed is a sign too. A torn last line is none (see `checkpoints`).
 - Nothing is written here.
 
 Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.Error` for the database.
@@ -32,7 +32,7 @@ Connection = AsyncConnection[Any]
 
 
 class LastCheckpoint(msgspec.Struct, frozen=True):
-    """The last whole line of a merchant's file, 0 for the audit log's. `problem`: why it can't be used."""
+    """The last whole line of a merchant's file (0: the audit log's). `problem`: why it can't be used."""
 
     merchant_id: int
     checkpoint: Checkpoint | None
@@ -40,7 +40,7 @@ class LastCheckpoint(msgspec.Struct, frozen=True):
 
 
 class Comparison:
-    """Compares a folder of checkpoints with a database, again and again. Not safe between tasks."""
+    """Compares a folder of checkpoints with a database, again and again. Not safe for concurrent tasks."""
 
     def __init__(self, folder: Path, old_key: bytes) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Comparison:
         self._last_checkpoints = LastCheckpoints(folder)
 
     async def find_signs(self, conn: Connection, now_ms: int) -> list[RollbackSign]:
-        """Everything that shows a rollback now. `conn` must see what is committed now."""
+        """All signs of a rollback that there are now. `conn` must see what is committed now."""
         keys = await load_keys(conn, self._folder, self._old_key)
         if keys.problem is not None:
             return [RollbackSign(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
@@ -71,7 +71,7 @@ class Comparison:
 
 
 class LastCheckpoints:
-    """The ends of all files of a folder, remembered for as long as the files stay as they are."""
+    """The last checkpoints of all files of a folder. A file is read again only after it changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,7 +79,7 @@ class LastCheckpoints:
         self._by_name: dict[str, tuple[tuple[int, int, int], LastCheckpoint | None]] = {}
 
     def read(self, keys: CheckpointKeys) -> list[LastCheckpoint]:
-        """The end of each file that has a whole line. A folder that is not there has no files."""
+        """The last checkpoint of each file with a whole line. A missing folder has no files."""
         if keys != self._keys:
             self._keys, self._by_name = keys, {}
         if not self._folder.is_dir():
@@ -105,7 +105,7 @@ class LastCheckpoints:
 
 
 def _merchant_of(name: str) -> int | None:
-    """Whose checkpoints a file has, 0 for the audit log's; None for any other file."""
+    """The merchant of a checkpoint file, 0 for the audit log's. None for any other file."""
     if name == audit_checkpoints.FILE:
         return NO_MERCHANT
     stem = name.removesuffix(SUFFIX)
@@ -129,7 +129,7 @@ def read_last_checkpoint(path: Path, merchant_id: int, keys: CheckpointKeys) -> 
 
 
 def make_sign(last: LastCheckpoint, kind: Kind, cause: str, now_ms: int) -> RollbackSign:
-    """The sign of one file."""
+    """The sign for one file."""
     subject: Subject = "audit" if last.merchant_id == NO_MERCHANT else "book"
     return RollbackSign(last.merchant_id, subject, kind, cause, now_ms)
 
@@ -171,9 +171,10 @@ async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int
 def compare_journal(
     seen: Checkpoint, count: int | None, entry_hash: str | None, name: str
 ) -> tuple[Kind, str] | None:
-    """How a journal differs from its last checkpoint, None when it holds. Pure.
+    """How a journal differs from its last checkpoint; None if it does not. Pure.
 
-    The journal has `count` entries, None without a book; `entry_hash` is that of the entry that was last.
+    The journal has `count` entries; None without a book. `entry_hash` is the current hash of the entry that
+    the checkpoint saw last.
     """
     saw = f"the checkpoint of {format_moment(seen.at_ms)} saw {seen.entry_count} entries"
     if count is None:

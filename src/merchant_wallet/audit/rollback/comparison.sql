@@ -1,7 +1,7 @@
 -- What the last checkpoints are compared with.
 
 -- name: read_books
--- Some hundred books at once: how many entries each has now, and the hash of the entry that its checkpoint saw last.
+-- For hundreds of books at once: the number of entries now, and the current hash of the entry that the checkpoint saw last.
 select c.merchant_id, b.entry_count, e.hash
   from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[]) c (merchant_id, entry_id)
   left join book b on b.merchant_id = c.merchant_id

@@ -1,7 +1,8 @@
-"""The web side's look at checkpoints: it compares as the workers do, tells the log and the metrics, no more.
+"""The web process's comparison of checkpoints. It only reports to the log and the metrics.
 
-Rules: it writes nothing and stops nothing, so that whoever takes the web side over can stop no payouts with
-it. Where the checkpoints' folder can't be read, it leaves the comparison to the workers.
+It compares as the workers do. It writes nothing and stops nothing, so an attacker in the web process can't
+stop payouts through it. If it may not read the folder of checkpoints, it leaves the comparison to the
+workers.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class RollbackMonitor:
-    """Compares once a minute; `signs` are what the last comparison found."""
+    """Compares once a minute. `signs` are the result of the last comparison."""
 
     def __init__(self, connect: Connect, folder: Path, old_key: bytes, *, clock: Callable[[], int]) -> None:
         self.signs: list[RollbackSign] = []
@@ -30,11 +31,13 @@ class RollbackMonitor:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
-        """Compare until told to stop."""
+        """Compare until `stop` is set."""
         await repeat("rollback monitor", self.compare, stop=stop, interval_s=interval_s)
 
     async def compare(self) -> None:
-        """Compare once. Raises OSError but for a folder that this user may not read, and `psycopg.Error`."""
+        """Compare once. Raises OSError, except for a folder that this user may not read, and
+        `psycopg.Error`.
+        """
         try:
             async with await self._connect() as connection:
                 self.signs = await self._comparison.find_signs(connection, self._clock())

@@ -1,11 +1,11 @@
-"""Comparing what the signer recorded with the database: was an order signed that it does not know?
+"""Compares the signer's record with the database: was an order signed that the database does not know?
 
 Rules:
-- The signer writes each payment down before the signature leaves (see `chains.signing_journal`). Orders are
-  taken up before they are signed. So an order of the record that the database does not know, or that nobody
-  has taken up, shows a rollback.
-- That an order is taken up and no bytes are stored shows nothing: a worker may have died between the two.
-- Only the end of the record is read. What a person has accepted is not looked at again.
+- The signer records each payment before it gives out the signature (see `chains.signing_journal`). The payer
+  takes an order up before it is signed. So a recorded order that the database does not know, or that nobody
+  took up, shows a rollback.
+- An order that was taken up without stored bytes shows nothing: a worker may have died in between.
+- Only the end of the record is read. Payments that a person has accepted are not checked again.
 
 Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.Error` for the database.
 """
@@ -35,14 +35,14 @@ Connection = AsyncConnection[Any]
 
 
 class RecordUnreadable(Exception):
-    """The signer's record has a line of another form. The text says so, without its full stop."""
+    """A line of the signer's record has another form. The text says so, without a full stop."""
 
     def __init__(self, record: Path) -> None:
         super().__init__(f"{record.name} has lines of another form")
 
 
 async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> RollbackSign | None:
-    """The sign of a rollback that the signer's record shows, None without one or without a record."""
+    """The sign that the signer's record shows; None without one or without a record."""
     try:
         payments = await asyncio.to_thread(read_last_payments, record)
     except RecordUnreadable as unreadable:
@@ -68,7 +68,7 @@ async def _find_unknown(conn: Connection, payments: Iterable[Payment]) -> list[P
 
 
 def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
-    """The newest payments of the record, or all; the oldest first. None where there is no record.
+    """The newest payments of the record, or all of them, oldest first. A missing record has none.
 
     Raises RecordUnreadable, OSError.
     """
@@ -82,7 +82,7 @@ def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
         tail = os.pread(descriptor, size - start, start)
     finally:
         os.close(descriptor)
-    # The first line may have begun before, the last may be torn.
+    # The first line may have begun before the tail. The last line may be torn.
     lines = tail.split(b"\n")[1 if start else 0 : -1]
     entries = [_parse(line, record) for line in lines]
     return [entry for entry in entries if isinstance(entry, Payment)]
@@ -93,7 +93,7 @@ def _parse(line: bytes, record: Path) -> Payment | Release:
         entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RecordUnreadable(record) from None
-    # The database takes no other ids, and no year has other moments.
+    # The database accepts no other ids, and dates end with the year 9999.
     if not (0 < entry.payout_id <= MAX_ID and 0 <= entry.at_ms <= LAST_MOMENT_MS):
         raise RecordUnreadable(record)
     return entry

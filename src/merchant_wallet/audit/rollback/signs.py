@@ -1,11 +1,11 @@
-"""The signs that stand: what shows that the database was rolled back or rewritten.
+"""Rollback signs: evidence that the database was rolled back or rewritten.
 
 Rules:
-- Workers write signs (see `comparison`). The web side only reads them.
-- A sign stands until a person accepts it, even when what it saw has passed.
-- While any sign stands, no order is claimed, no transfer is signed, no order expires. The statements of
-  `withdrawals` and `sweeps` that do these things look at the table themselves. The book looks at it before
-  an order is taken up, expires, is refunded, or is cancelled by its merchant.
+- Workers write signs (see `comparison`). The web process only reads them.
+- A sign stays open until a person accepts it, even if its cause has disappeared.
+- While a sign is open, no order is claimed, no transfer is signed, and no order expires. The statements of
+  `withdrawals` and `sweeps` that do these things read the table themselves. The book reads it before an order
+  is taken up, expires, is refunded, or is cancelled by its merchant.
 
 Statements are in `signs.sql`. All raise `psycopg.Error`.
 """
@@ -30,12 +30,12 @@ Connection = AsyncConnection[Any]
 
 
 class RollbackSign(msgspec.Struct, frozen=True, gc=False):
-    """One thing that shows a rollback.
+    """Evidence of a rollback.
 
     `subject` is what was compared with the database: a book's checkpoint, the audit log's checkpoint, the
-    signer's record, or the key that signs checkpoints. `merchant_id` is 0 for all but books. `kind`:
-    `behind`, the database lacks what was seen before; `diverged`, it holds something else; `unreadable`, the
-    evidence itself was changed. `cause` is a sentence without its full stop.
+    signer's record, or the key that signs checkpoints. `merchant_id` is 0 except for books. `kind`: `behind`
+    means that the database lacks what was seen before; `diverged`, that it has something else; `unreadable`,
+    that the evidence itself was changed. `cause` is a sentence without its full stop.
     """
 
     merchant_id: int
@@ -46,20 +46,20 @@ class RollbackSign(msgspec.Struct, frozen=True, gc=False):
 
 
 async def list_signs(conn: Connection) -> list[RollbackSign]:
-    """All signs that stand, the oldest first. Empty while nothing is wrong."""
+    """All open signs, oldest first. Empty while nothing is wrong."""
     cursor = await conn.execute(QUERIES["list_signs"].text)
     return [RollbackSign(*row) for row in await cursor.fetchall()]
 
 
 async def is_standing(conn: Connection) -> bool:
-    """Whether any sign stands, so that nothing may be signed or paid."""
+    """Whether any sign is open. Then nothing may be signed or paid."""
     cursor = await conn.execute(QUERIES["is_standing"].text)
     row = await cursor.fetchone()
     return row is not None and bool(row[0])
 
 
 async def record_signs(conn: Connection, signs: Iterable[RollbackSign]) -> list[RollbackSign]:
-    """Write signs down; gives those that are new. The first cause of a subject stays."""
+    """Store signs, and return the new ones. The first cause of a subject is kept."""
     new = []
     for sign in signs:
         cursor = await conn.execute(QUERIES["record_sign"].text, msgspec.structs.asdict(sign))
@@ -69,7 +69,7 @@ async def record_signs(conn: Connection, signs: Iterable[RollbackSign]) -> list[
 
 
 def format_moment(at_ms: int) -> str:
-    """A moment as the causes of signs name it. Raises ValueError, OverflowError for one beyond all years."""
+    """A time as it is written in causes. Raises ValueError, OverflowError for a time out of range."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
