@@ -1,5 +1,5 @@
-"""Two people for one act: one person proposes it, another carries it out.
+"""Changes that need two people: one person proposes, another carries out.
 
-`adjustments` of a book are in `proposals`; every other change is in `changes`. Both follow `decisions`.
-Withdrawals above the second limit are the book's own affair: see `book.rules.approvals`.
+`proposals` has adjustments of a book, `changes` every other change. Both follow the rules in `decisions`.
+Withdrawals above the second limit belong to the book: see `book.rules.approvals`.
 """

@@ -1,13 +1,14 @@
-"""Proposed changes of any kind but adjustments: the mechanism that lets two people change what guards money.
+"""Proposed changes of any kind except adjustments. Two people are needed to change what protects money.
 
 Rules:
-- A proposal holds what the value was (`before`) and what it becomes (`after`). The second person sees both.
+- A proposal has the old value (`before`) and the new one (`after`). The second person sees both.
 - Acceptance carries the change out. Lock, comparison, change, proposal and audit entry are one transaction.
-- The value is read again under its lock. If it is not `before` any more, the proposal fails; nothing changes.
-- It fails, too, when the same change was accepted since it was proposed, or its proposer lost the standing.
-- The kind's own rule is asked again too. If it refuses, the proposal fails, and its `outcome` says why.
-- Proposing, refusing and withdrawing are written into the audit log in their own transaction.
-- Times come from the caller. The caller checks the right to propose and to decide.
+- The value is read again under its lock. If it is no longer `before`, the proposal fails and nothing changes.
+- The proposal also fails if the same change was accepted meanwhile, or if its proposer could not propose it
+  any more.
+- The rule of the kind is checked again too. If it refuses, the proposal fails, and `outcome` says why.
+- Proposing, refusing and withdrawing write their audit entry in the same transaction.
+- The caller passes the time, and checks the right to propose and to decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -43,18 +44,18 @@ from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
-"""Plain values by name, as the audit log takes them."""
+"""Plain values by name, in the form of the audit log."""
 
 QUERIES: Final = Queries(Path(__file__).with_name("changes.sql"))
 STALE: Final = "Something else changed the value after this was proposed: propose it again."
 
 
 class ChangeRefused(ValueError):
-    """A change can't be carried out now; the text is a sentence that says why."""
+    """A change can't be carried out now. The text is a sentence that says why."""
 
 
 class ProposedChange(msgspec.Struct, frozen=True):
-    """A change as it was proposed, and what became of it. `outcome` says why it was refused or has failed."""
+    """A proposed change and its result. `outcome` says why it was refused or failed."""
 
     proposal_no: int
     kind: str
@@ -77,9 +78,9 @@ class ProposedChange(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What a change did, for the audit log; None stands for what the proposal says.
+    """What a change did, for the audit log. None: what the proposal says.
 
-    `shown` is for the person who accepted, and for nobody else: a password that was made, for example.
+    `shown` is only for the person who accepted, for example a new password.
     """
 
     before: Facts | None = None
@@ -94,8 +95,9 @@ class Applied(msgspec.Struct, frozen=True):
 class Kind:
     """One kind of change. `name` is also the audit log's action, such as `merchant.set`.
 
-    `read` locks the value and gives it in the form of `before`. `apply` writes it in that transaction; its
-    last argument is the moment in milliseconds. Both may raise ChangeRefused, which undoes what they did.
+    `read` locks the value and returns it in the form of `before`. `apply` writes it in the same transaction;
+    its last argument is the time in milliseconds. Both may raise ChangeRefused, which rolls back what they
+    did.
     """
 
     name: str
@@ -126,7 +128,7 @@ async def propose(
     lasts_ms: int,
     merchant_id: int | None = None,
 ) -> ProposedChange:
-    """Propose a change of `subject` from `before` to `after`; it can be accepted for `lasts_ms`.
+    """Propose a change of `subject` from `before` to `after`. It can be accepted for `lasts_ms`.
 
     Raises ProposalRefused, FactsRefused.
     """
@@ -156,9 +158,9 @@ async def accept(
 ) -> Decided:
     """Accept an open proposal of this kind and carry it out, in one transaction.
 
-    `roles` are those that may propose it. Gives it as it then stands: `failed` when the value has changed
-    meanwhile, its rule says no, or the proposer could not propose it any more. Raises ProposalRefused when
-    this person can't accept it.
+    `roles` are the roles that may propose it. Returns the proposal with its result. It is `failed` if the
+    value has changed, the rule refuses, or the proposer could not propose it any more. Raises ProposalRefused
+    if this person can't accept it.
     """
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
@@ -180,17 +182,17 @@ async def accept(
 async def refuse(
     conn: Connection, proposal_no: int, reason: str, *, person: Person, at_ms: int
 ) -> ProposedChange:
-    """Say no to an open proposal. Raises ProposalRefused."""
+    """Refuse an open proposal. Raises ProposalRefused."""
     return await _say_no(conn, proposal_no, REFUSED, person, at_ms, check_reason(reason))
 
 
 async def withdraw(conn: Connection, proposal_no: int, *, person: Person, at_ms: int) -> ProposedChange:
-    """Take one's own open proposal back. Raises ProposalRefused."""
+    """Withdraw one's own open proposal. Raises ProposalRefused."""
     return await _say_no(conn, proposal_no, WITHDRAWN, person, at_ms, None)
 
 
 async def show(conn: Connection, proposal_no: int) -> ProposedChange | None:
-    """One proposal; None when there is no proposed change of that number."""
+    """One proposed change; None if there is none with this number."""
     found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
     return found[0] if found else None
 
@@ -206,7 +208,7 @@ async def list_open(
 async def list_decided(
     conn: Connection, *, at_ms: int, before_no: int | None = None, limit: int = 50
 ) -> list[ProposedChange]:
-    """Proposals that were decided or have expired, newest first, before a number."""
+    """Proposals before a number that were decided or have expired, newest first."""
     before = HIGHEST_NO if before_no is None else before_no
     values = {"at_ms": at_ms, "before_no": before, "page": check_limit(limit)}
     return await _fetch(conn, "list_decided_changes", values)
@@ -220,7 +222,7 @@ def _check_difference(before: Facts, after: Facts) -> None:
 
 
 async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
-    # Of two that are proposed at once, the second must see the first.
+    # Of two proposals at the same time, the second must see the first.
     await conn.execute(QUERIES["lock_proposing"].text, values)
     if await _fetch(conn, "find_same_open", values):
         raise ProposalRefused(PROPOSED_ALREADY)
@@ -236,7 +238,7 @@ async def _carry_out(
         if dict(await kind.read(conn, change)) != change.before:
             raise ChangeRefused(STALE)
         if await _fetch(conn, "find_same_accepted", {"proposal_no": change.proposal_no}):
-            # The value is what it was, but it was changed and changed back.
+            # The value equals `before`, but it was changed and changed back.
             raise ChangeRefused(STALE)
         return await kind.apply(conn, change, at_ms)
 
@@ -268,7 +270,7 @@ async def _decide(
         "proposal_no": change.proposal_no,
         "state": state,
         "decided_by": person.actor,
-        # Two machines' clocks may differ; a decision never comes before its proposal.
+        # The clocks of two machines may differ. A decision is never before its proposal.
         "decided_ms": max(at_ms, change.proposed_ms),
         "decider_from_ms": person.counts_ms,
         "outcome": outcome,

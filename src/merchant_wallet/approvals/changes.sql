@@ -9,11 +9,11 @@ returning proposal_no, kind, subject, merchant_id, before, after, reason, propos
           decided_by, decided_ms, outcome;
 
 -- name: lock_proposing
--- One person at a time proposes something about a subject.
+-- Lets one person at a time propose something about a subject.
 select pg_advisory_xact_lock(hashtext('proposal'), hashtext(%(kind)s::text || ' ' || %(subject)s::text));
 
 -- name: find_same_open
--- A proposal of the same change that can still be accepted.
+-- An open proposal of the same change that has not expired.
 select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
        decided_by, decided_ms, outcome
   from proposal
@@ -24,7 +24,7 @@ select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_
  limit 1;
 
 -- name: find_same_accepted
--- A proposal that brought about the same value after this one was made.
+-- An accepted proposal that set the same value after this one was made.
 select o.proposal_no, o.kind, o.subject, o.merchant_id, o.before, o.after, o.reason, o.proposed_by, o.proposed_ms,
        o.expires_ms, o.state, o.decided_by, o.decided_ms, o.outcome
   from proposal p
@@ -40,7 +40,7 @@ select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_
   from proposal where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment';
 
 -- name: lock_change
--- The same under its lock: of two people who decide at once, the second sees what the first decided.
+-- One proposal under its lock. If two people decide at once, the second sees the first decision.
 select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
        decided_by, decided_ms, outcome
   from proposal where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment' for update;
@@ -55,7 +55,7 @@ returning proposal_no, kind, subject, merchant_id, before, after, reason, propos
           decided_by, decided_ms, outcome;
 
 -- name: list_open_changes
--- What waits for a second person, oldest first; all, or of one kind and subject.
+-- Proposals that wait for a second person, oldest first: all, or those of one kind and subject.
 select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
        decided_by, decided_ms, outcome
   from proposal
@@ -64,7 +64,7 @@ select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_
  order by proposal_no limit %(page)s;
 
 -- name: list_decided_changes
--- What was decided or has expired, newest first.
+-- Proposals that were decided or have expired, newest first.
 select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
        decided_by, decided_ms, outcome
   from proposal

@@ -1,12 +1,12 @@
-"""Who may propose and who may decide a proposal. Pure.
+"""Who may propose, and who may decide a proposal. Pure.
 
 Rules:
-- A person is the name in an actor: `cli:ann` and `operator:Ann` are one person.
-- A proposal is decided once. The person who made it cannot accept it; nobody else can withdraw it.
-- A person whose word does not count yet neither proposes nor accepts. Such a person is an operator who is
-  new, was reset, was let in again or got more rights. A no is taken from everybody: it lets nothing through.
-- The same is not proposed twice while the first proposal is open: a double click makes one.
-- A proposal can't be accepted any more once its proposer's account lost its standing; see `proposers`.
+- The name in an actor identifies the person: `cli:ann` and `operator:Ann` are one person.
+- A proposal is decided once. Its proposer can't accept it. Only its proposer can withdraw it.
+- A person whose approvals do not count yet can neither propose nor accept: an operator who is new, was reset,
+  was enabled again or got more rights. Everybody may refuse, since that changes nothing.
+- While a proposal is open, the same can't be proposed again. So a double click makes one proposal.
+- A proposal can't be accepted after its proposer's account lost its standing; see `proposers`.
 - After its deadline a proposal can only be refused or withdrawn.
 """
 
@@ -42,9 +42,9 @@ NOTHING_TO_PROPOSE: Final = "There is nothing to propose: the value is that alre
 
 
 class ProposalRefused(ValueError):
-    """A proposal can't be made or decided so; the text is a sentence that says why.
+    """A proposal can't be made or decided like this. The text is a sentence that says why.
 
-    `sentence` is that sentence before `values` were filled in, by which pages know and translate it.
+    `sentence` is the text without its `values`. Pages use it as the key of the translation.
     """
 
     def __init__(self, sentence: str, **values: object) -> None:
@@ -54,7 +54,7 @@ class ProposalRefused(ValueError):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Who proposes or decides, from which source address, and from when that person's word counts."""
+    """Who proposes or decides, from which source address, and from when that person's approvals count."""
 
     actor: str
     source: str
@@ -62,7 +62,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Decidable(Protocol):
-    """What a decision is judged on."""
+    """The fields of a proposal that a decision depends on."""
 
     @property
     def proposal_no(self) -> int: ...
@@ -79,17 +79,17 @@ class Decidable(Protocol):
 
 
 def is_expired(proposal: Decidable, at_ms: int) -> bool:
-    """Whether nobody can accept an open proposal any more."""
+    """Whether an open proposal has expired, so that nobody can accept it."""
     return proposal.state == OPEN and proposal.expires_ms is not None and at_ms > proposal.expires_ms
 
 
 def is_own(proposal: Decidable, actor: str) -> bool:
-    """Whether this person made the proposal, whichever way that person came in."""
+    """Whether this person made the proposal, on any channel."""
     return person_of(proposal.proposed_by) == person_of(actor)
 
 
 def check_reason(reason: str) -> str:
-    """The reason without spaces around it. Raises ProposalRefused."""
+    """The reason without surrounding spaces. Raises ProposalRefused."""
     text = reason.strip()
     if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
         raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
@@ -97,7 +97,7 @@ def check_reason(reason: str) -> str:
 
 
 def check_proposer(actor: str, counts_ms: int, at_ms: int) -> None:
-    """Raises ProposalRefused for somebody who can't propose anything."""
+    """Raise ProposalRefused if this person can't propose."""
     if not person_of(actor).strip():
         raise ProposalRefused("A proposal needs the name of the person who makes it.")
     if at_ms < counts_ms:
@@ -105,7 +105,7 @@ def check_proposer(actor: str, counts_ms: int, at_ms: int) -> None:
 
 
 def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, at_ms: int) -> None:
-    """Raises ProposalRefused when this person can't decide this proposal so."""
+    """Raise ProposalRefused if this person can't decide the proposal this way."""
     if not person_of(actor).strip():
         raise ProposalRefused("A decision needs the name of the person who makes it.")
     number = proposal.proposal_no

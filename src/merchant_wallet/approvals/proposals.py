@@ -1,10 +1,11 @@
 """Adjustments that one person proposes and another carries out.
 
-Rules: who may propose and decide stands in `decisions`. `take` marks a proposal accepted before the book is
-asked, so nobody else decides it meanwhile; the entry then bears the proposal's number as its name, so the
-book makes it once however often it is asked. An accepted one without an entry is one of which nobody knows
-what the book did: `carry_out` asks again and finds out. What the book says is noted last, under the
-proposal's lock, so a no is noted only while nobody else is asking.
+Who may propose and decide is in `decisions`. Rules:
+- `take` marks the proposal as accepted before the book is asked. So nobody else decides it meanwhile.
+- The entry has the proposal's number as its name. So the book makes it once, however often it is asked.
+- If an accepted proposal has no entry, its result is not known yet. `carry_out` asks the book again.
+- The book's answer is stored last, under the proposal's lock. So a refusal is stored only while nobody else
+  asks.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -38,16 +39,16 @@ from merchant_wallet.book.outcomes import Adjusted, Outcome
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
 CALM_MS: Final = 60_000
-"""How long an acceptance is left to whoever made it before it counts as unfinished."""
+"""An acceptance counts as unfinished only after this time. Until then its own process may finish it."""
 
 Ask = Callable[[int, Command], Awaitable[Outcome]]
-"""Has a merchant's book carry a command out and gives the outcome, a refusal too, once it is committed."""
+"""Sends a command to a merchant's book. Returns the outcome, which may be a refusal, after the commit."""
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """An adjustment as it was proposed, and what became of it.
+    """A proposed adjustment and its result.
 
-    `signed_units` credits when positive; `outcome` is the sentence of whoever refused it, person or book.
+    `signed_units` credits if positive. `outcome` is the sentence of the person or book that refused it.
     """
 
     merchant_id: int
@@ -67,7 +68,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it was accepted and nobody knows yet what the book did."""
+        """Whether it was accepted and the book's answer is not known yet."""
         return self.state == ACCEPTED and self.entry_id is None
 
 
@@ -86,8 +87,8 @@ async def propose(
 ) -> Proposal:
     """Propose to credit (or, negative, debit) a merchant's balance or a sub-user's wallet.
 
-    `counts_ms` is from when the proposer's word counts; the proposal can be accepted for `lasts_ms`.
-    Raises ProposalRefused for what could never be carried out.
+    `counts_ms` is the time from which the proposer's approvals count. The proposal can be accepted for
+    `lasts_ms`. Raises ProposalRefused for anything that could never be carried out.
     """
     _check(currency, signed_units, ext_user_id)
     check_proposer(proposed_by, counts_ms, at_ms)
@@ -107,7 +108,7 @@ async def propose(
 
 
 async def _insert(conn: AsyncConnection, values: dict[str, Any]) -> Proposal:
-    # Of two that are proposed at once, the second must see the first.
+    # Of two proposals at the same time, the second must see the first.
     await conn.execute(QUERIES["lock_proposing"].text, values)
     if await _fetch(conn, "find_same_open", values):
         raise ProposalRefused(PROPOSED_ALREADY)
@@ -127,7 +128,7 @@ def _check(currency: str, signed_units: int, ext_user_id: str | None) -> None:
 
 
 async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
-    """One proposal; None when there is none of that number."""
+    """One proposal; None if there is none with this number."""
     found = await _fetch(conn, "read_proposal", {"proposal_no": proposal_no})
     return found[0] if found else None
 
@@ -135,9 +136,9 @@ async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
 async def list_open(
     conn: AsyncConnection, *, now_ms: int = 0, after_no: int = 0, limit: int = 50
 ) -> list[Proposal]:
-    """What waits for a decision, the oldest first; the last one's number is the next page's `after_no`.
+    """Proposals that wait for a decision, oldest first. The last one's number is the next page's `after_no`.
 
-    What has expired by `now_ms` is left out.
+    Proposals that have expired by `now_ms` are left out.
     """
     values = {"now_ms": now_ms, "after_no": after_no, "page": check_limit(limit)}
     return await _fetch(conn, "list_open", values)
@@ -151,7 +152,7 @@ async def list_decided(
     before_no: int | None = None,
     limit: int = 50,
 ) -> list[Proposal]:
-    """What was decided or has expired by `now_ms`, the newest first, of one merchant or of all.
+    """Proposals that were decided or have expired by `now_ms`, newest first, of one merchant or all.
 
     The last one's number is the next page's `before_no`.
     """
@@ -166,7 +167,7 @@ async def list_decided(
 
 
 async def list_unfinished(conn: AsyncConnection, *, now_ms: int, limit: int = 50) -> list[Proposal]:
-    """Acceptances older than a minute of which nobody knows what the book did: carry them out again."""
+    """Acceptances older than a minute without the book's answer. They should be carried out again."""
     return await _fetch(conn, "list_unfinished", {"before_ms": now_ms - CALM_MS, "page": check_limit(limit)})
 
 
@@ -179,10 +180,10 @@ async def take(
     *,
     roles: Collection[str],
 ) -> Proposal:
-    """Accept an open proposal, before the book is asked; `counts_ms` as in `propose`.
+    """Accept an open proposal before the book is asked. `counts_ms` as in `propose`.
 
-    `roles` are those that may propose an adjustment. Raises ProposalRefused, also when the proposer could not
-    propose it any more.
+    `roles` are the roles that may propose an adjustment. Raises ProposalRefused, also if the proposer could
+    not propose it any more.
     """
     async with conn.transaction():
         taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
@@ -194,12 +195,12 @@ async def take(
 async def refuse(
     conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int, reason: str
 ) -> Proposal:
-    """Say no to an open proposal; nothing moves. Raises ProposalRefused."""
+    """Refuse an open proposal. No money moves. Raises ProposalRefused."""
     return await _decide(conn, proposal_no, REFUSED, decided_by, at_ms, check_reason(reason))
 
 
 async def withdraw(conn: AsyncConnection, proposal_no: int, decided_by: str, at_ms: int) -> Proposal:
-    """Take one's own open proposal back. Raises ProposalRefused."""
+    """Withdraw one's own open proposal. Raises ProposalRefused."""
     return await _decide(conn, proposal_no, WITHDRAWN, decided_by, at_ms, None)
 
 
@@ -220,7 +221,7 @@ async def _decide(
             "proposal_no": proposal_no,
             "state": state,
             "decided_by": decided_by,
-            # The book's order of things, also where the clocks of two machines differ.
+            # The clocks of two machines may differ. A decision is never before its proposal.
             "decided_ms": max(at_ms, proposal.proposed_ms),
             "decider_from_ms": counts_ms,
             "outcome": outcome,
@@ -236,7 +237,7 @@ async def _lock(conn: AsyncConnection, proposal_no: int) -> Proposal:
 
 
 def command_of(proposal: Proposal) -> Adjust:
-    """What the book is asked for an accepted proposal: the same every time, under the same name."""
+    """The command of an accepted proposal. It is always the same, with the same name."""
     assert proposal.decided_by is not None
     return Adjust(
         currency=proposal.currency,
@@ -259,12 +260,12 @@ async def accept(
     *,
     roles: Collection[str],
 ) -> Proposal:
-    """Accept a proposal and carry it out; gives it as it then stands, `failed` when the book refused.
+    """Accept a proposal and carry it out. Returns it with its result; `failed` if the book refused.
 
     `roles` as in `take`.
 
-    Raises ProposalRefused, and what `ask` raises: then it stays accepted, and `carry_out` finds out. Raises
-    RuntimeError within a transaction, whose rollback would forget what the book has done.
+    Raises ProposalRefused, and what `ask` raises. Then it stays accepted, and `carry_out` finds out the
+    result. Raises RuntimeError inside a transaction, since its rollback would forget what the book has done.
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise RuntimeError("an acceptance must be committed before the book is asked")
@@ -273,10 +274,10 @@ async def accept(
 
 
 async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Proposal:
-    """Have the book make an accepted proposal's entry, once, and note what it said.
+    """Let the book make the entry of an accepted proposal, once, and store the answer.
 
-    Safe to call again at any time, also after a crash: what is finished is given as it stands. Raises
-    ProposalRefused for one that nobody accepted, and what `ask` raises.
+    It may be called again at any time, also after a crash. A finished proposal is returned as it is. Raises
+    ProposalRefused if nobody accepted it, and what `ask` raises.
     """
     async with conn.transaction():
         proposal = await _lock(conn, proposal_no)
@@ -289,7 +290,9 @@ async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Propos
 
 
 async def note_outcome(conn: AsyncConnection, proposal: Proposal, outcome: Outcome) -> bool:
-    """Write down what the book said; False when it was known already. Raises TypeError for another answer."""
+    """Store the book's answer. Returns False if it was known already. Raises TypeError for any other
+    outcome.
+    """
     values: dict[str, Any] = {"merchant_id": proposal.merchant_id, "proposal_no": proposal.proposal_no}
     if isinstance(outcome, Adjusted):
         name, values["entry_id"] = "note_entry", outcome.entry_id

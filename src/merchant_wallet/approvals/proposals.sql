@@ -1,11 +1,11 @@
--- Proposals of adjustments. `proposals.py` runs these; every change names the state it was decided on.
+-- Proposals of adjustments. `proposals.py` runs these. Every change names the state that it was decided on.
 
 -- name: lock_proposing
--- One person at a time proposes an adjustment of a merchant's book.
+-- Lets one person at a time propose an adjustment of a merchant's book.
 select pg_advisory_xact_lock(hashtext('proposal'), hashtext('adjustment ' || %(merchant_id)s::bigint));
 
 -- name: find_same_open
--- A proposal of the same adjustment that can still be accepted.
+-- An open proposal of the same adjustment that has not expired.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal
@@ -16,7 +16,7 @@ select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_
  limit 1;
 
 -- name: insert_proposal
--- A proposal to a merchant that can use the currency; no row for any other.
+-- Inserts a proposal, if the merchant can use the currency. Otherwise it returns no row.
 insert into proposal (kind, merchant_id, currency, signed_units, reason, ext_user_id, proposed_by, proposed_ms, proposer_from_ms,
                       expires_ms)
 select 'adjustment', m.merchant_id, %(currency)s::text, %(signed_units)s::bigint, %(reason)s::text, %(ext_user_id)s::text,
@@ -28,19 +28,20 @@ returning merchant_id, proposal_no, currency::text, signed_units, reason, ext_us
           decided_ms, outcome, entry_id, expires_ms;
 
 -- name: read_proposal
--- One proposal; its number alone is unique, for whoever was told nothing else.
+-- One proposal. Its number alone is unique, so the merchant is not needed.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal where proposal_no = %(proposal_no)s::bigint and kind = 'adjustment';
 
 -- name: lock_proposal
--- The same under its lock: of two who decide or carry it out at once, one waits and sees what the other did.
+-- One proposal under its lock. If two processes decide it or carry it out at once, the second waits and sees the first's
+-- result.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal where proposal_no = %(proposal_no)s::bigint and kind = 'adjustment' for update;
 
 -- name: decide
--- An open proposal is decided, once.
+-- Decides an open proposal, once.
 update proposal
    set state = %(state)s::text, decided_by = %(decided_by)s::text, decided_ms = %(decided_ms)s::bigint, outcome = %(outcome)s::text,
        decider_from_ms = %(decider_from_ms)s::bigint
@@ -49,20 +50,20 @@ returning merchant_id, proposal_no, currency::text, signed_units, reason, ext_us
           decided_ms, outcome, entry_id, expires_ms;
 
 -- name: note_entry
--- The book's entry. It stands whatever was noted before, since the book is right.
+-- Stores the book's entry. It replaces any earlier answer, since the book is right.
 update proposal set state = 'accepted', entry_id = %(entry_id)s::bigint, outcome = null
  where merchant_id = %(merchant_id)s::bigint and proposal_no = %(proposal_no)s::bigint and state in ('accepted', 'failed')
    and entry_id is null
 returning proposal_no;
 
 -- name: note_refusal
--- The book's no, where it has not said yes.
+-- Stores the book's refusal, unless the book has made the entry.
 update proposal set state = 'failed', outcome = %(outcome)s::text
  where merchant_id = %(merchant_id)s::bigint and proposal_no = %(proposal_no)s::bigint and state = 'accepted' and entry_id is null
 returning proposal_no;
 
 -- name: list_open
--- What waits for a decision, the oldest first.
+-- Proposals that wait for a decision, oldest first.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal
@@ -71,14 +72,14 @@ select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_
  order by proposal_no limit %(page)s;
 
 -- name: list_unfinished
--- What was accepted and of which nobody knows yet what the book did, the oldest first.
+-- Accepted proposals without the book's answer, oldest first.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal where kind = 'adjustment' and state = 'accepted' and entry_id is null and decided_ms < %(before_ms)s::bigint
  order by proposal_no limit %(page)s;
 
 -- name: list_decided
--- What was decided, the newest first; of one merchant or, along the numbers, of all.
+-- Proposals that were decided or have expired, newest first, of all merchants.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal

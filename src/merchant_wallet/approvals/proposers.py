@@ -1,9 +1,9 @@
-"""Whether the proposer of something open could still propose it.
+"""Whether the proposer of an open proposal could still propose it.
 
 Rules:
-- A proposer who was disabled since, or whose word began to wait again since, could not.
-- An operator at the console needs a role that may propose it. At the terminal no role is asked for.
-- A person without an operator's account is known at the terminal only, and has nothing to lose.
+- A proposer who was disabled meanwhile, or whose waiting period began again, could not.
+- An operator at the console needs a role that may propose it. At the terminal no role is needed.
+- A person without an operator's account exists only at the terminal, and always could.
 """
 
 from collections.abc import Collection
@@ -20,7 +20,7 @@ _CONSOLE: Final = "operator:"
 
 
 async def has_standing(conn: AsyncConnection[Any], proposal: Decidable, roles: Collection[str]) -> bool:
-    """Whether the proposer could still propose it; `roles` are those that may."""
+    """Whether the proposer could still propose it. `roles` are the roles that may."""
     values = {"actor": proposal.proposed_by, "proposed_ms": proposal.proposed_ms}
     row = await (await conn.execute(QUERIES["read_standing"].text, values)).fetchone()
     if row is None:

@@ -1,6 +1,6 @@
 """Who may call: merchants, their settings and their secrets.
 
-Rules: `records` is pure; `keys` seals and derives; `store` is the only one with SQL. A change of anything
-that a request depends on raises the settings' version in its own commit, so that it holds from the next
-request on.
+Rules: `records` is pure. `keys` seals secrets and derives keys. SQL is in `store`, `addresses` and
+`xpub_pool`. A change of anything that a request depends on raises the settings' version in the same commit.
+So it holds from the next request on.
 """

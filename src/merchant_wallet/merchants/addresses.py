@@ -1,7 +1,7 @@
-"""A merchant's own deposit addresses: USDT that reaches one is the merchant's balance.
+"""A merchant's own deposit addresses. USDT that arrives there is added to the merchant's balance.
 
-Rules: they come from the merchant's extended public keys, one for each chain, and never change. They stand in
-the platform's list of addresses too, in the same commit, so that none is ever given out twice.
+They come from the merchant's extended public keys, one for each chain, and never change. The same commit adds
+them to the platform-wide list, so no address is given out twice.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 async def give_addresses(
     conn: Connection, merchant_id: int, account_xpubs: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Give a merchant its addresses unless it has them; gives them by chain, 20 bytes each."""
+    """Give a merchant its addresses, unless it has them. Returns them by chain, 20 bytes each."""
     own = {chain: address_of_merchant(account_xpubs[chain]) for chain in COIN_TYPES}
     values = {"merchant_id": merchant_id, "chains": list(own), "addresses": list(own.values())}
     async with conn.transaction():
@@ -35,13 +35,13 @@ async def give_addresses(
 
 
 async def read_addresses(conn: Connection, merchant_id: int) -> dict[str, bytes]:
-    """A merchant's own addresses by chain, 20 bytes each; empty while it has none."""
+    """A merchant's own addresses by chain, 20 bytes each. Empty if it has none yet."""
     rows = await conn.execute(QUERIES["read_addresses"].text, {"merchant_id": merchant_id})
     return {chain: bytes(address) for chain, address in await rows.fetchall()}
 
 
 async def give_missing_addresses(conn: Connection, at_ms: int) -> None:
-    """The maintenance task that gives addresses to merchants that were opened before there were any."""
+    """The maintenance task that gives addresses to merchants created before merchants had them."""
     rows = await (await conn.execute(QUERIES["list_without"].text)).fetchall()
     for merchant_id, account_xpubs in rows:
         await give_addresses(conn, merchant_id, account_xpubs)

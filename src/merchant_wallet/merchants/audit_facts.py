@@ -1,6 +1,6 @@
 """A merchant's settings as facts of the audit log. Pure.
 
-Rule: a fact is named and written as the command line prints it: `approvalLimit`, `"1000"`.
+A fact has the name and form that the command line prints: `approvalLimit`, `"1000"`.
 """
 
 from typing import Any, Final
@@ -8,16 +8,16 @@ from typing import Any, Final
 from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting
 
 _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
-"""Settings whose facts are not named as the setting is."""
+"""Settings whose facts have another name."""
 
 
 def settings_facts(merchant: Merchant) -> dict[str, Any]:
-    """Every setting by the name of its fact."""
+    """Every setting, by the name of its fact."""
     return {name_fact(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
 
 
 def tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings that differ, as they were and as they are."""
+    """The settings that differ: their old and their new values."""
     was, became = settings_facts(before), settings_facts(after)
     changed = [name for name in became if became[name] != was[name]]
     return {name: was[name] for name in changed}, {name: became[name] for name in changed}

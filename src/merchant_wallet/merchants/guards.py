@@ -1,11 +1,11 @@
-"""Which changes of a merchant's settings loosen a guard, and the proposal that makes two people of one.
+"""Which changes of a merchant's settings loosen a guard. Those need a proposal and a second person.
 
 Rules:
-- Loosened: a higher approval limit or daily limit, a daily limit taken away, a new address on the
-  allow-list, an allow-list taken away, a fee that moves further than the band within a day.
-- Tightened, and so one person's act: everything the other way round.
-- A fee is compared with the fee now and with the fee of 24 hours ago, which the audit log tells: small steps
-  do not add up to a large one, and one person can't take back what two have moved.
+- Loosened: a higher approval limit or daily limit, a removed daily limit, a new address on the allow-list, a
+  removed allow-list, a fee that moves further than the band within a day.
+- The opposite changes tighten a guard. One person may make them.
+- A fee is compared with the current fee and with the fee of 24 hours ago from the audit log. So small steps
+  do not add up to a large one, and one person can't undo what two people did.
 """
 
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ GUARDS: Final = (
     "allowed-addresses",
     *FEES,
 )
-"""The settings of which a change may need two people."""
+"""The settings whose change may need two people."""
 SAMPLE_UNITS: Final = 100_000_000
-"""The least fee may move by the band's share of this amount: a fee on 100 USDT moves no further than that."""
+"""The minimum fee may move by the band's share of this amount, as the fee on 100 USDT may."""
 
 DayOldFees = Mapping[str, int]
-"""By a fee's setting, the column's value of a day ago where it was another one."""
+"""For each fee's setting: its value a day ago, if it was different."""
 
 
 def list_loosened(before: Merchant, after: Merchant, day_old_fees: DayOldFees, band_e8: int) -> list[str]:
@@ -62,7 +62,7 @@ def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldF
 
 
 async def read_day_old_fees(conn: Connection, merchant_id: int, at_ms: int) -> DayOldFees:
-    """The fees of 24 hours ago, as far as they were others than now."""
+    """The fees of 24 hours ago that differ from now."""
     names = {name_fact(name): name for name in FEES}
     values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
     cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
@@ -75,13 +75,13 @@ async def read_day_old_fees(conn: Connection, merchant_id: int, at_ms: int) -> D
 
 
 def describe(merchant: Merchant, names: list[str]) -> dict[str, str]:
-    """Some settings as a proposal holds them: by their names, as texts that can be typed again. Pure."""
+    """Settings in the form of a proposal: by name, as texts that can be typed again. Pure."""
     shown = show_settings(merchant)
     return {name: shown[name] for name in names}
 
 
 def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
-    """The merchant as it would be with these texts for its guards; other settings stay. Pure.
+    """The merchant with these texts for its guards. Other settings stay. Pure.
 
     Raises SettingRefused.
     """
@@ -91,7 +91,7 @@ def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
 
 
 def name_subject(merchant_id: int) -> str:
-    """How proposals and the audit log name a merchant."""
+    """The name of a merchant in proposals and the audit log."""
     return f"merchant {merchant_id}"
 
 
@@ -101,7 +101,7 @@ def make_kind(keyring: Keyring) -> Kind:
     async def read(conn: Connection, change: ProposedChange) -> Facts:
         assert change.merchant_id is not None
         try:
-            # Changes nothing, but takes the book's lock.
+            # This changes nothing, but it takes the book's lock.
             held = await store.change_settings(conn, keyring, change.merchant_id, {})
         except MerchantUnknown as unknown:
             raise ChangeRefused(str(unknown)) from None

@@ -1,8 +1,8 @@
-"""What the master key is used for, and the secrets that are made at random.
+"""The master key's uses, and random secrets.
 
-Rules: the master key itself encrypts nothing; each use has its own key (HKDF-SHA256, RFC 5869) under a label
-that no other use can have. A secret is sealed with AES-256-GCM (NIST SP 800-38D) under a nonce of its own and
-bound to its place, so that one moved to another row does not open. Nothing here is logged.
+Rules: the master key itself encrypts nothing. Each use has its own key (HKDF-SHA256, RFC 5869) with its own
+label. A secret is sealed with AES-256-GCM (NIST SP 800-38D) under a random nonce. It is bound to its place,
+so a secret that was moved to another row does not open. Nothing here is logged.
 """
 
 import os
@@ -34,7 +34,7 @@ class WrongMasterKey(Exception):
 
 
 class Keyring:
-    """Everything that comes from one master key of 32 random bytes. Raises ValueError for another length."""
+    """Everything derived from a master key of 32 random bytes. Raises ValueError for another length."""
 
     def __init__(self, master_key: bytes) -> None:
         if len(master_key) != MASTER_KEY_BYTES:
@@ -44,13 +44,13 @@ class Keyring:
         self._seal_at = AESGCM(self._expand("seal:place", 32))
 
     def seal(self, secret: str, merchant_id: int, purpose: str, number: int) -> bytes:
-        """Encrypt a merchant's secret for exactly this place: merchant, purpose (APP, CALLBACK), number."""
+        """Encrypt a merchant's secret, bound to its place: merchant, purpose (APP, CALLBACK), number."""
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._seal.encrypt(nonce, secret.encode(), _place(merchant_id, purpose, number))
         return _FORM + nonce + sealed
 
     def open(self, sealed: bytes, merchant_id: int, purpose: str, number: int) -> str:
-        """The secret that was sealed for this place. Raises WrongMasterKey."""
+        """Decrypt the secret of this place. Raises WrongMasterKey."""
         form, nonce, body = sealed[:1], sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
         try:
             if form != _FORM or len(nonce) != _NONCE_BYTES:
@@ -63,12 +63,12 @@ class Keyring:
             ) from None
 
     def seal_at(self, secret: str, place: str) -> bytes:
-        """Encrypt what is no merchant's for exactly this place, such as `operator;7;totp`."""
+        """Encrypt a secret that belongs to no merchant, bound to its place, such as `operator;7;totp`."""
         nonce = os.urandom(_NONCE_BYTES)
         return _FORM + nonce + self._seal_at.encrypt(nonce, secret.encode(), place.encode())
 
     def open_at(self, sealed: bytes, place: str) -> str:
-        """What was sealed at this place. Raises WrongMasterKey."""
+        """Decrypt the secret of this place. Raises WrongMasterKey."""
         form, nonce, body = sealed[:1], sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
         try:
             if form != _FORM or len(nonce) != _NONCE_BYTES:
@@ -81,29 +81,29 @@ class Keyring:
             ) from None
 
     def derive(self, info: str, length: int = 32) -> bytes:
-        """Key bytes for another use, named by `info`; another name or length gives unrelated bytes."""
+        """Derive a key for another use. A different `info` or length gives unrelated bytes."""
         return self._expand(f"derive:{length}:{info}", length)
 
     def sandbox_seed(self) -> bytes:
-        """The 64-byte BIP32 seed of a sandbox's wallets; production brings its own."""
+        """The 64-byte BIP32 seed of the sandbox's wallets. Production has its own seed."""
         return self._expand("seed:sandbox", 64)
 
     def _expand(self, label: str, length: int) -> bytes:
-        # The master key is uniformly random, which is when RFC 5869 (3.1) lets the salt be left out.
+        # The master key is uniformly random. In that case RFC 5869 (3.1) allows no salt.
         info = b"merchant-wallet:" + label.encode()
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._master_key)
 
 
 def generate_app_key(*, sandbox: bool) -> str:
-    """A new public name for a merchant: 20 characters, the mode's prefix and 12 of a-z and 0-9."""
+    """A new appKey: 20 characters, the mode's prefix and then a-z and 0-9."""
     prefix = TEST_PREFIX if sandbox else LIVE_PREFIX
     return prefix + _draw(_SMALL, _APP_KEY_LENGTH - len(prefix))
 
 
 def is_of_other_mode(app_key: str, *, sandbox: bool) -> bool:
-    """Whether the key says that it belongs to a live service (asked in a sandbox), or the other way round.
+    """Whether the appKey's prefix is that of the other mode.
 
-    Keys that were given before the prefixes say nothing.
+    Older keys have no prefix; for them the answer is False.
     """
     return app_key.startswith(LIVE_PREFIX if sandbox else TEST_PREFIX)
 

@@ -1,8 +1,8 @@
--- Merchants, their secrets and what opening a book writes. `store.py` runs these.
+-- Merchants, their secrets, and what opening a book writes. `store.py` runs these.
 
 -- name: read_merchant
--- A merchant with its live secrets, newest first, and the version of its settings: one round trip, one snapshot.
--- Found by id, or by app key when the id is null.
+-- A merchant with its live secrets, newest first, and the version of its settings, in one round trip and one snapshot. Found by
+-- id, or by appKey if the id is null.
 select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_method, m.networks, m.disabled_operations,
        m.transfer_fee_rate_e8, m.withdraw_fee_rate_e8, m.withdraw_fee_min_units, m.approval_limit_units,
        m.second_approval_limit_units,
@@ -25,7 +25,7 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_metho
                                 (select k.merchant_id from merchant k where k.app_key = %(app_key)s::text));
 
 -- name: read_settings_version
--- Whether what is held of a merchant is still current.
+-- The current version of a merchant's settings, to check whether a cached merchant is current.
 select settings_version from book where merchant_id = %(merchant_id)s::bigint;
 
 -- name: list_merchants
@@ -33,7 +33,7 @@ select settings_version from book where merchant_id = %(merchant_id)s::bigint;
 select merchant_id, name, app_key, status, currency_mode, created_ms from merchant order by merchant_id;
 
 -- name: find_merchants
--- Merchants that one typed word may mean; `how` says by what it was found, the surest first.
+-- Merchants that a typed word may mean. `how` says what matched, best match first.
 select merchant_id, name, app_key, status, currency_mode, created_ms,
        case when merchant_id = %(merchant_id)s::bigint then 1 when app_key = %(word)s::text then 2 else 3 end as how
   from merchant
@@ -41,25 +41,26 @@ select merchant_id, name, app_key, status, currency_mode, created_ms,
  order by how, merchant_id;
 
 -- name: insert_merchant
--- A new merchant with every setting at its default; the id comes from the table.
+-- A new merchant with default settings. The table gives the id.
 insert into merchant (name, app_key, currency_mode, created_ms)
 values (%(name)s::text, %(app_key)s::text, 'KFB', %(created_ms)s::bigint)
 returning merchant_id;
 
 -- name: write_account_xpubs
--- The extended public keys that a merchant's wallet addresses come from; they never change afterwards.
+-- The extended public keys of a merchant's wallet addresses. They never change afterwards.
 update merchant set account_xpubs = %(account_xpubs)s::jsonb where merchant_id = %(merchant_id)s::bigint;
 
 -- name: lock_ranges
--- One at a time may take the next id range. An advisory lock: LOCK TABLE would take the right to change the ranges.
+-- Lets one process at a time take the next id range. It is an advisory lock: LOCK TABLE would need the right to change the
+-- ranges.
 select pg_advisory_xact_lock(hashtext('id_range'));
 
 -- name: read_next_range
--- The range after the last one given out, read under the lock.
+-- The range after the last one given out. Read it under the lock.
 select coalesce(max(range_no), 0) + 1 as range_no from id_range;
 
 -- name: insert_range
--- A range of ids for one book, for ever.
+-- Gives a range of ids to one book, for ever.
 insert into id_range (range_no, merchant_id) values (%(range_no)s::int, %(merchant_id)s::bigint);
 
 -- name: insert_book
@@ -68,18 +69,18 @@ insert into book (merchant_id, id_range, head_hash, last_ms)
 values (%(merchant_id)s::bigint, %(range_no)s::int, %(head_hash)s::bytea, %(last_ms)s::bigint);
 
 -- name: insert_accounts
--- The accounts every book is opened with.
+-- The fixed accounts of a new book.
 insert into account (merchant_id, account_id, kind, currency)
 select %(merchant_id)s::bigint, u.*
   from unnest(%(account_ids)s::bigint[], %(kinds)s::text[], %(currencies)s::text[]) u;
 
 -- name: change_book
--- Takes the book's lock and raises the version of the settings: requests made under an older one are refused.
+-- Takes the book's lock and raises the version of the settings. Requests made under an older version are refused.
 update book set settings_version = settings_version + 1 where merchant_id = %(merchant_id)s::bigint
 returning settings_version, entry_count;
 
 -- name: write_settings
--- All settings at once, from the row as read under the book's lock and what the operator changed.
+-- All settings at once: the row as it was read under the book's lock, and what the operator changed.
 update merchant
    set name = %(name)s::text, currency_mode = %(currency_mode)s::text, sign_method = %(sign_method)s::text,
        networks = %(networks)s::text[], disabled_operations = %(disabled_operations)s::text[],
@@ -93,49 +94,49 @@ update merchant
  where merchant_id = %(merchant_id)s::bigint;
 
 -- name: write_status
--- Suspend or resume; no row when the merchant stands so already.
+-- Suspends or resumes. No row if the merchant has that status already.
 update merchant set status = %(status)s::text where merchant_id = %(merchant_id)s::bigint and status <> %(status)s::text
 returning merchant_id;
 
 -- name: read_app_secrets
--- The numbers of all app secrets ever, oldest first, to choose the next and to count the live ones.
+-- The numbers of all app secrets ever, oldest first, to choose the next number and to count the live ones.
 select secret_no, retired_ms from merchant_secret
  where merchant_id = %(merchant_id)s::bigint and purpose = 'app' order by secret_no;
 
 -- name: insert_secret
--- A sealed secret in its place.
+-- A sealed secret.
 insert into merchant_secret (merchant_id, secret_no, purpose, sealed, created_ms)
 values (%(merchant_id)s::bigint, %(secret_no)s::int, %(purpose)s::text, %(sealed)s::bytea, %(created_ms)s::bigint);
 
 -- name: retire_secret
--- The secret stays for the record, and signs nothing any more.
+-- Retires a secret. The row is kept, but signs nothing any more.
 update merchant_secret set retired_ms = %(retired_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and purpose = 'app' and secret_no = %(secret_no)s::int;
 
 -- name: take_address_index
--- The next address index, given out once; one that is taken and not used leaves a gap, which harms nobody.
+-- The next address index. It is given out once. An unused index leaves a gap, which is harmless.
 update merchant set next_address_index = next_address_index + 1 where merchant_id = %(merchant_id)s::bigint
 returning next_address_index - 1 as address_index;
 
 -- name: lock_book_without_range
--- Takes the lock of a book that has no further range yet; no row when it has one.
+-- Takes the lock of a book that has no further range yet. No row if it has one.
 update book set next_range = next_range where merchant_id = %(merchant_id)s::bigint and next_range is null
 returning merchant_id;
 
 -- name: write_next_range
--- The range the book goes over to when its present one is used up.
+-- The range that the book uses after its current one.
 update book set next_range = %(range_no)s::int where merchant_id = %(merchant_id)s::bigint;
 
 -- name: list_books_short_of_ids
--- Books near the end of their range with no further one.
+-- Books near the end of their range without a further one.
 select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;
 
 -- name: find_outermost
--- The first and the last merchant made, whose secrets tell whether the master key is the right one.
+-- The first and the last merchant. Their secrets show whether the master key is right.
 select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;
 
 -- name: read_day_facts
--- What some settings were before each change of a merchant's since a moment, oldest first, by the audit log.
+-- From the audit log: earlier values of some settings, before each change since a time, oldest first.
 select f.key, f.value
   from audit_entry e
  cross join lateral jsonb_each_text(e.before) f

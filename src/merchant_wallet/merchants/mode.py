@@ -6,10 +6,10 @@ from merchant_wallet.merchants import xpub_pool
 
 
 async def require_mode(settings: Settings, connection: xpub_pool.Connection) -> None:
-    """Check that the merchants were opened in the mode that the settings name. Raises ConfigError.
+    """Check that the merchants were created in the mode that the settings name. Raises ConfigError.
 
-    The sandbox pays orders with nothing, and they look paid all the same. Balances that come from there must
-    never be paid with money. The mode also decides whether one person is enough for a change.
+    The sandbox only pretends to pay orders, and they look paid. Balances from there must never be paid with
+    money. The mode also decides whether one person is enough for a change.
     """
     level = await xpub_pool.read_size(connection)
     if settings.sandbox and level.accounts > level.free:

@@ -1,8 +1,8 @@
-"""A merchant as the rest of the program sees it, and the settings an operator may change. Pure.
+"""A merchant, and the settings that an operator may change. Pure.
 
-Rules: `SETTINGS` is the only list of settings; each line knows its column, how typed text becomes the
-column's value, and how the present value is shown, so that what is shown can be typed again. A refusal is a
-`SettingRefused` with a sentence for the terminal. Secrets never show in a `repr`.
+`SETTINGS` is the only list of settings. Each knows its column, how typed text becomes the column's value, and
+how the value is shown. What is shown can be typed again. A refusal is a `SettingRefused` with a sentence for
+the terminal. Secrets never appear in a `repr`.
 """
 
 import difflib
@@ -46,7 +46,7 @@ OPERATIONS: Final = (
     "exchange",
     "getWithdrawFee",
 )
-"""The eight operations by the last part of their paths (interface 4)."""
+"""The eight operations, by the last part of their paths (interface 4)."""
 
 _NONE: Final = "none"
 _MAX_NAME: Final = 128
@@ -62,16 +62,17 @@ _ORIGIN: Final = re.compile(
 
 
 class SettingRefused(ValueError):
-    """What was typed is no setting, or no value for it; the text says what is."""
+    """The typed text is no setting, or no value for it. The message says what is."""
 
 
 class Merchant(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a request needs to know about its merchant.
+    """Everything that a request needs to know about its merchant.
 
-    `secrets` are the live ones, newest first. `networks` and `allowed_addresses` mean "any" when empty.
-    `daily_limit_units` None is no limit, `rate_limit` (requests a second) None is the platform's and 0 none,
-    `deposit_notify_url` None is no word of deposits. Only pages of `frame_origins` may frame the wallet page.
-    `settings_version` is the version of these very values: the book refuses to act on an older one.
+    `secrets` are the live ones, newest first. Empty `networks` and `allowed_addresses` mean "any". None
+    means: no limit for `daily_limit_units`, the platform's limit for `rate_limit` (requests a second, 0 is no
+    limit), no callbacks about deposits for `deposit_notify_url`. Only pages of `frame_origins` may frame the
+    wallet page. `settings_version` is the version of these values: the book refuses a command made under an
+    older one.
     """
 
     merchant_id: int
@@ -109,23 +110,23 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
         return USDT if self.currency_mode == USDT else KFB
 
     def admits(self, source: IPv4Address | IPv6Address) -> bool:
-        """Whether requests may come from this address; an IPv4 one written as IPv6 counts as IPv4."""
+        """Whether requests may come from this address. An IPv4 address written as IPv6 counts as IPv4."""
         mapped = source.ipv4_mapped if isinstance(source, IPv6Address) else None
         return not self.networks or any((mapped or source) in network for network in self.networks)
 
     def allows_address(self, address: str) -> bool:
-        """Whether the allow-list, if there is one, lets a withdrawal go to this valid address."""
+        """Whether the allow-list, if there is one, permits a withdrawal to this valid address."""
         return not self.allowed_addresses or canonical_address(address) in self.allowed_addresses
 
 
 def canonical_address(address: str) -> str:
-    """The one form in which a valid address is kept and compared: EVM in lower case, TRON as it is."""
+    """The form in which a valid address is stored and compared: EVM in lower case, TRON unchanged."""
     return address.lower() if address.startswith("0x") else address
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its column, how typed text is read (ValueError), how the value is shown, and its rule."""
+    """One setting: its column, its parser (raises ValueError), its formatter, and its rule as text."""
 
     column: str
     parse: Callable[[str], Value]
@@ -134,7 +135,7 @@ class Setting:
 
 
 def parse_setting(name: str, text: str) -> tuple[str, Value]:
-    """The column and the value that a typed setting stands for. Raises SettingRefused."""
+    """The column and the value of a typed setting. Raises SettingRefused."""
     setting = SETTINGS.get(name)
     if setting is None:
         near = difflib.get_close_matches(name, SETTINGS, n=1)
@@ -147,7 +148,7 @@ def parse_setting(name: str, text: str) -> tuple[str, Value]:
 
 
 def show_settings(merchant: Merchant) -> dict[str, str]:
-    """Every setting's present value in the form in which it can be typed again."""
+    """The current value of every setting, in a form that can be typed again."""
     return {name: setting.show(getattr(merchant, setting.column)) for name, setting in SETTINGS.items()}
 
 
@@ -213,7 +214,7 @@ def _parse_url(text: str) -> str | None:
     if len(text) > _MAX_URL:
         raise ValueError(f"it has {len(text)} characters")
     try:
-        # Whether http is enough is the sandbox's affair, which whoever takes the text knows.
+        # Whether http is allowed depends on the sandbox. The caller knows that.
         check_notify_url(text, sandbox=True)
     except Refused as refused:
         raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
@@ -221,14 +222,14 @@ def _parse_url(text: str) -> str | None:
 
 
 def _parse_origin(text: str) -> str:
-    """An origin in the form in which browsers send it: it goes into a header, so nothing else gets in."""
+    """An origin as browsers send it. It goes into a header, so nothing else is accepted."""
     form = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
     if form is None:
         raise ValueError(f"{text[:_MAX_URL]!r} is not")
     scheme, host, port = form.groups()
     if port is not None and not 1 <= int(port) <= _MAX_PORT:
         raise ValueError(f"{text[:_MAX_URL]!r} has no such port")
-    # On this machine it is the sandbox's affair, which whoever takes the text knows; elsewhere never.
+    # A local host is allowed only in the sandbox, which the caller knows. Other hosts need https.
     if scheme == "http" and host not in _LOCAL_HOSTS:
         raise ValueError(f"{text[:_MAX_URL]!r} begins with http:// and is not on this machine")
     is_usual = port is None or int(port) == _USUAL_PORTS[scheme]
@@ -314,4 +315,4 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         ),
     }
 )
-"""What an operator may set, by the name typed."""
+"""The settings of a merchant, by the name that is typed."""

@@ -1,8 +1,9 @@
-"""Merchants in the database: opening, reading and changing one, its secrets, its supply of ids and addresses.
+"""Merchants in the database: create, read and change a merchant, its secrets, id ranges and address indexes.
 
-Rules: connections are in autocommit mode and every change is one transaction of its own. A change of what a
-request depends on first takes the book's lock by raising the settings' version. Locks are taken in one order:
-book, then merchant, then the table of id ranges.
+Rules:
+- Connections are in autocommit mode. Every change is one transaction.
+- If a request depends on a value, its change first takes the book's lock by raising the settings' version.
+- Locks are taken in one order: book, merchant, table of id ranges.
 """
 
 from collections.abc import Mapping
@@ -41,19 +42,19 @@ _COLUMNS = tuple(setting.column for setting in SETTINGS.values())
 
 
 class MerchantUnknown(LookupError):
-    """No merchant, or more than one, is what was named; the text is a sentence for the terminal."""
+    """The text names no merchant, or more than one. The message is a sentence for the terminal."""
 
 
 class SecretRefused(ValueError):
-    """A secret can't be added or retired now; the text says why."""
+    """A secret can't be added or retired now. The text says why."""
 
 
 class RangesExhausted(Exception):
-    """Every id range was given out."""
+    """All id ranges have been given out."""
 
 
 class MerchantRef(NamedTuple):
-    """A merchant as a list shows it."""
+    """A merchant in a list."""
 
     merchant_id: int
     name: str
@@ -64,7 +65,7 @@ class MerchantRef(NamedTuple):
 
 
 class NewMerchant(msgspec.Struct, frozen=True):
-    """A merchant just opened, and the two secrets to hand over: they are shown this once."""
+    """A new merchant and its two secrets. They are shown only this once."""
 
     merchant: Merchant
     app_secret: str
@@ -90,11 +91,11 @@ async def create(
     at_ms: int,
     settings: Mapping[str, str] | None = None,
 ) -> NewMerchant:
-    """Open a merchant and its book: secrets, extended public keys, id range, fixed accounts.
+    """Create a merchant and its book: secrets, extended public keys, id range, fixed accounts.
 
-    `seed` (BIP32) is the sandbox's and gives the wallets' accounts, one per merchant and chain, at account
-    number = merchant id; without one, outside the sandbox, they are an account of the pool. The appKey's
-    prefix tells the two apart. `settings` are texts as for `change_settings`.
+    `seed` (BIP32) is the sandbox's seed. It gives the wallets' accounts, one for each merchant and chain,
+    with the merchant's id as account number. Without a seed, outside the sandbox, the keys come from the
+    pool. The appKey's prefix shows the mode. `settings` are texts as for `change_settings`.
 
     Raises SettingRefused, RangesExhausted, PoolEmpty.
     """
@@ -117,28 +118,28 @@ async def create(
 
 
 async def load_by_app_key(conn: Connection, keyring: Keyring, app_key: str) -> Merchant | None:
-    """The merchant that an appKey names, in one round trip. Raises WrongMasterKey."""
+    """The merchant with this appKey, in one round trip. Raises WrongMasterKey."""
     if not (app_key.isascii() and app_key.isprintable()):
-        # No key has such characters, and the database would not take all of them as text.
+        # No appKey has such characters, and the database would refuse some of them as text.
         return None
     row = await _fetch(conn, "read_merchant", {"merchant_id": None, "app_key": app_key})
     return None if row is None else _to_merchant(row, keyring)
 
 
 async def load(conn: Connection, keyring: Keyring, merchant_id: int) -> Merchant | None:
-    """The merchant of this id, in one round trip. Raises WrongMasterKey."""
+    """The merchant with this id, in one round trip. Raises WrongMasterKey."""
     row = await _fetch(conn, "read_merchant", {"merchant_id": merchant_id, "app_key": None})
     return None if row is None else _to_merchant(row, keyring)
 
 
 async def settings_version(conn: Connection, merchant_id: int) -> int | None:
-    """The present version of a merchant's settings, None when there is no such merchant."""
+    """The current version of a merchant's settings; None if there is no such merchant."""
     row = await _fetch(conn, "read_settings_version", {"merchant_id": merchant_id})
     return None if row is None else int(row["settings_version"])
 
 
 async def find_outermost(conn: Connection) -> list[int]:
-    """The oldest and the newest merchant's ids; fewer where there are fewer merchants."""
+    """The ids of the oldest and the newest merchant. Fewer if there are fewer merchants."""
     row = await _expect(conn, "find_outermost", {})
     return sorted({row["oldest"], row["newest"]} - {None})
 
@@ -151,12 +152,12 @@ async def list_merchants(conn: Connection) -> list[MerchantRef]:
 
 
 async def find(conn: Connection, text: str) -> MerchantRef:
-    """The merchant that an operator names by merchantId, appKey or a name that only one has.
+    """The merchant that an operator names by merchantId, appKey, or a name that only one merchant has.
 
     Raises MerchantUnknown.
     """
     merchant_id = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
-    # A word with characters that no name has would be no text for the database either.
+    # No name has such characters, and the database would refuse some of them as text.
     word = text if text.isprintable() else None
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(QUERIES["find_merchants"].text, {"merchant_id": merchant_id, "word": word})
@@ -173,10 +174,10 @@ async def find(conn: Connection, text: str) -> MerchantRef:
 async def change_settings(
     conn: Connection, keyring: Keyring, merchant_id: int, texts: Mapping[str, str]
 ) -> Change:
-    """Change settings, typed texts by the names of `records.SETTINGS`, all or none.
+    """Change settings, all or none. They are typed texts by the names of `records.SETTINGS`.
 
-    Holds from the next request on. The currency mode stays as it is once the book has an entry, since wallets
-    and balances are in its currency. Raises SettingRefused, MerchantUnknown.
+    The change holds from the next request on. The currency mode can't change after the book's first entry,
+    since wallets and balances are in its currency. Raises SettingRefused, MerchantUnknown.
     """
     changed = _parse(texts)
     async with conn.transaction():
@@ -194,19 +195,19 @@ async def change_settings(
 
 
 async def suspend(conn: Connection, merchant_id: int) -> bool:
-    """Refuse a merchant's requests from the next one on. False when they were. Raises MerchantUnknown."""
+    """Refuse a merchant's requests from now on. False if it was suspended already. Raises MerchantUnknown."""
     return await _write_status(conn, merchant_id, SUSPENDED)
 
 
 async def resume(conn: Connection, merchant_id: int) -> bool:
-    """Take a merchant's requests again. False when it was not suspended. Raises MerchantUnknown."""
+    """Accept a merchant's requests again. False if it was not suspended. Raises MerchantUnknown."""
     return await _write_status(conn, merchant_id, ACTIVE)
 
 
 async def rotate_secret(conn: Connection, keyring: Keyring, merchant_id: int, *, at_ms: int) -> str:
-    """Add a second live secret beside the present one and give it, this once.
+    """Add a second live secret, and return it. It is shown only this once.
 
-    Raises SecretRefused when two live already, MerchantUnknown.
+    Raises SecretRefused if there are two live secrets already, MerchantUnknown.
     """
     secret = generate_secret()
     async with conn.transaction():
@@ -219,9 +220,9 @@ async def rotate_secret(conn: Connection, keyring: Keyring, merchant_id: int, *,
 
 
 async def retire_secret(conn: Connection, merchant_id: int, *, at_ms: int) -> int:
-    """Retire the older of two live secrets from the next request on, and give its number.
+    """Retire the older of two live secrets, from the next request on. Returns its number.
 
-    Raises SecretRefused when only one lives, MerchantUnknown.
+    Raises SecretRefused if there is only one live secret, MerchantUnknown.
     """
     async with conn.transaction():
         await _change_book(conn, merchant_id)
@@ -234,7 +235,7 @@ async def retire_secret(conn: Connection, merchant_id: int, *, at_ms: int) -> in
 
 
 async def take_address_index(conn: Connection, merchant_id: int) -> int:
-    """An address index that no sub-user of this merchant has or will have. Raises MerchantUnknown."""
+    """An address index that no other sub-user of this merchant ever gets. Raises MerchantUnknown."""
     row = await _fetch(conn, "take_address_index", {"merchant_id": merchant_id})
     if row is None:
         raise _unknown(merchant_id)
@@ -242,9 +243,10 @@ async def take_address_index(conn: Connection, merchant_id: int) -> int:
 
 
 async def allocate_range(conn: Connection, merchant_id: int) -> bool:
-    """Give a book the range of ids it goes over to next. False when it has one already or does not exist.
+    """Give a book its next id range. False if it has one already or does not exist.
 
-    Safe with any number of callers: the book's lock lets one of them do it. Raises RangesExhausted.
+    Any number of callers may do this at once: the book's lock lets one of them through. Raises
+    RangesExhausted.
     """
     async with conn.transaction():
         if await _fetch(conn, "lock_book_without_range", {"merchant_id": merchant_id}) is None:

@@ -1,8 +1,8 @@
-"""The pool of accounts from which new merchants get their deposit addresses, where they are real.
+"""The pool of accounts for new merchants' deposit addresses, in production.
 
-Rules: who holds the seed puts extended public keys in, ahead and in order; opening a merchant takes the
-lowest that nobody has, in the opening's own transaction. An account given is never given again. In the
-sandbox the pool is not asked: the seed there is the service's own, and a merchant's account number is its id.
+The holder of the seed adds extended public keys ahead, in order. A new merchant gets the lowest free account,
+in the transaction that creates it. An account is given out once. The sandbox does not use the pool: its seed
+is the service's own, and a merchant's account number is its id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ QUERIES = Queries(Path(__file__).with_name("xpub_pool.sql"))
 
 
 class PoolEmpty(Exception):
-    """Every account of the pool belongs to a merchant; the text says what to do."""
+    """Every account of the pool belongs to a merchant. The text says what to do."""
 
 
 class Account(NamedTuple):
@@ -33,14 +33,14 @@ class Account(NamedTuple):
 
 
 class PoolSize(NamedTuple):
-    """How many accounts were ever put in, and how many of them nobody has."""
+    """How many accounts were ever added, and how many of them are free."""
 
     accounts: int
     free: int
 
 
 async def take(conn: Connection, merchant_id: int) -> Account:
-    """Give a merchant its account, within the caller's transaction. Raises PoolEmpty."""
+    """Give a merchant its account, in the caller's transaction. Raises PoolEmpty."""
     row = await _fetch(conn, "take_account", {"merchant_id": merchant_id})
     if row is None:
         raise PoolEmpty(
@@ -51,7 +51,7 @@ async def take(conn: Connection, merchant_id: int) -> Account:
 
 
 async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
-    """Put accounts in, all or none."""
+    """Add accounts, all or none."""
     listed = list(accounts)
     values = {
         "account_nos": [number for number, _ in listed],
@@ -61,21 +61,21 @@ async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
 
 
 async def find_first_and_last(conn: Connection) -> list[Account]:
-    """The first and the last account; none when the pool was never filled."""
+    """The first and the last account. Empty if the pool was never filled."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(QUERIES["read_edges"].text)
         return [Account(**row) for row in await cursor.fetchall()]
 
 
 async def read_size(conn: Connection) -> PoolSize:
-    """How full the pool is."""
+    """The size of the pool."""
     row = await _fetch(conn, "count_accounts", {})
     assert row is not None, "a count always has a row"
     return PoolSize(**row)
 
 
 async def account_of(conn: Connection, merchant_id: int) -> int | None:
-    """The account that a merchant took; None where it took none, as in the sandbox."""
+    """The account of a merchant; None if it has none, as in the sandbox."""
     row = await _fetch(conn, "read_account_no", {"merchant_id": merchant_id})
     return None if row is None else int(row["account_no"])
 

@@ -1,34 +1,34 @@
--- The pool of accounts that new merchants' deposit addresses come from. `pool.py` runs these.
+-- The pool of accounts for new merchants' deposit addresses. `xpub_pool.py` runs these.
 
 -- name: take_account
--- The lowest account that nobody has becomes a merchant's. One that another transaction is taking at this moment is
--- passed by, so that two openings at once never wait for one another.
+-- Gives the lowest free account to a merchant. An account that another transaction takes at this moment is skipped, so two
+-- transactions never wait for each other.
 update account_pool set merchant_id = %(merchant_id)s::bigint
  where account_no = (select account_no from account_pool where merchant_id is null
                       order by account_no limit 1 for update skip locked)
 returning account_no, xpubs;
 
 -- name: insert_accounts
--- Further accounts; a number that is there already stays as it is.
+-- Adds accounts. A number that exists already keeps its keys.
 insert into account_pool (account_no, xpubs)
 select u.* from unnest(%(account_nos)s::int[], %(xpubs)s::jsonb[]) u on conflict (account_no) do nothing;
 
 -- name: read_edges
--- The first and the last account, to see that they came from the seed at hand and where to go on.
+-- The first and the last account, to check that they came from the current seed, and to know the next number.
 (select account_no, xpubs from account_pool order by account_no limit 1)
 union all
 (select account_no, xpubs from account_pool order by account_no desc limit 1);
 
 -- name: count_accounts
--- How many accounts there are, and how many of them nobody has; for an operator, not for requests.
+-- How many accounts there are, and how many are free. For operators, not for requests.
 select count(*) as accounts, count(*) filter (where merchant_id is null) as free from account_pool;
 
 -- name: read_account_no
--- The account that a merchant took; whoever sweeps its deposit addresses names their keys by it.
+-- The account of a merchant. Sweeps find the keys of its deposit addresses by this number.
 select account_no from account_pool where merchant_id = %(merchant_id)s::bigint;
 
 -- name: find_strangers
--- Merchants whose addresses come from no account of the pool: opened in the sandbox, whose keys the signer has not.
+-- Merchants whose addresses come from no account of the pool. They were opened in the sandbox, and the signer lacks their keys.
 select m.merchant_id from merchant m
  where not exists (select from account_pool a where a.merchant_id = m.merchant_id)
  order by m.merchant_id limit 10;
