@@ -1,7 +1,7 @@
 """Logs: structured lines on standard error, and one line for each request.
 
-Rules: a line of a request bears the request's id; no line holds a secret, a signature or a body. The
-request lines are the hot path's: they are formatted by hand, gathered, and written a few times a second.
+Rules: a line of a request has the request's id. No line holds a secret, a signature or a body. The request
+lines are on the hot path: they are formatted without structlog, buffered, and written a few times a second.
 """
 
 import asyncio
@@ -18,16 +18,17 @@ import structlog
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FLUSH_INTERVAL_S = 0.25
 MAX_GATHERED = 100_000
-"""Lines kept for a reader that is slow; further ones are dropped rather than kept in memory."""
+"""The most buffered lines. If the reader is slower, more are dropped, to bound the memory."""
 
 
 def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> None:
-    """Make structlog write lines of at least this level; without a format, console on a terminal, else
-    JSON."""
+    """Make structlog write lines of at least this level. Without a format: console on a terminal, else
+    JSON.
+    """
     target = stream or sys.stderr
     rendered = log_format or ("console" if target.isatty() else "json")
     renderer: Any = (
-        # No local variables in a traceback: they hold secrets and passwords.
+        # No local variables in a traceback: they may hold secrets and passwords.
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         if rendered == "console"
         else structlog.processors.JSONRenderer()
@@ -46,9 +47,9 @@ def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> 
 
 
 class LogStream:
-    """A stream that a full disk or a reader that went away can't turn into a failure of what is logged about.
+    """A stream whose errors (a full disk, a closed reader) never reach the code that logs.
 
-    What can't be written is counted, and the count is written once the stream takes lines again.
+    Lines that can't be written are counted. The count is written when the stream accepts lines again.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -56,7 +57,7 @@ class LogStream:
         self.lost = 0
 
     def write(self, text: str) -> None:
-        """Write, or count what could not be written."""
+        """Write, or count the loss."""
         try:
             if self.lost:
                 self._stream.write(f'{{"event":"log lines lost","writes":{self.lost}}}\n')
@@ -66,7 +67,7 @@ class LogStream:
             self.lost += 1
 
     def flush(self) -> None:
-        """Flush, or count that as a loss."""
+        """Flush, or count the loss."""
         try:
             self._stream.flush()
         except (OSError, ValueError):
@@ -78,13 +79,13 @@ def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlo
 
 
 def hide_link(path: str) -> str:
-    """A path for the log: what stands behind `/w/` opens a wallet."""
+    """A path for the log: the text after `/w/` opens a wallet, so it is removed."""
     head, found, _ = path.partition("/w/")
     return f"{head}/w/\u2026" if found else path
 
 
 class RequestIds:
-    """Ids for requests: unique for this start of this process, in order."""
+    """Request ids: unique for this start of this process, in order."""
 
     def __init__(self) -> None:
         self._prefix = secrets.token_hex(6)
@@ -96,7 +97,7 @@ class RequestIds:
 
 
 class AccessLog:
-    """One line per request, gathered and written every quarter of a second, and at the end."""
+    """One line per request, buffered and written every quarter of a second, and at the end."""
 
     def __init__(self, stream: TextIO, *, enabled: bool) -> None:
         self._stream = LogStream(stream)
@@ -105,12 +106,12 @@ class AccessLog:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to write lines as they gather."""
+        """Start writing buffered lines."""
         if self._enabled:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def write(self, request_id: str, path: str, code: int, app_key: str, source: str, took_s: float) -> None:
-        """Note a request. The key comes from the caller, so it is quoted as JSON; the rest is ours."""
+        """Log a request of an operation. The key comes from the client, so it is quoted as JSON."""
         if self._enabled and len(self._lines) < MAX_GATHERED:
             key = msgspec.json.encode(app_key).decode()
             self._lines.append(
@@ -119,11 +120,11 @@ class AccessLog:
             )
 
     def write_other(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
-        """Note a request for no operation. Any text may stand in its path; the line is JSON made by hand."""
+        """Log any other request. Its path may be any text, so it is quoted as JSON."""
         self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, took_s)
 
     async def stop(self) -> None:
-        """Write what has gathered and end."""
+        """Write what is buffered and stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,14 +1,14 @@
-"""Every metric there is: its name, what it says, and what to do when it is wrong. Pure.
+"""Every metric: its name, its meaning, and what to do when it is wrong. Pure.
 
-Rules: what is shown at `/metrics` is made by this table, and so is the operators' page: no metric is without
-its line. Money is in coins, times in seconds, `chain` is ERC20 or TRC20.
+Rules: `/metrics` and the operators' page are both made from this table, so every metric is documented. Money
+is in coins, times are in seconds, `chain` is ERC20 or TRC20.
 """
 
 from typing import Final, NamedTuple
 
 
 class Metric(NamedTuple):
-    """One line. `wrong` is when to worry, `remedy` what to do then; both are empty for what only informs."""
+    """One metric. `wrong`: when to worry. `remedy`: what to do then. Both are empty for plain information."""
 
     name: str
     labels: tuple[str, ...]
@@ -40,7 +40,7 @@ COUNTERS: Final = (
         "Anything else: freeze the wallet and look for who asks.",
     ),
 )
-"""What only grows while a process lives; shown with `_total`."""
+"""Counters, which only grow while a process lives. Prometheus sees them with `_total`."""
 
 HISTOGRAM: Final = Metric(
     "wallet_request_seconds",
@@ -278,6 +278,6 @@ GAUGES: Final = (
         "`keys derive --count 1000`, where the seed is.",
     ),
 )
-"""What is as it is at the moment of asking."""
+"""Gauges: the value at the time of the request."""
 
 METRICS: Final = (*COUNTERS, HISTOGRAM, *GAUGES)

@@ -1,8 +1,8 @@
-"""What the service shows of itself to whoever watches it: the database's state, and what this process counts.
+"""The metrics of a process: the state of the database, and this process's counters.
 
-Rules: everything is made when it is asked for, and at most once a second; a database that does not answer in
-time leaves out its part and says so. Names and meanings are in `metric_table`. Money is shown in coins, as a
-float: this is for eyes and alarms, no decision is made by it.
+Rules: everything is computed on request, at most once a second. If the database does not answer in time, its
+part is left out, and a metric says so. Names and meanings are in `metric_table`. Money is shown in coins, as
+a float: no decision is made with it.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 MAX_COUNTED: Final = 100_000
-"""No more of one kind of thing are counted."""
+"""The most that is counted of one kind."""
 TIMEOUT_S: Final = 8.0
 HOUR_MS: Final = 3_600_000
 CACHE_S: Final = 1.0
 COIN_SCALE: Final = {"ERC20": 10**18, "TRC20": 10**6}
-"""Smallest units of each chain's own coin."""
+"""The smallest units of each chain's own coin."""
 
 Sample = tuple[str, tuple[str, ...], float]
 """A metric's name, its labels' values in the table's order, and its value."""
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 
 class WriterStatistics(Protocol):
-    """What is shown of a writer."""
+    """What the metrics show of a writer."""
 
     batch_count: int
     command_count: int
@@ -90,7 +90,7 @@ class Metrics:
         await self._worker_connection.close()
 
     async def render(self) -> bytes:
-        """Everything, in the text format of Prometheus."""
+        """All metrics in the text format of Prometheus."""
         async with self._lock:
             if time.monotonic() - self._cached[0] > CACHE_S:
                 samples = [*self._count(), *await self._read_database()]
@@ -123,7 +123,7 @@ class Metrics:
                     samples += await read_samples(connection, self._clock(), self._sandbox)
         except (psycopg.Error, TimeoutError) as error:
             log.warning("metrics without the database", reason=repr(error))
-            # A statement that was broken off leaves nothing that the next question should build on.
+            # After a cancelled statement the connection's state is unknown.
             await self._worker_connection.close()
             return [("wallet_database_up", (), 0)]
         return [("wallet_database_up", (), 1), *samples]
@@ -133,7 +133,7 @@ async def _read_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -
     rows = await _rows(connection, "sum_fixed_accounts", last_fixed=len(FIXED))
     balances = {(kind, currency): int(units) for kind, currency, units in rows}
     for currency in CURRENCIES:
-        # Every posting has two ends, so all accounts of a currency add up to nothing.
+        # Every posting has two sides, so all accounts of a currency add up to zero.
         fixed = sum(units for (_, of), units in balances.items() if of == currency)
         balances["subuser", currency] = -fixed
     return [("wallet_money_coins", names, _coins(units)) for names, units in balances.items()]
@@ -208,7 +208,7 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
         coins = sum(int(each["held"]) for each in coin)
         samples.append(("wallet_hot_wallet_fuel_coins", (chain,), coins / COIN_SCALE[chain]))
         if chain in watched and not sandbox:
-            # The sandbox's blocks are counted in another way when books and chain are compared.
+            # Reconciliation counts the sandbox's blocks in another way.
             samples.append(("wallet_watcher_lag_blocks", (chain,), max(0, block - watched[chain])))
     return samples
 
@@ -259,7 +259,7 @@ READERS: Final[tuple[ReadSamples, ...]] = (
     _read_rollback,
     _read_sign_ins,
 )
-"""What the database is asked, given the present moment and whether this is the sandbox."""
+"""The queries, given the present time and whether this is the sandbox."""
 
 
 def _aged(
@@ -282,7 +282,7 @@ async def _rows(connection: AsyncConnection, name: str, **values: object) -> lis
 
 
 class _Collected(Collector):
-    """Families that are made already."""
+    """Metric families that are complete already."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
@@ -292,7 +292,7 @@ class _Collected(Collector):
 
 
 def _write(samples: list[Sample], request_counters: RequestCounters | None) -> bytes:
-    """The samples, each in its family. Raises KeyError for a metric without a line in the table."""
+    """The samples, each in its family. Raises KeyError for a metric that is not in the table."""
     counters = {
         line.name: CounterMetricFamily(line.name, line.text, labels=line.labels)
         for line in metric_table.COUNTERS

@@ -1,14 +1,13 @@
--- What is shown of the database to whoever watches the service: each statement reads few rows, or the rows of what still
--- moves along an index of just those, and no more of them than are counted.
+-- The metrics' queries. Each reads few rows, or the rows of an index of open things, and no more of them than are counted.
 
 -- name: sum_fixed_accounts
--- What all books hold on the accounts that every book has. Sub-users' balances are what is missing to nothing.
+-- The fixed accounts of all books. The sum of the sub-users' balances is minus their sum.
 select a.kind::text, a.currency::text, sum(a.balance)
   from book b join account a on a.merchant_id = b.merchant_id and a.account_id <= %(last_fixed)s::bigint
  group by a.kind, a.currency;
 
 -- name: count_orders
--- Orders that still move, by standing.
+-- Open orders by state.
 select case when o.status = 1 then 'processing' when o.status = 3 then 'failed'
             when o.approved_ms is null then 'approval' else 'queued' end, count(*), min(o.created_ms)
   from ((select status, approved_ms, created_ms from withdrawal where status = 0 order by created_ms limit %(most)s::int)
@@ -23,7 +22,7 @@ select case when o.status = 1 then 'processing' when o.status = 3 then 'failed'
 select count(*), min(frozen_ms) from payout where frozen_ms is not null;
 
 -- name: count_obstacles
--- Orders that wait for something to pass.
+-- Orders that wait for an obstacle.
 select w.chain, o.obstacle_kind, count(*), min(o.obstacle_ms)
   from (select merchant_id, order_id, obstacle_kind, obstacle_ms from payout
          where obstacle_ms is not null order by obstacle_ms limit %(most)s::int) o
@@ -32,21 +31,21 @@ select w.chain, o.obstacle_kind, count(*), min(o.obstacle_ms)
  group by w.chain, o.obstacle_kind;
 
 -- name: list_hot_wallets
--- The wallets that pay, with what is promised of their funds.
+-- The hot wallets, with what is reserved of their funds.
 select h.chain, h.funds, h.checked_ms, h.frozen_ms is not null,
        (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.spent_no is null)::bigint
   from hot_wallet h;
 
 -- name: list_stops
--- Who has stopped payouts.
+-- The stops of payouts.
 select chain, actor from payout_stop;
 
 -- name: count_signs
--- What shows that the database was rolled back.
+-- The signs of a rolled-back database.
 select subject, count(*), min(since_ms) from rollback_sign group by subject;
 
 -- name: count_callbacks
--- What is not told yet.
+-- Callbacks that are not delivered.
 select c.state, count(*), min(c.created_ms)
   from ((select state, created_ms from callback where state = 'due' limit %(most)s::int)
         union all
@@ -54,7 +53,7 @@ select c.state, count(*), min(c.created_ms)
  group by c.state;
 
 -- name: count_deposits
--- What has arrived and is in no book yet.
+-- Deposits that are in no book yet.
 select d.chain, d.status, count(*), min(d.seen_ms)
   from ((select chain, status, seen_ms from deposit where status = 'seen' limit %(most)s::int)
         union all
@@ -70,7 +69,7 @@ select d.chain, d.status, count(*), min(d.seen_ms)
 select chain, final_number, head_number, alert is not null, moved_ms from chain_cursor;
 
 -- name: list_reconciliations
--- The last comparison of each chain, and what the last one that could be made has found.
+-- The last comparison of each chain, and the result of the last successful one.
 select r.chain, r.at_ms, r.is_sound, m.block_number, m.unexplained_units, m.chain_units, m.explanation -> 'coin'
   from (values ('ERC20'), ('TRC20')) c (chain)
  cross join lateral (select * from reconciliation r where r.chain = c.chain order by r.reconciliation_no desc limit 1) r
@@ -78,7 +77,7 @@ select r.chain, r.at_ms, r.is_sound, m.block_number, m.unexplained_units, m.chai
                       order by m.reconciliation_no desc limit 1) m on true;
 
 -- name: read_ids_left
--- The highest range that was given out, and the fewest ids that a book has left without a further range.
+-- The highest given-out range, and the fewest ids that a book has left without a further range.
 select (select max(range_no)::int from id_range), (select min(8589934591 - id_counter) from book where next_range is null);
 
 -- name: count_accounts_left

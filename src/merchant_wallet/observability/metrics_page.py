@@ -1,8 +1,7 @@
 """`/metrics`: who may read it, and where it is served.
 
-Rules: it is read from the networks of the settings alone; for anyone else there is nothing at the path. A
-request that came through a proxy which the settings do not name is anyone else's, since the proxy's own
-address says nothing about who asked.
+Rules: only the networks of the settings may read it. For all others the path does not exist. That includes
+requests through a proxy that the settings do not name: the proxy's own address says nothing about the client.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ def _admits(request: Request, networks: Sequence[Network], trusted_proxies: tupl
 
 
 class PageServer:
-    """The page alone on a port of its own, for a process that serves nothing else."""
+    """Serves only this page, on its own port, for a process without another server."""
 
     def __init__(self, route: Route) -> None:
         application = Starlette(routes=[route])
@@ -67,7 +66,7 @@ class PageServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; gives the port. Raises OSError."""
+        """Listen and return the port. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._make_protocol, host, port)
         return int(self._server.sockets[0].getsockname()[1])
@@ -76,7 +75,7 @@ class PageServer:
         return HttpToolsProtocol(self._config, self._state, {})
 
     async def stop(self) -> None:
-        """Listen no more, and close what is open."""
+        """Stop listening and close all connections."""
         if self._server is not None:
             self._server.close()
             for connection in list(self._state.connections):

@@ -1,5 +1,6 @@
-"""What both sites stand on: templates, words, answers with their headers, forms, static files, live streams.
+"""What both sites share: templates, translations, responses with their headers, forms, static files, event
+streams.
 
-Rules: no rule about money lives here, and no text of a page is written in Python without a translation.
-Nothing is loaded from elsewhere, and no script or style stands inside a page.
+Rules: no rule about money lives here. Every text of a page has a translation. Nothing is loaded from other
+hosts, and no script or style is inside a page.
 """

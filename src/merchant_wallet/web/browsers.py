@@ -1,4 +1,4 @@
-"""What a browser calls itself, in the few words by which people know their own. Pure."""
+"""The name of a browser in a few words that people recognise. Pure."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _BROWSERS: Final = (
     ("Chrome/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""Marks in the order in which they tell: many a browser names those that it wants to be taken for, too."""
+"""Marks in order of precedence: many browsers also name those that they imitate."""
 _SYSTEMS: Final = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -26,7 +26,7 @@ _MAX_SHOWN: Final = 60
 
 
 def name_browser(user_agent: str) -> str:
-    """Such as `Firefox · Windows`; the beginning of what it says when it is none of the common ones."""
+    """Such as `Firefox · Windows`, or the beginning of an unknown user agent."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     return " · ".join(filter(None, (browser, system))) if browser else user_agent[:_MAX_SHOWN]

@@ -1,7 +1,6 @@
-"""Who looks at a page, as far as any page needs to know: language, theme, and from where.
+"""The client of a page: language, theme, and source address.
 
-Rules: language and theme are kept in cookies of their own, which say nothing about who it is; anything else
-in them counts as nothing.
+Rules: language and theme are in cookies that do not identify the user. Unknown values in them are ignored.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ _YEAR_S: Final = 31_536_000
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One request's visitor; `source` is the client's address, behind the proxies that are trusted."""
+    """The client of one request. `source` is its address, behind trusted proxies."""
 
     language: Language
     theme: str
@@ -37,7 +36,7 @@ class Client:
 def read_client(
     request: Request, trusted_proxies: tuple[Network, ...], kept_language: str | None = None
 ) -> Client:
-    """The visitor of a request. A choice in the browser goes before the one kept for the person."""
+    """The client of a request. A choice in the browser overrides the stored one."""
     kept = request.cookies.get(LANGUAGE_COOKIE) or kept_language
     theme = request.cookies.get(THEME_COOKIE, AUTO)
     peer = request.client.host if request.client else ""
@@ -49,7 +48,7 @@ def read_client(
 
 
 def make_route(responses: Responses) -> Route:
-    """Where the choice of language and theme is sent: fields `language`, `theme` and `back`."""
+    """The route that sets language and theme: fields `language`, `theme` and `back`."""
 
     async def choose_look(request: Request) -> Response:
         check_origin(request)
@@ -66,20 +65,20 @@ def make_route(responses: Responses) -> Route:
 
 
 def read_back(text: str) -> str:
-    """The path of ours that a text names, to go back to; `/` when it names anything else."""
-    # What begins with one slash has neither scheme nor host (RFC 3986 section 4.2).
+    """The path of our own in a text, to return to; `/` for any other text."""
+    # A text that begins with one slash has neither scheme nor host (RFC 3986 section 4.2).
     ours = text.startswith("/") and not text.startswith(("//", "/\\"))
-    # It goes into a header.
+    # It becomes a header, so only printable ASCII is allowed.
     return text if ours and text.isascii() and text.isprintable() else "/"
 
 
 def keep_choice(response: Response, name: str, value: str, responses: Responses) -> None:
-    """Have the browser keep a choice for a year; over https inside a frame of another site too."""
+    """Store a choice in the browser for a year. Over https also inside a frame of another site."""
     site: Literal["none", "lax"] = "none" if responses.secure else "lax"
     response.set_cookie(
         name, value, max_age=_YEAR_S, path="/", httponly=True, samesite=site, secure=responses.secure
     )
     if responses.secure:
-        # The standard library knows this word from Python 3.14 on.
+        # The standard library supports this attribute from Python 3.14 on.
         head, text = response.raw_headers[-1]
         response.raw_headers[-1] = head, text + b"; Partitioned"

@@ -1,9 +1,12 @@
-"""The connection of a client that asks for other things than operations: uvicorn's protocol, held to limits.
+"""The connection of a client that requests something other than an operation: uvicorn's protocol with
+limits.
 
-Rules: a request's head is bounded in size, and its whole in time. A client that takes nothing of its answer
-for a while is cut off, so that what the answer is made with is free again. What is no request is told so in
-the envelope, with an id, as every answer is; a method that the parser has never heard of is one that the path
-does not have. `Upgrade` requests are ignored, as in `connection`.
+Rules:
+- The head of a request is limited in size, and the whole request in time.
+- A client that does not read its answer for a time is disconnected, which frees what the answer needs.
+- Bytes that are not a request get an error in the interface's envelope, with a request id. An unknown method
+  is answered as one that the path does not have.
+- `Upgrade` requests are ignored, as in `api.connection`.
 """
 
 import asyncio
@@ -34,14 +37,16 @@ from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.web.live import OPEN_ENDED
 
 REQUEST_TIMEOUT_S: Final = 2 * BODY_TIMEOUT_S
-"""An operation that is asked for here answers for itself before that."""
+"""Longer than an operation needs for its own time-out."""
 
 WRITE_TIMEOUT_S: Final = 30.0
-"""For so long a client may take nothing of what waits for it."""
+"""How long a client may leave its answer unread."""
 
 _TCP_INFO_BYTES: Final = 128
 _BYTES_ACKED_AT: Final = 120
-"""Where Linux tells in `struct tcp_info` how many bytes the other side has taken (linux/tcp.h)."""
+"""The offset in `struct tcp_info` of the number of bytes that the other side has acknowledged
+(linux/tcp.h).
+"""
 
 _match_start = re.compile(
     rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} (/[^ ?\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.[01]\r\n"
@@ -49,10 +54,10 @@ _match_start = re.compile(
 
 
 class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
-    """See the module. `deadline_s` is on the monotonic clock; None when no request is on its way in.
+    """See the module. `deadline_s` is on the monotonic clock; None while no request is arriving.
 
-    `_taken_s`, too: when the client was last seen to have taken all there was, or more than before. `_taken`:
-    how many bytes it had taken then, and how many were waiting.
+    `_taken_s`, on the same clock: when the client had last read everything, or more than before. `_taken`:
+    how many bytes it had read then, and how many were waiting.
     """
 
     def __init__(
@@ -75,33 +80,37 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         self.deadline_s: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        """A client asks for a page."""
+        """A client has connected."""
         super().connection_made(transport)
         self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._admission.release(self)
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """A request is answered."""
+        """A request was answered."""
         self._idle_since_s = time.monotonic()
         super().on_response_complete()
 
     def client_wait(self) -> ClientWait | None:
-        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        """Since when we wait for the client, and whether a part of its request has arrived. None while the
+        client waits for us.
+        """
         cycle = self._current_cycle()
         if self.deadline_s is not None and (cycle is None or self._is_unread(cycle)):
             return ClientWait(is_slow=True, since_s=self.deadline_s - REQUEST_TIMEOUT_S)
         return ClientWait(is_slow=False, since_s=self._idle_since_s) if cycle is None else None
 
     def evict(self) -> None:
-        """Close at once: another connection takes the place."""
+        """Close at once, to make room for another connection."""
         self.transport.abort()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps what it could
-        """The client sends nothing more; what it asked for it may still read, but no stream without end."""
+        """The client will send nothing more. It may still read a running answer, but not an endless
+        stream.
+        """
         cycle = self._current_cycle()
         if cycle is None or self.deadline_s is not None or cycle.scope.get(OPEN_ENDED):
             return False
@@ -109,7 +118,7 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         return True
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request, or of several."""
+        """Bytes of one or several requests."""
         self._latest = data
         self._unset_keepalive_if_required()
         self._feed(data)
@@ -136,18 +145,18 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         self.deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the path."""
+        """A part of the path."""
         super().on_url(url)
         self._head_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        """One header. Headers after a body are ignored (RFC 9110 section 6.5.1)."""
         if self._in_head:
             super().on_header(name, value)
             self._head_bytes += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
-        """The head is whole. Raises ValueError, and then it is no request, when it is too long or unclear."""
+        """The head is complete. Raises ValueError if it is too long or ambiguous."""
         self._in_head = False
         if self._head_bytes > MAX_HEAD_BYTES:
             raise ValueError(HEAD_TOO_LONG.msg)
@@ -158,33 +167,33 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The request is there."""
+        """The request is complete."""
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self.deadline_s = None
 
     def send_400_response(self, msg: str) -> None:
-        """Tell the client that its bytes are no request, or that its method is none of the path's."""
+        """Answer that these bytes are not a request, or that the path does not have this method."""
         self._in_head = False
         cycle = self._current_cycle()
         if cycle is not None and self._is_unread(cycle):
-            # It is the body of this very request that can't be read: nobody is to wait for the rest of it.
+            # The body of this request can't be read: nobody must wait for the rest of it.
             cycle.disconnected = True
             cycle.message_event.set()
             self._refuse()
         elif cycle is not None:
-            # Nobody may take this for the answer to the request before.
+            # The client must not take this for the answer to the request before.
             cycle.keep_alive = False
             self.flow.pause_reading()
         elif not self.transport.is_closing():
             self._refuse()
 
     def _is_unread(self, cycle: RequestResponseCycle) -> bool:
-        """Whether the latest request is still on its way in, and none before it is being answered."""
+        """Whether the latest request is still arriving, and none before it is being answered."""
         return cycle.more_body and not cycle.response_started and not self.pipeline
 
     def _current_cycle(self) -> RequestResponseCycle | None:
-        """The latest request, unless it is answered."""
+        """The latest request, if it is not answered yet."""
         latest = cast(RequestResponseCycle | None, self.cycle)
         return None if latest is None or latest.response_complete else latest
 
@@ -202,7 +211,7 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         self.transport.close()
 
     def check_timeouts(self, now_s: float) -> None:
-        """Close the connection when its request takes too long to arrive, or its answer to be taken."""
+        """Close the connection if its request arrives too slowly, or its answer is read too slowly."""
         if self.deadline_s is not None and now_s >= self.deadline_s:
             self.transport.close()
         waiting_bytes = self.transport.get_write_buffer_size()
@@ -213,13 +222,14 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
         if taken != self._taken:
             self._taken, self._taken_s = taken, now_s
         elif now_s - self._taken_s >= WRITE_TIMEOUT_S:
-            # Closing would wait for the client to take the rest.
+            # `close` would wait for the client to read the rest.
             self.transport.abort()
 
     def _count_taken(self) -> int:
-        """How many bytes the client has taken in all; what waits here says nothing where more is made.
+        """How many bytes the client has read in all. The size of our buffer alone says nothing while the
+        answer still grows.
 
-        0 where the kernel does not tell: then what waits must do.
+        0 if the kernel does not tell. Then only the buffer's size counts.
         """
         client = self.transport.get_extra_info("socket")
         told = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)

@@ -24,7 +24,7 @@ from merchant_wallet.web.responses import Responses
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """See the module. `public_url` is how people reach the pages; `clock` gives the moment in ms."""
+    """See the module. `public_url` is the pages' address for people. `clock` returns the time in ms."""
 
     settings: Settings
     public_url: str
@@ -42,10 +42,7 @@ class PageContext:
     chains: tuple[str, ...]
 
     async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
-        """Have a book carry a command out; gives the outcome once it is committed.
-
-        Raises Refused for the book's refusal, Unavailable, CommandFailed.
-        """
+        """Send a command to a book. Returns the outcome when it is committed."""
         outcome = await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
         if isinstance(outcome, Refusal):
             raise Refused(outcome)

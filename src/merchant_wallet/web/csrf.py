@@ -20,22 +20,22 @@ _LENGTH: Final = 32
 
 
 class Forged(Exception):
-    """A change was asked for by something else than our own page."""
+    """A change was requested by something other than our own page."""
 
 
 def make_token(key: bytes, session_token: str) -> str:
-    """The token that the forms of one session carry."""
+    """The CSRF token of a session's forms."""
     return hmac.digest(key, b"csrf\0" + session_token.encode(), hashlib.sha256).hex()[:_LENGTH]
 
 
 def mask(token: str) -> str:
-    """One of the many spellings of a token: a fresh pad, then the token under it. Empty stays empty."""
+    """A masked form of a token: a random pad, then the token XORed with it. Empty stays empty."""
     pad = secrets.token_bytes(len(token) // 2)
     return (pad + _cover(bytes.fromhex(token), pad)).hex()
 
 
 def _unmask(given: str) -> str:
-    """The token of a spelling; anything else comes out as a text that is no token."""
+    """The token of a masked form. Any other text gives a text that is not a token."""
     try:
         raw = bytes.fromhex(given) if len(given) == 2 * _LENGTH else b""
     except ValueError:
@@ -49,7 +49,7 @@ def _cover(text: bytes, pad: bytes) -> bytes:
 
 
 def check(request: Request, form: Form | None, expected: str) -> None:
-    """See that our own page asked for a change; `expected` is what `make_token` gives. Raises Forged."""
+    """Check that our own page requested a change. `expected` is the result of `make_token`. Raises Forged."""
     check_origin(request)
     given = request.headers.get(HEADER) or (form.raw(FIELD) if form is not None else "")
     if not expected or not hmac.compare_digest(_unmask(given), expected):
@@ -57,10 +57,10 @@ def check(request: Request, form: Form | None, expected: str) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """See that the browser does not name another site as the one that asks. Raises Forged."""
+    """Check that the `Origin` header does not name another site. Raises Forged."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Forged("another site asked for the change")
     origin = request.headers.get("origin")
-    # A page that sends no referrer has a browser write "null" for its own origin as well.
+    # A page without a referrer policy makes browsers send "null" for their own origin too.
     if origin and origin != "null" and origin.partition("://")[2] != request.headers.get("host", ""):
         raise Forged("another origin asked for the change")

@@ -1,7 +1,7 @@
-"""What a page's form sends: read within a size, as text, each field by its name.
+"""The fields of a page's form, read within limits.
 
-Rules: only `application/x-www-form-urlencoded` in UTF-8; the size and the number of fields have a limit. Text
-is kept as it was typed, but for the line ends, so that a form can be shown again with what was typed.
+Rules: only `application/x-www-form-urlencoded` in UTF-8. The size and the number of fields are limited. Text
+is kept as typed, except for line ends, so that the form can be shown again.
 """
 
 from typing import Final
@@ -15,11 +15,11 @@ _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 
 
 class BadForm(ValueError):
-    """What arrived is no form of a page; the text says why."""
+    """The body is not a form of a page. The text says why."""
 
 
 class Form:
-    """The fields of one form; a field may come several times."""
+    """The fields of one form. A field may have several values."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -27,7 +27,7 @@ class Form:
             self._values.setdefault(name, []).append(value.replace("\r\n", "\n"))
 
     def text(self, name: str, default: str = "") -> str:
-        """The first value of a field, without the spaces around it."""
+        """The first value of a field, without spaces at its ends."""
         return self.raw(name, default).strip()
 
     def raw(self, name: str, default: str = "") -> str:
@@ -35,19 +35,19 @@ class Form:
         return self._values.get(name, [default])[0]
 
     def all(self, name: str) -> list[str]:
-        """Every value of a field, in the order in which they came."""
+        """Every value of a field, in order."""
         return list(self._values.get(name, ()))
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def kept(self) -> dict[str, str]:
-        """What was typed, to show the form again."""
+        """The typed values, to show the form again."""
         return {name: values[0] for name, values in self._values.items()}
 
 
 def parse_form(body: bytes) -> Form:
-    """The fields of a form's body. Raises BadForm."""
+    """Parse a form's body. Raises BadForm."""
     try:
         pairs = parse_qsl(
             body.decode("utf-8"),
@@ -64,7 +64,7 @@ def parse_form(body: bytes) -> Form:
 
 
 async def read_form(request: Request, max_bytes: int = MAX_BYTES) -> Form:
-    """The form that a request brings. Raises BadForm."""
+    """Read the form of a request. Raises BadForm."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_FORM_TYPE, ""):
         raise BadForm(f"a form is sent as {_FORM_TYPE}")

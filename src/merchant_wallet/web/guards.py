@@ -1,7 +1,7 @@
-"""Every kind of proposal, with the right that it takes, for the console and the command line.
+"""Every kind of proposal with the right that it needs, for the console and the command line.
 
 Rules:
-- Whoever may propose a kind may decide one, and never the own one: the right is the same.
+- Proposing and deciding a kind need the same right. Nobody decides an own proposal.
 - A kind that is not in the table can be listed and refused, but not accepted.
 """
 
@@ -26,11 +26,11 @@ RIGHTS: Final[Mapping[str, Right]] = {
     access.ENABLE: Right.MANAGE_OPERATORS,
     access.SET_ROLE: Right.MANAGE_OPERATORS,
 }
-"""The right that proposing and deciding each kind takes."""
+"""The right for proposing and deciding each kind."""
 
 
 class Guard(NamedTuple):
-    """A kind of proposal and the right it takes."""
+    """A kind of proposal and its right."""
 
     kind: Kind
     right: Right

@@ -1,8 +1,8 @@
 """The two languages of the pages, and the Chinese for each English text.
 
-Rules: the English text itself is the key, as it stands in the template. The Chinese is kept in TOML files in
-`words/`, one per part of the pages; a text without Chinese is a fault that a test finds, and is shown in
-English until then. Placeholders are `{name}`.
+Rules: the English text in the template is the key. The Chinese is in TOML files in `words/`, one per part of
+the pages. A test finds texts without Chinese; until then they are shown in English. Placeholders are
+`{name}`.
 """
 
 import tomllib
@@ -18,7 +18,7 @@ _MAX_HEADER: Final = 200
 
 
 class Language(StrEnum):
-    """A language that pages are written in, as HTML's `lang` names it (BCP 47)."""
+    """A language of the pages, as HTML's `lang` names it (BCP 47)."""
 
     EN = "en"
     ZH = "zh-CN"
@@ -26,7 +26,9 @@ class Language(StrEnum):
 
 @cache
 def read_words() -> Mapping[str, str]:
-    """The Chinese for each English text. Raises ValueError when two files differ about one."""
+    """The Chinese for each English text. Raises ValueError if two files have different Chinese for one
+    text.
+    """
     words: dict[str, str] = {}
     for path in sorted(WORDS_DIR.glob("*.toml")):
         for english, chinese in tomllib.loads(path.read_text(encoding="utf-8")).items():
@@ -36,23 +38,23 @@ def read_words() -> Mapping[str, str]:
 
 
 def translate(language: Language, text: str, **values: object) -> str:
-    """A text in a language, its placeholders filled in."""
+    """A text in a language, with its placeholders filled."""
     said = read_words().get(text, text) if language is Language.ZH else text
     return said.format(**values) if values else said
 
 
 def N_(text: str) -> str:
-    """Mark a text of a page that stands in Python; it is translated where it is shown."""
+    """Mark a text of a page in Python code. It is translated where it is shown."""
     return text
 
 
 def find_language(name: str | None) -> Language | None:
-    """The language of a name that was kept or chosen; None for any other."""
+    """The language with this name, or None."""
     return next((language for language in Language if language == name), None)
 
 
 def choose(accept_language: str, kept: str | None = None) -> Language:
-    """The language for a visitor: the one kept for him, else the first of his browser's that we have.
+    """The language for a client: the stored one, or the first of the browser's languages that we have.
 
     `accept_language` is the header of RFC 9110 section 12.5.4.
     """

@@ -1,9 +1,11 @@
-"""Server-sent events: a page is told while it is open, by one look at the database for all that are open.
+"""Server-sent events: one query for all open pages, which are told about changes.
 
-Rules: a stream ends when the server stops, when the browser leaves, when the session that opened it is over,
-and by itself after `LIFETIME_S`; the browser then comes back by itself. Sessions are looked at every
-`CHECK_S`, all in one question. A beat tells every `BEAT_S` that what the page shows is as it is now. There is
-none while nothing can be looked at: a page that misses two says that it is not live.
+Rules:
+- A stream ends when the server stops, when the browser leaves, when its session ends, and after `LIFETIME_S`.
+  Then the browser reconnects.
+- Sessions are checked every `CHECK_S`, all in one query.
+- A heartbeat every `BEAT_S` says that the page shows the present state. There is none while the database
+  can't be queried: a page that misses two says that it is not live.
 """
 
 import asyncio
@@ -34,43 +36,43 @@ Ticket = TypeVar("Ticket", bound=Hashable)
 
 LIFETIME_S: Final = 300.0
 BEAT_S: Final = 5.0
-"""A page hears a beat this often while the service can look at the database."""
+"""The interval of heartbeats while the database answers."""
 CHECK_S: Final = 5.0
-"""So long after a session's end at most a stream goes on, while the database answers."""
+"""A stream ends at most this long after its session, while the database answers."""
 MAX_STREAMS: Final = 2_000
 MAX_OF_ONE: Final = 16
-"""So many pages of one key are followed, so that nobody alone takes all streams."""
+"""The most streams of one key, so that nobody alone takes all streams."""
 
 OPEN_ENDED: Final = "merchant_wallet.open_ended"
-"""Stands in the scope of a request whose answer goes on until the client leaves."""
+"""Marks, in its scope, a request whose answer goes on until the client leaves."""
 
 
 class TooMany(Exception):
-    """As many pages are open as this process follows."""
+    """This process follows as many pages as it can."""
 
 
 class Over(Exception):
-    """The session that opened a stream is over."""
+    """The session of a stream has ended."""
 
 
 class _End(Enum):
-    """Why a stream ends that nobody has left."""
+    """Why the server ends a stream."""
 
     CLOSED = "closed"
     OVER = "over"
 
 
 def write_event(name: str, text: str) -> str:
-    """One event in the stream's form."""
+    """One event in the format of the stream."""
     lines = "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"event: {name}\n{lines}\n"
 
 
 class Hub(Generic[Key, State, Ticket]):
-    """Looks every `interval_s` at all that open pages show, and tells each page whose state has changed.
+    """Queries the state of all open pages every `interval_s`, and tells each page whose state has changed.
 
-    `look` gives the present state of many keys in one question, `check` which of many tickets, what let the
-    pages in, still hold. Once `is_ending` says that the server stops, every stream ends.
+    `look` returns the present state of many keys in one query. `check` returns which of many tickets (what
+    let the pages in) are still valid. When `is_ending` says that the server stops, every stream ends.
     """
 
     def __init__(
@@ -95,12 +97,13 @@ class Hub(Generic[Key, State, Ticket]):
         return self._count
 
     def follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
-        """The state now and whenever it changes; None is a beat. Raises TooMany, before anything is answered.
+        """The state now and whenever it changes. None is a heartbeat. Raises TooMany, before anything is
+        sent.
 
-        A beat says that the last state still holds; without a look that succeeded there is none.
+        A heartbeat says that the last state is still true. Without a successful query there is none.
 
-        Ends after `LIFETIME_S` and when the hub closes, and raises Over once the ticket holds no more;
-        whoever leaves before that closes it.
+        Ends after `LIFETIME_S` and when the hub closes. Raises Over when the ticket is no longer valid. A
+        caller that leaves earlier closes the generator.
         """
         if self._closed or self._count >= MAX_STREAMS or len(self._followers.get(key, ())) >= MAX_OF_ONE:
             raise TooMany("as many pages are open as are followed here")
@@ -134,12 +137,12 @@ class Hub(Generic[Key, State, Ticket]):
             self._leave(key, queue)
 
     def _is_fresh(self) -> bool:
-        """Whether what is known was looked at within the last beat."""
+        """Whether the last successful query is at most one heartbeat old."""
         now_s = asyncio.get_running_loop().time()
         return self._looked_s is not None and now_s - self._looked_s <= BEAT_S + self._interval_s
 
     def _note_look(self) -> None:
-        """A look succeeded. After a gap everybody is told again: who came meanwhile was told nothing."""
+        """After a successful query: if there was a gap, send the state to all pages again."""
         if not self._is_fresh():
             self._known.clear()
         self._looked_s = asyncio.get_running_loop().time()
@@ -208,13 +211,13 @@ class Hub(Generic[Key, State, Ticket]):
 
 def _put(queue: asyncio.Queue[State | _End], told: State | _End) -> None:
     if queue.full():
-        # Whoever is behind needs the newest, not every one.
+        # A slow page needs only the newest state.
         queue.get_nowait()
     queue.put_nowait(told)
 
 
 class EventStream(StreamingResponse):
-    """A stream of events as an answer; nobody is waited for who has left."""
+    """A stream of events as a response. It ends when the client leaves."""
 
     def __init__(self, events: AsyncIterator[str], headers: Mapping[str, str]) -> None:
         super().__init__(
@@ -224,6 +227,6 @@ class EventStream(StreamingResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer until the events or the client end."""
+        """Send until the events or the client end."""
         scope[OPEN_ENDED] = True
         await super().__call__(scope, receive, send)

@@ -1,6 +1,6 @@
-"""Texts as QR codes, drawn as SVG. Pure.
+"""QR codes as SVG. Pure.
 
-Rules: no script, no style, no colour but black: the page gives it light around.
+Rules: no script, no style, only black: the page provides a light background.
 """
 
 from functools import lru_cache
@@ -10,7 +10,7 @@ from segno import make
 
 
 def draw_qr(text: str) -> Markup:
-    """The text's QR code as an `svg` element without a size of its own."""
+    """The text's QR code as an `svg` element without a fixed size."""
     svg = make(text, error="m", micro=False).svg_inline(
         border=0, omitsize=True, svgclass=None, lineclass=None
     )
@@ -19,8 +19,8 @@ def draw_qr(text: str) -> Markup:
 
 @lru_cache(maxsize=1024)
 def draw_address(address: str) -> Markup:
-    """An address's QR code, kept: drawing one takes longer than all the rest of its page.
+    """An address's QR code, cached: drawing one takes longer than the rest of its page.
 
-    For what is no secret alone, since what is kept stays in memory.
+    Only for public texts, because they stay in memory.
     """
     return draw_qr(address)

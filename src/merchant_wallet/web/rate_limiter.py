@@ -1,8 +1,11 @@
-"""How much one source address may ask of the pages without being signed in. Kept in memory, per process.
+"""Limits for requests of one source address without a session. Kept in memory, per process.
 
-Rules: what comes without a token takes from its source's bucket before anything is read; whoever has a
-session is not held up by that. Tokens are looked up, as a shared address has honest people behind it; once
-too many from there opened nothing, what brings one takes from the bucket too. Files have their own buckets.
+Rules:
+- A request without a token takes from its source's bucket before anything is read. A request with a valid
+  session takes nothing.
+- A request with a token is looked up, because honest users may share the address. After too many invalid
+  tokens from a source, its requests with tokens take from the bucket too.
+- Files have their own buckets.
 """
 
 from collections.abc import Callable
@@ -11,18 +14,18 @@ from typing import Final
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
 
 AUTHENTICATED: Final = "merchant_wallet.authenticated"
-"""Stands in the scope of a request whose session holds."""
+"""Marks, in its scope, a request with a valid session."""
 
 BURST: Final = 5
-"""So many seconds' requests may come at once."""
+"""The requests of this many seconds may come at once."""
 FILES: Final = 10
-"""So many files may be asked for with each page."""
+"""This many files may be requested with each page."""
 
 
 class PageRateLimiter:
-    """See the module. `pages_per_s` of 0 sets no limit; `wrong_per_minute` counts tokens that open nothing.
+    """See the module. `pages_per_s` of 0 sets no limit. `wrong_per_minute` limits invalid tokens.
 
-    `monotonic` gives the moment in seconds.
+    `monotonic` returns the time in seconds.
     """
 
     def __init__(self, pages_per_s: int, wrong_per_minute: int, monotonic: Callable[[], float]) -> None:
@@ -32,16 +35,16 @@ class PageRateLimiter:
         self._monotonic = monotonic
 
     def admit(self, source: str, *, brings_token: bool) -> int:
-        """0 when a request for a page may be looked at, else the seconds to wait."""
+        """0 if a request for a page is allowed, else the seconds to wait."""
         key, now_s = subscriber_of(source), self._monotonic()
         if brings_token and not self._wrong.blocked(key, now_s):
             return 0
         return self._pages.take(key, now_s)
 
     def admit_file(self, source: str) -> int:
-        """0 when a file may be sent, else the seconds to wait."""
+        """0 if a file may be sent, else the seconds to wait."""
         return self._files.take(subscriber_of(source), self._monotonic())
 
     def note_invalid_token(self, source: str) -> None:
-        """Count a token that opened nothing."""
+        """Count an invalid token."""
         self._wrong.note_failure(subscriber_of(source), self._monotonic())

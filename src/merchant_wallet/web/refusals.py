@@ -1,7 +1,7 @@
-"""The Chinese of what the interface answers when it refuses, for people who read it on a page.
+"""Chinese for the refusals of the interface, for people who read them on a page.
 
-Rules: a refusal is kept as it was answered, in English; it is translated where it is shown. What has no
-Chinese is shown as it is.
+Rules: a refusal is stored in English, as it was answered, and translated when it is shown. Without a
+translation it is shown in English.
 """
 
 import re
@@ -38,7 +38,7 @@ FORMS: Final = (
     N_("the body holds {literal}, which is not JSON"),
     N_("field names must be 1 to {count} of A-Z, a-z, 0-9 and _"),
 )
-"""Sentences that name a field, a number or a word of the request."""
+"""Sentences with a field, a number or a word of the request."""
 
 
 def tell_refusal(language: Language, msg: str) -> str:

@@ -1,7 +1,7 @@
-"""Answers of the pages: a template's text with the headers that keep it safe.
+"""Responses of the pages: a template's text with security headers.
 
-Rules: nothing runs or loads that does not come from this very origin, and nothing inside a page runs; no page
-is framed but by the origins it names; no page is kept by a browser or a proxy on the way.
+Rules: scripts and other resources come only from our own origin, and never inline. Only the named origins may
+frame a page. Neither browsers nor proxies store a page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,18 +32,18 @@ _TRANSPORT: Final = "max-age=31536000"
 
 
 class Responses:
-    """How pages answer; `secure` when they are reached over https."""
+    """Makes responses. `secure`: the pages are reached over https."""
 
     def __init__(self, templates: Templates, *, secure: bool) -> None:
         self._templates = templates
         self.secure = secure
 
     def prepare(self, *prefixes: str) -> None:
-        """Have the templates ready whose names begin so."""
+        """Compile the templates with these prefixes."""
         self._templates.prepare(*prefixes)
 
     def headers(self, frame_ancestors: Sequence[str] = ()) -> dict[str, str]:
-        """The headers of every page; with `frame_ancestors` these origins may frame it."""
+        """The headers of every page. `frame_ancestors` are the origins that may frame it."""
         headers = {
             **_HEADERS,
             "content-security-policy": _POLICY.format(ancestors=" ".join(frame_ancestors) or "'none'"),
@@ -55,7 +55,7 @@ class Responses:
         return headers
 
     def render(self, name: str, language: Language, /, **values: object) -> str:
-        """A template's text; `csrf` among the values is the session's token, which is masked here."""
+        """A template's text. `csrf` among the values is the session's token, which is masked here."""
         if token := values.get("csrf"):
             values["csrf"] = mask(str(token))
         return self._templates.render(name, language, **values)
@@ -70,17 +70,17 @@ class Responses:
         frame_ancestors: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A page, or a part of one for htmx, made of a template."""
+        """A page, or a part of one for htmx, from a template."""
         text = self.render(name, language, **values)
         return HTMLResponse(text, status, {**self.headers(frame_ancestors), **(headers or {})})
 
     def redirect(self, url: str, frame_ancestors: Sequence[str] = ()) -> Response:
-        """Go on at a path of ours with GET (RFC 9110 section 15.4.4)."""
+        """Redirect to a path of ours with GET (RFC 9110 section 15.4.4)."""
         assert url[:1] == "/" != url[1:2], "no page sends anyone elsewhere"
         headers = {**self.headers(frame_ancestors), "location": write_location(url)}
         return Response(status_code=303, headers=headers)
 
 
 def is_part(request: Request) -> bool:
-    """Whether htmx asks, for a part of a page."""
+    """Whether htmx requests a part of a page."""
     return request.headers.get("hx-request") == "true" and request.headers.get("hx-boosted") != "true"

@@ -1,8 +1,8 @@
-"""One site as a part of the web application: its routes, its error pages, its request ids and its log.
+"""One site as a part of the web application: its routes, error pages, request ids and log.
 
-Rules: every answer bears the request's id, which the log line bears too; an error is told in a page of the
-site, in the visitor's language, and says nothing of what is inside. A token in a path is never logged. Nobody
-who is not signed in asks more often than the rate limiter allows.
+Rules: every response has the request's id, and so has its log line. An error page is in the client's language
+and tells nothing internal. A token in a path is never logged. Clients without a session are limited by the
+rate limiter.
 """
 
 import time
@@ -35,7 +35,7 @@ log = structlog.get_logger("pages")
 
 PACKED_FROM_BYTES: Final = 1_000
 PACKING_LEVEL: Final = 6
-"""Nine would take twice the time for a hundredth less."""
+"""Level nine takes twice the time and saves one percent."""
 ERROR_TEMPLATE: Final = "web/error.html"
 TEXTS: Final[Mapping[int, tuple[str, str]]] = {
     400: (
@@ -55,7 +55,7 @@ TEXTS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class _Number(IntegerConvertor):
-    """What stands in a path as `{name:int}`: no longer than a number that the database keeps."""
+    """`{name:int}` in a path: no longer than a number of the database."""
 
     regex = "[0-9]{1,18}"
 
@@ -64,9 +64,10 @@ register_url_convertor("int", _Number())
 
 
 class Site:
-    """The pages at `paths` and below; errors lead to `home`, if any, and `frame_ancestors` may frame them.
+    """The pages at `paths` and below. Error pages link to `home`, if any. `frame_ancestors` may frame
+    them.
 
-    `cookie` is the name of the one that brings a session's token, if there are sessions.
+    `cookie` is the name of the session cookie, if there are sessions.
     """
 
     def __init__(
@@ -87,16 +88,16 @@ class Site:
         self._home = home
         self._routes = tuple(routes)
         application = Starlette(routes=list(routes), exception_handlers=self._handlers())
-        # A path with a slash too many is a page that is not there.
+        # A path with an extra slash does not exist.
         application.router.redirect_slashes = False
         self._application = GZipMiddleware(application, PACKED_FROM_BYTES, PACKING_LEVEL)
 
     def owns(self, path: str) -> bool:
-        """Whether a path is one of this site's."""
+        """Whether a path belongs to this site."""
         return any(path == own or path.startswith(own + "/") for own in self._paths)
 
     async def close(self) -> None:
-        """End what runs beside the requests."""
+        """Stop what runs in the background."""
         for close in self._closers:
             await close()
 
@@ -116,7 +117,7 @@ class Site:
         try:
             answer, looks_up = self._admit(scope, source)
             await answer(scope, receive, send_noted)
-            # While nothing can be looked up, a token says nothing about who brings it.
+            # While the database is away, an unknown token says nothing about the client.
             if looks_up and AUTHENTICATED not in scope and status != 503:
                 self._context.rate_limiter.note_invalid_token(source)
         except Exception as error:
@@ -128,11 +129,11 @@ class Site:
             self._context.access_log.write_other(request_id, scope["path"], status, source, took_s)
 
     def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
-        """What answers a request, and whether it looks a token up.
+        """The application that answers a request, and whether it looks a token up.
 
-        That is the site's pages, or a page that says to wait.
+        It is the site itself, or a page that says to wait.
         """
-        # Nothing is looked up for a path that is no page, so a token does not help there.
+        # For a path that is not a page nothing is looked up, so a token does not help there.
         is_page = is_plain(scope["raw_path"])
         brings_token = is_page and bool(self._cookie) and self._cookie in Request(scope).cookies
         wait_s = self._context.rate_limiter.admit(source, brings_token=brings_token)
@@ -143,10 +144,10 @@ class Site:
         return self._application, brings_token
 
     def _find_page(self, request: Request) -> str:
-        """The page above an address that forms alone are sent to.
+        """The page above a path that only accepts forms.
 
-        After a form was refused that address stands in the address bar, and a phone that restores its tabs
-        asks for it as for a page.
+        After a refused form that path is in the address bar, and a phone that restores its tabs requests it
+        with GET.
         """
         path, _, _ = request.url.path.rpartition("/")
         while self.owns(path):
@@ -195,7 +196,7 @@ class Site:
             return self._tell(request, error.status_code, error.headers)
 
         async def on_leaving(request: Request, error: Exception) -> Response:
-            # Nobody is left to read it.
+            # The client has left.
             return Response(status_code=400)
 
         return {

@@ -1,7 +1,7 @@
-"""Static files of the pages: named by their content, so that a browser keeps them for good.
+"""Static files of the pages, named by their content, so that browsers keep them for ever.
 
-Rules: only files that were there at the start are served; the name in the URL says which bytes it is, and
-another name is not there. Text is kept compressed as well. Who asks too often waits.
+Rules: only files that existed at the start are served. The name in the URL identifies the bytes; any other
+name is 404. Text is also kept compressed. Clients that request too much have to wait.
 """
 
 import gzip
@@ -32,7 +32,7 @@ _COMPRESSED: Final = frozenset(_TYPES)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file: its URL, type, bytes and, for text, the bytes compressed."""
+    """One file: its URL, type, bytes and, for text, the compressed bytes."""
 
     url: str
     media_type: str
@@ -57,12 +57,12 @@ def _read(path: Path) -> File:
 
 
 def find_url(name: str) -> str:
-    """The URL of a static file. Raises KeyError for one that is not there."""
+    """The URL of a static file. Raises KeyError for an unknown one."""
     return read_files()[name].url
 
 
 def make_route(admit: Callable[[Request], int]) -> Route:
-    """All static files as one route; `admit` gives 0, or the seconds that whoever asks is to wait."""
+    """The route of all static files. `admit` returns 0, or the seconds that the client must wait."""
     by_url = {file.url: file for file in read_files().values()}
 
     async def show(request: Request) -> Response:

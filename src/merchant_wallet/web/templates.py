@@ -1,8 +1,8 @@
-"""Templates, and what every template may say: translated texts, amounts, moments, icons, static URLs.
+"""Templates, and what every template may use: translated texts, amounts, times, icons, static URLs.
 
-Rules: everything is escaped; a name that a page was not given is a fault, not an empty text. Amounts are
-whole units of 10**-6, moments are milliseconds since the epoch and shown in UTC until the page's script
-writes them in the reader's own time.
+Rules: everything is escaped. An undefined name is an error, not an empty text. Amounts are whole units of
+10**-6. Times are milliseconds since the epoch, shown in UTC until the page's script changes them to local
+time.
 """
 
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ MINUS: Final = "\u2212"
 
 
 class Templates:
-    """All templates of the pages: `pages/…`, `wallet/…` and `console/…`.
+    """All templates of the pages: `web/…`, `wallet/…` and `console/…`.
 
     With `sandbox` every whole page says that its money is not real.
     """
@@ -54,31 +54,35 @@ class Templates:
 
     @property
     def environment(self) -> Environment:
-        """What compiles the templates, for tests that read them all."""
+        """The Jinja environment, for tests that read all templates."""
         return self._environment
 
     def prepare(self, *prefixes: str) -> None:
-        """Compile the templates whose names begin so, and read the words: no first page waits for that."""
+        """Compile the templates with these prefixes and read the translations, so that the first page does
+        not wait.
+        """
         read_words()
         for name in self._environment.list_templates():
             if name.startswith(prefixes):
                 self._environment.get_template(name)
 
     def render(self, name: str, language: Language, /, **values: object) -> str:
-        """A template's text; `_` and `lang` are there besides the values given."""
+        """A template's text. `_` and `lang` are available besides the given values."""
         template = self._environment.get_template(name)
         return template.render({"_": self._translators[language], "lang": str(language), **values})
 
 
 def group(text: str) -> str:
-    """A plain decimal with commas between thousands, and a true minus sign."""
+    """A plain decimal with thousands separators and a true minus sign."""
     whole, point, fraction = text.removeprefix("-").partition(".")
     sign = MINUS if text.startswith("-") else ""
     return f"{sign}{int(whole):,}{point}{fraction}"
 
 
 def show_money(amount_units: int, *, signed: bool = False, decimals: int = 2) -> str:
-    """An amount for people: thousands apart, at least `decimals` decimals and never fewer than it has."""
+    """An amount for people: thousands separators, at least `decimals` decimals, and never fewer than it
+    has.
+    """
     whole, _, fraction = format_units(abs(amount_units)).partition(".")
     sign = MINUS if amount_units < 0 else "+" if signed and amount_units > 0 else ""
     shown = fraction.ljust(decimals, "0")
@@ -86,7 +90,7 @@ def show_money(amount_units: int, *, signed: bool = False, decimals: int = 2) ->
 
 
 def show_moment(at_ms: int | None) -> Markup:
-    """A moment as a `time` element, to the second."""
+    """A time as a `time` element, to the second."""
     if at_ms is None:
         return Markup("&mdash;")
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -95,17 +99,17 @@ def show_moment(at_ms: int | None) -> Markup:
 
 
 def show_day(at_ms: int) -> str:
-    """The day of a moment in UTC."""
+    """The UTC day of a time."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
 
 
 def show_refusal(msg: str, lang: str) -> str:
-    """What the interface answered when it refused, in the page's language."""
+    """A refusal of the interface in the page's language."""
     return tell_refusal(Language(lang), msg)
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:
-    """A long id or address with its middle left out; the whole stands in the title."""
+    """A long id or address without its middle. The title has the whole text."""
     if len(text) <= head + tail + 1:
         return escape(text)
     return Markup('<span title="{}" class="short">{}\u2026{}</span>').format(text, text[:head], text[-tail:])
