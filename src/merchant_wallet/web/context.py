@@ -1,6 +1,7 @@
-"""What both sites are given: the database's connections, answers, keys, and the way to ask a book.
+"""What both sites get: database connections, responses, keys, and access to the books.
 
-Rules: a site changes balances only by asking a book here; everything else it changes through the slices.
+Rules: a site changes balances only by commands to a book, through this module. It changes everything else
+through the slices.
 """
 
 from collections.abc import Callable
@@ -49,5 +50,5 @@ class PageContext:
         return outcome
 
     def client(self, request: Request, kept_language: str | None = None) -> Client:
-        """Who looks at a page."""
+        """The client of a request."""
         return read_client(request, self.trusted_proxies, kept_language)

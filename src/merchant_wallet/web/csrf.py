@@ -1,8 +1,9 @@
-"""That a form comes from our own page: a token bound to the session, and the browser's word on the origin.
+"""CSRF protection: a token bound to the session, and the browser's headers about the origin.
 
-Rules: both must hold. The token is a mac of the session's token, so nothing is kept; a browser that says
+Rules: both must be right. The token is a MAC of the session's token, so nothing is stored. A request with
 `Sec-Fetch-Site: cross-site` or another `Origin` is refused even with a token. Pages are compressed, so each
-of them spells the token in another way: one whose length could be watched would be guessed piece by piece.
+of them has the token in another masked form: otherwise it could be guessed from the length of responses
+(BREACH).
 """
 
 import hashlib
