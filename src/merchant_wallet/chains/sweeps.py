@@ -12,8 +12,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
-from merchant_wallet.chains.signer import SigningRefused, SigningRequest, Source
+from merchant_wallet.chains.protocol import Block, Blocked, Obstacle, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest, Source
 
 TOP_UP: Final = "top_up"
 TOKEN: Final = "token"
@@ -106,6 +106,84 @@ class Sweeper(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
+
+
+class SweptChain(Protocol):
+    """What a sweeper has its chain answer; see `Sweeper`."""
+
+    @property
+    def wallet(self) -> bytes:
+        """The hot wallet."""
+
+    async def final(self) -> Block:
+        """The newest final block."""
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """Units of the token at an address."""
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Hand the bytes to the chain."""
+
+    async def check_setup(self) -> list[str]:
+        """What does not fit the rules."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class ChainSweeper:
+    """What is the same in the `Sweeper` of every chain."""
+
+    def __init__(self, chain: SweptChain, name: str, *, coin: str, token: str) -> None:
+        self._swept = chain
+        self._name = name
+        self._coin = coin
+        self._token = token
+
+    @property
+    def wallet(self) -> bytes:
+        """See `Sweeper`."""
+        return self._swept.wallet
+
+    async def final(self) -> Block:
+        """See `Sweeper`. Raises ChainAway, ChainDisagrees."""
+        return await self._swept.final()
+
+    async def balance(self, address: bytes, block: Block | None = None) -> int:
+        """See `Sweeper`."""
+        return await self._swept.balance(address, block)
+
+    async def broadcast(self, raw: bytes) -> None:
+        """See `Sweeper`."""
+        await self._swept.broadcast(raw)
+
+    async def check_setup(self) -> list[str]:
+        """See `Sweeper`."""
+        return await self._swept.check_setup()
+
+    async def close(self) -> None:
+        """See `Sweeper`."""
+        await self._swept.close()
+
+    def sender_of(self, sweep_tx: SweepTx) -> bytes:
+        """Whose transaction it is."""
+        return self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
+
+    def transfer_of(self, sweep_tx: SweepTx) -> Transfer:
+        """What the transaction moves: coin to the address, or the token from there."""
+        if sweep_tx.kind == TOP_UP:
+            return Transfer(self._name, self._coin, sweep_tx.address, sweep_tx.amount)
+        return Transfer(self._name, self._token, self.wallet, sweep_tx.amount)
+
+
+async def sign_sweep(signer: Signer, sweep_tx: SweepTx, transfer: Transfer, unsigned: bytes) -> bytes:
+    """The signature of one of a sweep's transactions. Raises Blocked where it is refused, SignerAway."""
+    purpose: Purpose = "top_up" if sweep_tx.kind == TOP_UP else "sweep"
+    request = SigningRequest(transfer.chain, purpose, unsigned, sweep_tx.sweep_id, transfer, sweep_tx.source)
+    try:
+        return await signer.sign(request)
+    except SigningRefused as error:
+        raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
 
 
 class NoSigner:

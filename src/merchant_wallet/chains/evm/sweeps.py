@@ -32,7 +32,6 @@ from merchant_wallet.chains.evm.transactions import (
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
 from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
-    Block,
     Blocked,
     ChainAway,
     Obstacle,
@@ -41,8 +40,8 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.sweeps import TOP_UP, Quote, SweepTx
+from merchant_wallet.chains.signer import Signer
+from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, sign_sweep
 from merchant_wallet.chains.transport import Endpoints
 
 _PLAIN_GAS: Final = 21_000
@@ -54,7 +53,6 @@ class EvmDraft(msgspec.Struct, frozen=True):
     """See `sweeps.Draft`. `made` has its place if earlier ones were signed for it."""
 
     signer: Signer
-    chain: str
     sweep_tx: SweepTx
     transfer: Transfer
     sender: bytes
@@ -66,34 +64,24 @@ class EvmDraft(msgspec.Struct, frozen=True):
         if nonce is None:
             raise ValueError("a transaction on this chain needs its place")
         unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=nonce))
-        purpose: Purpose = "top_up" if self.sweep_tx.kind == TOP_UP else "sweep"
-        request = SigningRequest(
-            self.chain, purpose, unsigned, self.sweep_tx.sweep_id, self.transfer, self.sweep_tx.source
-        )
-        try:
-            raw = join(unsigned, await self.signer.sign(request))
-        except SigningRefused as error:
-            raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
+        raw = join(unsigned, await sign_sweep(self.signer, self.sweep_tx, self.transfer, unsigned))
         if recover_sender(raw) != self.sender:
             raise ValueError("the signer's signature is not the sender's")
         return SignedTransfer(raw, hash_of(raw), self.height)
 
 
-class EvmSweeper:
+class EvmSweeper(ChainSweeper):
     """See `sweeps.Sweeper`."""
 
     def __init__(self, chain: EvmChain, endpoints: Endpoints, signer: Signer) -> None:
         """`chain` has a wallet; `endpoints` are its nodes."""
+        rules = chain.rules
+        super().__init__(chain, rules.name, coin=COINS[rules.name], token=rules.currency)
         self._chain = chain
         self._rules = chain.rules
         self._rpc = JsonRpc(endpoints)
         self._nodes = EvmNodes(self._rpc)
         self._signer = signer
-
-    @property
-    def wallet(self) -> bytes:
-        """See `sweeps.Sweeper`."""
-        return self._chain.wallet
 
     @property
     def has_nonces(self) -> bool:
@@ -107,20 +95,8 @@ class EvmSweeper:
 
     async def close(self) -> None:
         """See `sweeps.Sweeper`."""
-        await self._chain.close()
+        await super().close()
         await self._nodes.close()
-
-    async def check_setup(self) -> list[str]:
-        """See `sweeps.Sweeper`."""
-        return await self._chain.check_setup()
-
-    async def final(self) -> Block:
-        """See `sweeps.Sweeper`. Raises ChainAway, ChainDisagrees."""
-        return await self._chain.final()
-
-    async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """See `sweeps.Sweeper`."""
-        return await self._chain.balance(address, block)
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
@@ -136,7 +112,7 @@ class EvmSweeper:
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> EvmDraft:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
         is_top_up = sweep_tx.kind == TOP_UP
-        sender = self.wallet if is_top_up else sweep_tx.address
+        sender = self.sender_of(sweep_tx)
         gas = await (
             self._top_up_gas(sweep_tx) if is_top_up else self._gas(sweep_tx.address, sweep_tx.amount)
         )
@@ -156,18 +132,12 @@ class EvmSweeper:
             call_data,
         )
         height = (await self._chain.head()).number
-        return EvmDraft(
-            self._signer, self._rules.name, sweep_tx, self._transfer(sweep_tx), sender, made, height
-        )
-
-    async def broadcast(self, raw: bytes) -> None:
-        """See `EvmChain.broadcast`."""
-        await self._chain.broadcast(raw)
+        return EvmDraft(self._signer, sweep_tx, self.transfer_of(sweep_tx), sender, made, height)
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `evm_verdict`. Coin leaves no log: that its transaction succeeded is all there is to know."""
-        transfer = self._transfer(sweep_tx)
-        sender = self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
+        transfer = self.transfer_of(sweep_tx)
+        sender = self.sender_of(sweep_tx)
         payout = Payout(sweep_tx.sweep_id, transfer, sweep_tx.nonce)
         verdict = await evm_verdict.judge(
             self._nodes, evm_verdict.PayoutQuery(self._rules, sender, payout, signed)
@@ -185,12 +155,6 @@ class EvmSweeper:
         if not fees and not any(fee is None for fee in answers):
             raise ChainAway("; ".join(map(str, answers)))
         return fees[0] if fees else None
-
-    def _transfer(self, sweep_tx: SweepTx) -> Transfer:
-        name = self._rules.name
-        if sweep_tx.kind == TOP_UP:
-            return Transfer(name, COINS[name], sweep_tx.address, sweep_tx.amount)
-        return Transfer(name, self._rules.currency, self.wallet, sweep_tx.amount)
 
     async def _affordable(self, sweep_tx: SweepTx) -> int:
         """What the sender can burn for the errand. Raises Hindered when the hot wallet has too little."""

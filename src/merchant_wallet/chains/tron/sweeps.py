@@ -18,7 +18,6 @@ from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
-    Block,
     Blocked,
     ChainAway,
     Dead,
@@ -30,8 +29,8 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.sweeps import TOP_UP, Quote, SweepTx
+from merchant_wallet.chains.signer import Signer
+from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, sign_sweep
 from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
@@ -71,33 +70,22 @@ class TronDraft(msgspec.Struct, frozen=True):
 
     async def sign(self, nonce: int | None) -> SignedTransfer:
         """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
-        purpose: Purpose = "top_up" if self.sweep_tx.kind == TOP_UP else "sweep"
-        request = SigningRequest(
-            TRC20, purpose, self.raw_data, self.sweep_tx.sweep_id, self.transfer, self.sweep_tx.source
-        )
-        try:
-            signature = await self.signer.sign(request)
-        except SigningRefused as error:
-            raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
+        signature = await sign_sweep(self.signer, self.sweep_tx, self.transfer, self.raw_data)
         if recover_owner(self.raw_data, signature) != self.sender:
             raise ValueError("the signer signed with another key than the sender's")
         return SignedTransfer(join(self.raw_data, signature), txid_of(self.raw_data), self.height)
 
 
-class TronSweeper:
+class TronSweeper(ChainSweeper):
     """See `sweeps.Sweeper`."""
 
     def __init__(self, chain: TronChain, signer: Signer) -> None:
+        super().__init__(chain, TRC20, coin=COINS[TRC20], token=TOKEN)
         self._chain = chain
         self._rules = chain.rules
         self._nodes = chain.nodes
         self._signer = signer
         self._proof = TronProof(chain)
-
-    @property
-    def wallet(self) -> bytes:
-        """See `sweeps.Sweeper`."""
-        return self._chain.wallet
 
     @property
     def has_nonces(self) -> bool:
@@ -108,22 +96,6 @@ class TronSweeper:
     def fee_cap(self) -> int:
         """Sun."""
         return self._rules.fee_cap_sun
-
-    async def close(self) -> None:
-        """See `sweeps.Sweeper`."""
-        await self._chain.close()
-
-    async def check_setup(self) -> list[str]:
-        """See `sweeps.Sweeper`."""
-        return await self._chain.check_setup()
-
-    async def final(self) -> Block:
-        """See `sweeps.Sweeper`. Raises ChainAway, ChainDisagrees."""
-        return await self._chain.final()
-
-    async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """See `sweeps.Sweeper`."""
-        return await self._chain.balance(address, block)
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
@@ -145,7 +117,7 @@ class TronSweeper:
         fee_limit_sun = await (self._check_top_up(sweep_tx) if is_top_up else self._check_token(sweep_tx))
         now_ms, reference = await self._chain.moment()
         block_bytes, block_hash = reference_to(reference.hash)
-        sender = self.wallet if is_top_up else sweep_tx.address
+        sender = self.sender_of(sweep_tx)
         transaction = TronTransaction(
             ref_block_bytes=block_bytes,
             ref_block_hash=block_hash,
@@ -160,15 +132,13 @@ class TronSweeper:
             amount_sun=sweep_tx.amount if is_top_up else 0,
         )
         raw_data = encode_raw(transaction)
-        return TronDraft(self._signer, sweep_tx, self._transfer(sweep_tx), sender, raw_data, reference.number)
-
-    async def broadcast(self, raw: bytes) -> None:
-        """See `TronChain.broadcast`."""
-        await self._chain.broadcast(raw)
+        return TronDraft(
+            self._signer, sweep_tx, self.transfer_of(sweep_tx), sender, raw_data, reference.number
+        )
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `tron_proof`; TRX leaves no log and its receipt no result, so that is looked at here."""
-        transfer = self._transfer(sweep_tx)
+        transfer = self.transfer_of(sweep_tx)
         if sweep_tx.kind == TOP_UP:
             for one in signed:
                 verdict = await self._judge_top_up(transfer, one.tx_hash)
@@ -182,11 +152,6 @@ class TronSweeper:
         if not records:
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
-
-    def _transfer(self, sweep_tx: SweepTx) -> Transfer:
-        if sweep_tx.kind == TOP_UP:
-            return Transfer(TRC20, COINS[TRC20], sweep_tx.address, sweep_tx.amount)
-        return Transfer(TRC20, TOKEN, self.wallet, sweep_tx.amount)
 
     async def _judge_top_up(self, transfer: Transfer, txid: str) -> Verdict | None:
         """What enough nodes show of a transfer of TRX in one irreversible block; None when too few do."""
