@@ -1,8 +1,19 @@
+CREATE FUNCTION public.chain_codes() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY['ERC20'::text, 'TRC20'::text, 'BEP20'::text];
+
 CREATE DOMAIN public.account_kind AS text
-	CONSTRAINT account_kind_check CHECK ((VALUE = ANY (ARRAY['merchant'::text, 'subuser'::text, 'hold'::text, 'fees'::text, 'exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])));
+	CONSTRAINT account_kind_check CHECK (((VALUE = ANY (ARRAY['merchant'::text, 'subuser'::text, 'hold'::text, 'fees'::text, 'exchange'::text, 'adjustment'::text])) OR ((VALUE ~~ 'chain:%'::text) AND (substr(VALUE, 7) = ANY (public.chain_codes())))));
+
+CREATE DOMAIN public.chain_code AS text
+	CONSTRAINT chain_code_check CHECK ((VALUE = ANY (public.chain_codes())));
+
+CREATE FUNCTION public.currency_codes() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY['USDT'::text, 'KFB'::text];
 
 CREATE DOMAIN public.currency AS text
-	CONSTRAINT currency_check CHECK ((VALUE = ANY (ARRAY['USDT'::text, 'KFB'::text])));
+	CONSTRAINT currency_check CHECK ((VALUE = ANY (public.currency_codes())));
 
 CREATE DOMAIN public.entry_kind AS text
 	CONSTRAINT entry_kind_check CHECK ((VALUE = ANY (ARRAY['user_to_merchant'::text, 'merchant_to_user'::text, 'exchange'::text, 'register'::text, 'withdraw'::text, 'settle'::text, 'refund'::text, 'cancel'::text, 'expire'::text, 'adjust'::text, 'fee_withdraw'::text, 'deposit'::text])));
@@ -74,14 +85,14 @@ CREATE TABLE public.account (
     account_id bigint NOT NULL,
     kind public.account_kind NOT NULL,
     currency public.currency NOT NULL,
-    floor bigint GENERATED ALWAYS AS (
-CASE
-    WHEN ((kind)::text = ANY (ARRAY['exchange'::text, 'chain:ERC20'::text, 'chain:TRC20'::text, 'adjustment'::text])) THEN '-4611686018427387904'::bigint
-    ELSE (0)::bigint
-END) STORED NOT NULL,
     balance bigint DEFAULT 0 NOT NULL,
     day integer DEFAULT 0 NOT NULL,
     day_debited bigint DEFAULT 0 NOT NULL,
+    floor bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (((kind)::text = ANY (ARRAY['exchange'::text, 'adjustment'::text])) OR ((kind)::text ~~ 'chain:%'::text)) THEN '-4611686018427387904'::bigint
+    ELSE (0)::bigint
+END) STORED NOT NULL,
     CONSTRAINT account_floor CHECK ((balance >= floor))
 )
 WITH (fillfactor='50');
@@ -197,7 +208,7 @@ CREATE TABLE public.callback_pause (
 );
 
 CREATE TABLE public.cancel_signed (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     wallet bytea NOT NULL,
     nonce bigint NOT NULL,
     attempt_no integer NOT NULL,
@@ -212,14 +223,14 @@ CREATE TABLE public.cancel_signed (
 );
 
 CREATE TABLE public.chain_block (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     block_number bigint NOT NULL,
     block_hash text NOT NULL,
     CONSTRAINT chain_block_block_hash_check CHECK ((block_hash <> ''::text))
 );
 
 CREATE TABLE public.chain_cursor (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     final_number bigint NOT NULL,
     final_hash text NOT NULL,
     head_number bigint NOT NULL,
@@ -228,7 +239,6 @@ CREATE TABLE public.chain_cursor (
     moved_ms bigint NOT NULL,
     CONSTRAINT chain_cursor_ahead CHECK ((head_number >= final_number)),
     CONSTRAINT chain_cursor_alert_check CHECK ((alert <> ''::text)),
-    CONSTRAINT chain_cursor_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT chain_cursor_final_hash_check CHECK ((final_hash <> ''::text)),
     CONSTRAINT chain_cursor_final_number_check CHECK ((final_number >= 0)),
     CONSTRAINT chain_cursor_head_hash_check CHECK ((head_hash <> ''::text))
@@ -251,34 +261,31 @@ ALTER TABLE public.checkpoint_key ALTER COLUMN key_no ADD GENERATED ALWAYS AS ID
 );
 
 CREATE TABLE public.credited_transaction (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     tx_hash text NOT NULL,
     block_hash text NOT NULL,
     CONSTRAINT credited_transaction_block_hash_check CHECK ((block_hash <> ''::text)),
-    CONSTRAINT credited_transaction_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT credited_transaction_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 
 CREATE TABLE public.custody_address (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     address bytea NOT NULL,
     purpose text NOT NULL,
     since_ms bigint NOT NULL,
     CONSTRAINT custody_address_address_check CHECK ((length(address) = 20)),
-    CONSTRAINT custody_address_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT custody_address_purpose_check CHECK ((purpose = ANY (ARRAY['hot'::text, 'deposit'::text])))
 );
 
 CREATE TABLE public.custody_cursor (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     block_number bigint NOT NULL,
     moved_ms bigint NOT NULL,
-    CONSTRAINT custody_cursor_block_number_check CHECK ((block_number >= 0)),
-    CONSTRAINT custody_cursor_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+    CONSTRAINT custody_cursor_block_number_check CHECK ((block_number >= 0))
 );
 
 CREATE TABLE public.custody_movement (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     tx_hash text NOT NULL,
     log_index integer NOT NULL,
     is_out boolean NOT NULL,
@@ -291,19 +298,29 @@ CREATE TABLE public.custody_movement (
     block_log_index integer,
     CONSTRAINT custody_movement_block_log_index_check CHECK ((block_log_index >= 0)),
     CONSTRAINT custody_movement_block_number_check CHECK ((block_number >= 0)),
-    CONSTRAINT custody_movement_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT custody_movement_log_index_check CHECK ((log_index >= 0)),
     CONSTRAINT custody_movement_recipient_check CHECK ((length(recipient) = 20)),
     CONSTRAINT custody_movement_sender_check CHECK ((length(sender) = 20)),
     CONSTRAINT custody_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 
+CREATE TABLE public.custody_remainder (
+    chain public.chain_code NOT NULL,
+    tx_hash text NOT NULL,
+    log_index integer NOT NULL,
+    address bytea NOT NULL,
+    remainder bigint NOT NULL,
+    CONSTRAINT custody_remainder_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT custody_remainder_log_index_check CHECK ((log_index >= 0)),
+    CONSTRAINT custody_remainder_remainder_check CHECK ((remainder > 0)),
+    CONSTRAINT custody_remainder_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+
 CREATE TABLE public.custody_survey (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     after_address bytea NOT NULL,
     whole_ms bigint,
-    CONSTRAINT custody_survey_after_address_check CHECK ((length(after_address) = ANY (ARRAY[0, 20]))),
-    CONSTRAINT custody_survey_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+    CONSTRAINT custody_survey_after_address_check CHECK ((length(after_address) = ANY (ARRAY[0, 20])))
 );
 
 CREATE TABLE public.daily_figure (
@@ -323,7 +340,7 @@ CREATE TABLE public.daily_figure (
 
 CREATE TABLE public.deposit (
     merchant_id bigint NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     tx_hash text NOT NULL,
     log_index integer NOT NULL,
     block_number bigint NOT NULL,
@@ -346,7 +363,6 @@ CREATE TABLE public.deposit (
     CONSTRAINT deposit_block_log_index_check CHECK ((block_log_index >= 0)),
     CONSTRAINT deposit_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT deposit_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT deposit_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT deposit_decided CHECK ((((decided_by IS NULL) = (decided_ms IS NULL)) AND ((status <> 'dropped'::text) OR (decided_by IS NOT NULL)) AND ((status <> ALL (ARRAY['seen'::text, 'undone'::text, 'dust'::text, 'held'::text])) OR (decided_by IS NULL)))),
     CONSTRAINT deposit_decided_by_check CHECK ((decided_by <> ''::text)),
     CONSTRAINT deposit_final CHECK (((final_ms IS NULL) = (status = ANY (ARRAY['seen'::text, 'undone'::text])))),
@@ -362,7 +378,7 @@ ALTER TABLE ONLY public.deposit ALTER COLUMN status SET (n_distinct=7);
 
 CREATE TABLE public.deposit_credit (
     merchant_id bigint NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     tx_hash text NOT NULL,
     log_index integer NOT NULL,
     entry_id bigint NOT NULL,
@@ -423,7 +439,7 @@ CREATE TABLE public.given_address (
 );
 
 CREATE TABLE public.hot_wallet (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     address bytea NOT NULL,
     next_nonce bigint,
     spent_no bigint DEFAULT 0 NOT NULL,
@@ -433,7 +449,6 @@ CREATE TABLE public.hot_wallet (
     frozen_cause text,
     frozen_ms bigint,
     CONSTRAINT hot_wallet_address_check CHECK ((length(address) = 20)),
-    CONSTRAINT hot_wallet_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT hot_wallet_frozen CHECK (((frozen_cause IS NULL) = (frozen_ms IS NULL))),
     CONSTRAINT hot_wallet_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
     CONSTRAINT hot_wallet_funds CHECK ((((funds IS NULL) = (checked_ms IS NULL)) AND ((funds IS NULL) = (funds_spent_no IS NULL)) AND ((funds_spent_no IS NULL) OR (funds_spent_no <= spent_no)))),
@@ -452,7 +467,7 @@ CREATE TABLE public.merchant (
     name text NOT NULL,
     app_key text NOT NULL,
     status text DEFAULT 'active'::text NOT NULL,
-    currency_mode text NOT NULL,
+    currency_mode public.currency NOT NULL,
     sign_method text DEFAULT 'HMAC'::text NOT NULL,
     networks text[] DEFAULT '{}'::text[] NOT NULL,
     disabled_operations text[] DEFAULT '{}'::text[] NOT NULL,
@@ -473,7 +488,6 @@ CREATE TABLE public.merchant (
     second_approval_limit_units bigint DEFAULT '100000000000'::bigint NOT NULL,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
-    CONSTRAINT merchant_currency_mode_check CHECK ((currency_mode = ANY (ARRAY['KFB'::text, 'USDT'::text]))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
     CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
     CONSTRAINT merchant_frame_origins_check CHECK ((array_to_string(frame_origins, ' '::text, '*'::text) ~ '^[]a-z0-9:/.[ -]*$'::text)),
@@ -490,10 +504,9 @@ CREATE TABLE public.merchant (
 
 CREATE TABLE public.merchant_address (
     merchant_id bigint NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     address bytea NOT NULL,
-    CONSTRAINT merchant_address_address_check CHECK ((length(address) = 20)),
-    CONSTRAINT merchant_address_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+    CONSTRAINT merchant_address_address_check CHECK ((length(address) = 20))
 );
 ALTER TABLE ONLY public.merchant_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
@@ -637,14 +650,13 @@ CREATE TABLE public.payout (
 CREATE TABLE public.payout_reservation (
     merchant_id bigint NOT NULL,
     order_id bigint NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     wallet bytea NOT NULL,
     nonce bigint,
     amount bigint NOT NULL,
     reserved_ms bigint NOT NULL,
     spent_no bigint,
     CONSTRAINT payout_reservation_amount_check CHECK ((amount > 0)),
-    CONSTRAINT payout_reservation_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT payout_reservation_spent_no_check CHECK ((spent_no >= 0)),
     CONSTRAINT payout_reservation_wallet_check CHECK ((length(wallet) = 20))
 );
@@ -665,13 +677,12 @@ CREATE TABLE public.payout_signed (
 );
 
 CREATE TABLE public.payout_stop (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     actor text NOT NULL,
     cause text NOT NULL,
     since_ms bigint NOT NULL,
     CONSTRAINT payout_stop_actor_check CHECK ((actor <> ''::text)),
-    CONSTRAINT payout_stop_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT payout_stop_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text])))
+    CONSTRAINT payout_stop_cause_check CHECK ((cause <> ''::text))
 );
 
 CREATE TABLE public.posting (
@@ -770,7 +781,7 @@ CREATE TABLE public.rate_history (
     paused boolean NOT NULL,
     max_age_ms bigint,
     set_ms bigint NOT NULL,
-    CONSTRAINT rate_history_direction_check CHECK ((direction = ANY (ARRAY['USDT:KFB'::text, 'KFB:USDT'::text])))
+    CONSTRAINT rate_history_direction_check CHECK (((split_part(direction, ':'::text, 1) = ANY (public.currency_codes())) AND (split_part(direction, ':'::text, 2) = ANY (public.currency_codes())) AND (split_part(direction, ':'::text, 1) <> split_part(direction, ':'::text, 2)) AND (direction = ((split_part(direction, ':'::text, 1) || ':'::text) || split_part(direction, ':'::text, 2)))))
 );
 
 ALTER TABLE public.rate_history ALTER COLUMN rate_history_id ADD GENERATED ALWAYS AS IDENTITY (
@@ -783,7 +794,7 @@ ALTER TABLE public.rate_history ALTER COLUMN rate_history_id ADD GENERATED ALWAY
 );
 
 CREATE TABLE public.reconciliation (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     reconciliation_no bigint NOT NULL,
     at_ms bigint NOT NULL,
     block_number bigint,
@@ -795,7 +806,6 @@ CREATE TABLE public.reconciliation (
     cause text,
     CONSTRAINT reconciliation_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT reconciliation_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT reconciliation_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT reconciliation_made CHECK ((((cause IS NULL) = (block_number IS NOT NULL)) AND ((cause IS NULL) = (books_units IS NOT NULL)) AND ((cause IS NULL) = (chain_units IS NOT NULL)) AND ((cause IS NULL) = (unexplained_units IS NOT NULL)) AND ((cause IS NULL) OR (NOT is_sound))))
 );
 
@@ -865,7 +875,7 @@ CREATE TABLE public.rollback_sign (
 );
 
 CREATE TABLE public.sandbox_deposit (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     block_number bigint NOT NULL,
     sender bytea NOT NULL,
     recipient bytea NOT NULL,
@@ -873,14 +883,13 @@ CREATE TABLE public.sandbox_deposit (
     at_ms bigint NOT NULL,
     CONSTRAINT sandbox_deposit_amount_units_check CHECK ((amount_units > 0)),
     CONSTRAINT sandbox_deposit_block_number_check CHECK ((block_number > 0)),
-    CONSTRAINT sandbox_deposit_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT sandbox_deposit_recipient_check CHECK ((length(recipient) = 20)),
     CONSTRAINT sandbox_deposit_sender_check CHECK ((length(sender) = 20))
 );
 
 CREATE TABLE public.sandbox_transfer (
     tx_hash text NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     token text NOT NULL,
     recipient bytea NOT NULL,
     amount_units bigint NOT NULL,
@@ -888,7 +897,6 @@ CREATE TABLE public.sandbox_transfer (
     final_ms bigint NOT NULL,
     verdict text NOT NULL,
     CONSTRAINT sandbox_transfer_amount_units_check CHECK ((amount_units > 0)),
-    CONSTRAINT sandbox_transfer_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT sandbox_transfer_check CHECK ((final_ms >= accepted_ms)),
     CONSTRAINT sandbox_transfer_recipient_check CHECK ((length(recipient) = 20)),
     CONSTRAINT sandbox_transfer_token_check CHECK ((token <> ''::text)),
@@ -943,7 +951,7 @@ CREATE TABLE public.sub_user (
 ALTER TABLE ONLY public.sub_user ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.sweep (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     sweep_id bigint NOT NULL,
     address bytea NOT NULL,
     merchant_id bigint NOT NULL,
@@ -977,7 +985,6 @@ CREATE TABLE public.sweep (
     CONSTRAINT sweep_branch_check CHECK ((branch = ANY (ARRAY[0, 1]))),
     CONSTRAINT sweep_cause CHECK (((cause IS NULL) = (step <> ALL (ARRAY['failed'::text, 'dropped'::text])))),
     CONSTRAINT sweep_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT sweep_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT sweep_coin_price_check CHECK ((coin_price > 0)),
     CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((top_up = 0) OR (top_up_tx_hash IS NOT NULL))))),
     CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text])))),
@@ -998,7 +1005,7 @@ CREATE TABLE public.sweep (
 );
 
 CREATE TABLE public.sweep_signed (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     sweep_id bigint NOT NULL,
     kind text NOT NULL,
     attempt_no integer NOT NULL,
@@ -1023,7 +1030,7 @@ ALTER TABLE public.sweep ALTER COLUMN sweep_id ADD GENERATED ALWAYS AS IDENTITY 
 );
 
 CREATE TABLE public.treasury_movement (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     movement_no bigint NOT NULL,
     direction text NOT NULL,
     amount public.positive_units NOT NULL,
@@ -1032,7 +1039,6 @@ CREATE TABLE public.treasury_movement (
     actor text NOT NULL,
     recorded_ms bigint NOT NULL,
     CONSTRAINT treasury_movement_actor_check CHECK ((actor <> ''::text)),
-    CONSTRAINT treasury_movement_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT treasury_movement_direction_check CHECK ((direction = ANY (ARRAY['IN'::text, 'OUT'::text]))),
     CONSTRAINT treasury_movement_reason_check CHECK ((reason <> ''::text)),
     CONSTRAINT treasury_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
@@ -1056,7 +1062,7 @@ CREATE TABLE public.wallet_address (
 ALTER TABLE ONLY public.wallet_address ALTER COLUMN merchant_id SET (n_distinct=1);
 
 CREATE TABLE public.wallet_nonce (
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     wallet bytea NOT NULL,
     nonce bigint NOT NULL,
     purpose text NOT NULL,
@@ -1065,7 +1071,6 @@ CREATE TABLE public.wallet_nonce (
     since_ms bigint NOT NULL,
     cancelled_ms bigint,
     CONSTRAINT wallet_nonce_cancelled CHECK (((cancelled_ms IS NULL) OR (purpose = 'cancel'::text))),
-    CONSTRAINT wallet_nonce_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT wallet_nonce_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT wallet_nonce_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
     CONSTRAINT wallet_nonce_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'cancel'::text, 'top_up'::text, 'lost'::text]))),
@@ -1092,7 +1097,7 @@ CREATE TABLE public.withdrawal (
     amount bigint NOT NULL,
     fee bigint NOT NULL,
     rate_e8 bigint NOT NULL,
-    chain text NOT NULL,
+    chain public.chain_code NOT NULL,
     address text NOT NULL,
     notify_url text NOT NULL,
     status smallint NOT NULL,
@@ -1112,7 +1117,6 @@ CREATE TABLE public.withdrawal (
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_approved_counts CHECK (((approved_counts_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_counts_ms)))),
-    CONSTRAINT withdrawal_chain_check CHECK ((chain = ANY (ARRAY['ERC20'::text, 'TRC20'::text]))),
     CONSTRAINT withdrawal_check CHECK ((fee < amount)),
     CONSTRAINT withdrawal_fee_check CHECK ((fee >= 0)),
     CONSTRAINT withdrawal_first_approved_by_check CHECK ((first_approved_by <> ''::text)),
@@ -1208,6 +1212,9 @@ ALTER TABLE ONLY public.custody_cursor
 
 ALTER TABLE ONLY public.custody_movement
     ADD CONSTRAINT custody_movement_pkey PRIMARY KEY (chain, tx_hash, log_index, is_out);
+
+ALTER TABLE ONLY public.custody_remainder
+    ADD CONSTRAINT custody_remainder_pkey PRIMARY KEY (chain, tx_hash, log_index);
 
 ALTER TABLE ONLY public.custody_survey
     ADD CONSTRAINT custody_survey_pkey PRIMARY KEY (chain);
@@ -1403,6 +1410,8 @@ CREATE INDEX callback_of_merchant_by_moment ON public.callback USING btree (merc
 CREATE INDEX callback_resting ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['parked'::text, 'paused'::text]));
 
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
+
+CREATE INDEX custody_remainder_of_address ON public.custody_remainder USING btree (chain, address);
 
 CREATE INDEX deposit_by_address ON public.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
 

@@ -31,7 +31,7 @@ from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.gate import Gate
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.signing import HMAC
 from merchant_wallet.book.chart import FIXED, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Submission

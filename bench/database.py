@@ -14,7 +14,7 @@ from merchant_wallet import postgres
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions

@@ -22,10 +22,11 @@ import uvloop
 from bench.database import COIN, BenchDatabase, open_bench_database, open_database
 from bench.recorded_nodes import TOKEN, Record
 from bench.service import ServiceFailed
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Register
 from merchant_wallet.deposits.crediting import CreditingWorker

@@ -13,7 +13,7 @@ from typing import Final
 from bench.merchants import BenchMerchant, PreparationFailed, Progress
 from merchant_wallet.base import db
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Command, MerchantToUser, Submission, UserToMerchant
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer

@@ -18,7 +18,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register, Submission
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.writer import Writer

@@ -42,7 +42,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.config import load_or_create_master_key
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.chart import MERCHANT_KFB_ID
 from merchant_wallet.book.commands import Command, Register, Submission
 from merchant_wallet.book.writer import Writer

@@ -24,7 +24,8 @@ import uvloop
 from bench.database import COIN, BenchDatabase, open_bench_database, open_database
 from bench.meters import processor_s
 from bench.service import ServiceFailed
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import CreateWithdrawal

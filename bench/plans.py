@@ -10,7 +10,7 @@ from typing import Final
 from bench.merchants import HOT, LARGE, THOUSAND
 from bench.rows import LIFE_S, Plan
 from bench.signed_requests import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 
 CONNECTIONS: Final = (1, 16, 64, 256)
 OPERATIONS: Final = (*[name for name in FIELDS if name != WITHDRAW], MIX, WITHDRAW)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.bloom import BLOOM_BYTES, bloom_of
 from merchant_wallet.chains.evm.node import TRANSFER_TOPIC
 

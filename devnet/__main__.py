@@ -1,9 +1,9 @@
-"""`python -m devnet`: both chains with the token on them, a block a second, until Ctrl-C.
+"""`python -m devnet`: the chains with the token on them, a block a second, until Ctrl-C.
 
 What it prints are settings of the service, one `WALLET_…=` a line, or with --json everything there is to
 know. Explanations go to standard error. Lines on standard input are orders: `send ADDRESS AMOUNT` pays
 USDT from the issuer's purse, `fund ADDRESS` gives a million USDT and coins for fees; either prints the
-transaction's hash.
+transaction's hash. A chain's code may follow; without it the chain is the default one of the address's form.
 """
 
 import argparse
@@ -13,11 +13,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from devnet.chains import HOT_KEY, TRON_NODES, Devnet, run_devnet
+from devnet.chains import EVM_KINDS, HOT_KEY, TRON_NODES, Devnet, run_devnet
 from devnet.evm_node import NodeError
 from devnet.programs import ProgramMissing, install
 from devnet.tron_network import address_of
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address, parse_wallet_address
+from merchant_wallet.base.addresses import format_address, parse_wallet_address
+from merchant_wallet.base.chains import TABLE
 from merchant_wallet.base.money import parse_units
 
 FAILED = 1
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             install()
             return 0
         ports = [asked.trc20_port + place if asked.trc20_port else 0 for place in range(TRON_NODES)]
-        with run_devnet(evm_port=asked.erc20_port, tron_ports=ports, funded=asked.fund) as devnet:
+        evm_ports = {code: getattr(asked, f"{code.lower()}_port") for code in EVM_KINDS}
+        with run_devnet(ports=evm_ports, tron_ports=ports, funded=asked.fund, also=asked.also) as devnet:
             _tell(devnet, as_json=asked.json)
             threading.Thread(target=_obey, args=(devnet,), daemon=True).start()
             devnet.serve(asked.block_time, stop)
@@ -48,11 +50,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devnet", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of settings")
     parser.add_argument("--block-time", type=float, default=1.0, metavar="S", help="seconds per block")
-    parser.add_argument("--erc20-port", type=int, default=0, help="port of the EVM node")
+    parser.add_argument(
+        "--also",
+        choices=[chain.code for chain in TABLE if not chain.is_default],
+        action="append",
+        default=[],
+        help="run this chain too; may be repeated",
+    )
+    for code in EVM_KINDS:
+        parser.add_argument(f"--{code.lower()}-port", type=int, default=0, help=f"port of the node of {code}")
     parser.add_argument("--trc20-port", type=int, default=0, help="port of the first TRON node")
     parser.add_argument(
         "--fund",
-        type=parse_wallet_address,
+        type=_read_address,
         action="append",
         default=[],
         metavar="ADDRESS",
@@ -62,9 +72,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _read_address(text: str) -> tuple[str, bytes]:
+    """The chain that an address is funded on, and its 20 bytes. Raises ValueError."""
+    family, address = parse_wallet_address(text)
+    return family.key_name, address
+
+
 def _tell(devnet: Devnet, *, as_json: bool) -> None:
     wallet = address_of(HOT_KEY)
-    wallets = {chain: format_address(chain, wallet) for chain in (ERC20, TRC20)}
+    wallets = {chain: format_address(chain, wallet) for chain in devnet.codes}
     if as_json:
         told = {"settings": devnet.settings, "wallets": wallets, "walletKey": HOT_KEY.secret.hex()}
         print(json.dumps(told), flush=True)
@@ -73,7 +89,7 @@ def _tell(devnet: Devnet, *, as_json: bool) -> None:
         print(f"{name}={value}", flush=True)
     for chain, address in wallets.items():
         _say(f"{chain}: {address} holds a million USDT; its key: {HOT_KEY.secret.hex()}")
-    _say("both chains run; Ctrl-C ends them")
+    _say("all chains run; Ctrl-C ends them")
 
 
 def _obey(devnet: Devnet) -> None:
@@ -89,12 +105,22 @@ def _do(devnet: Devnet, words: list[str]) -> None:
     match words:
         case []:
             return
-        case ["send", address, amount]:
-            print(devnet.send(*parse_wallet_address(address), parse_units(amount)), flush=True)
-        case ["fund", address]:
-            print(devnet.fund(*parse_wallet_address(address)), flush=True)
+        case ["send", address, amount, *code]:
+            chain, recipient = _read_address(address)
+            print(devnet.send(_choose(devnet, chain, code), recipient, parse_units(amount)), flush=True)
+        case ["fund", address, *code]:
+            chain, recipient = _read_address(address)
+            print(devnet.fund(_choose(devnet, chain, code), recipient), flush=True)
         case _:
-            raise ValueError("say `send ADDRESS AMOUNT` or `fund ADDRESS`")
+            raise ValueError("say `send ADDRESS AMOUNT [CHAIN]` or `fund ADDRESS [CHAIN]`")
+
+
+def _choose(devnet: Devnet, chain: str, code: list[str]) -> str:
+    """The chain that is named, else the address's own. Raises ValueError."""
+    named = code[0] if code else chain
+    if len(code) > 1 or named not in devnet.codes:
+        raise ValueError(f"the chains here are {', '.join(devnet.codes)}")
+    return named
 
 
 def _say(text: str) -> None:

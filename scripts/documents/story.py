@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from merchant_wallet.base import db
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.signing import HMAC, sign, string_to_sign
 from merchant_wallet.base.workers import WorkerConnection

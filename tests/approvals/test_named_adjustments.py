@@ -6,7 +6,7 @@ from tests.book.accounting import expect, given, units
 from tests.book.ledger import submit
 from tests.crash.shop import ALICE, COIN, FUNDS, open_shop, run
 
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, REFERENCE_TAKEN, Adjusted
 from merchant_wallet.book.rules.operators import NO_REASON, SAME_PERSON

@@ -27,8 +27,9 @@ from merchant_wallet.approvals.decisions import PROPOSED_ALREADY, PROPOSER_CHANG
 from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome

@@ -10,7 +10,7 @@ from tests.book.scribe import COIN, Scribe, on
 from tests.crash.shop import open_shop, run
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Outcome, Withdrawal

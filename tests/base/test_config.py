@@ -1,6 +1,5 @@
 """Settings from the environment and a file, each rule with a value that breaks it; the master key's file."""
 
-import dataclasses
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
@@ -15,7 +14,7 @@ from merchant_wallet.base.config import (
     load_or_create_master_key,
     load_settings,
 )
-from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.settings import SETTINGS, Settings
 
 
 def test_without_any_setting_the_defaults_hold() -> None:
@@ -247,9 +246,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_the_description_has_every_setting_and_its_rule() -> None:
     described = describe_settings()
 
-    assert [name for name, _, _ in described] == [
-        f"WALLET_{entry.name.upper()}" for entry in dataclasses.fields(Settings)
-    ]
+    assert [name for name, _, _ in described] == [f"WALLET_{name.upper()}" for name in SETTINGS]
     assert ("WALLET_PORT", "8080") in [(name, default) for name, default, _ in described]
     assert ("WALLET_SANDBOX", "true") in [(name, default) for name, default, _ in described]
     assert ("WALLET_MASTER_KEY", "none") in [(name, default) for name, default, _ in described]

@@ -12,7 +12,7 @@ from bench.recorded_nodes import RecordedEvm, RecordedTron, serve
 from devnet.evm_node import EvmDevnet
 from tests.chains.tron_scene import RECIPIENT, open_tron
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 
 TRANSFERS = 250
 OWN = [bytes([number]) * 20 for number in range(3)]

@@ -13,14 +13,8 @@ from msgspec.structs import replace
 from tests.book.ledger import OWN, START_MS, Ledger, blank_changes
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import (
-    KFB,
-    MAX_BALANCE_UNITS,
-    USDT,
-    format_units,
-    parse_rate,
-    parse_units,
-)
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units, parse_rate, parse_units
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FIXED, FIXED_BY_NAME
 from merchant_wallet.book.commands import (
     Command,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.commands import Command, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash

@@ -14,8 +14,8 @@ from psycopg import AsyncConnection
 from tests.book.ledger import OWN
 
 from merchant_wallet.base import ids
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect, connect_sync
-from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands
 from merchant_wallet.book.chart import FIXED, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, CreditDeposit, DepositKey, Submission

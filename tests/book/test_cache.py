@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.cache import MAX_SKIPPED, BookCache
 from merchant_wallet.book.chart import MERCHANT_KFB_ID, MERCHANT_USDT_ID

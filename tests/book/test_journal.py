@@ -9,7 +9,8 @@ from tests.book.accounting import given, registration, units
 from tests.book.ledger import START_MS, Ledger, check_chain, submit
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import ACCOUNT_ID, BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.journal import (
     FIRST_HASH,

@@ -24,8 +24,8 @@ from tests.crash.shop import (
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, ReadSubUser
 from merchant_wallet.book.connection import PipelineConnection

@@ -7,7 +7,7 @@ import pytest
 from tests.book.sub_users import CHANGES, COUNTS
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Submission, UserToMerchant
 from merchant_wallet.book.connection import StatementFailed

@@ -19,7 +19,7 @@ from tests.book.ledger import Ledger
 from tests.book.rules.test_apply import every_command
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.read_set import ReadSet, read_set_of

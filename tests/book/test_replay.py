@@ -4,7 +4,7 @@ import pytest
 from tests.book.scribe import MERCHANT_ID, RANGE_NO
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.book.verification.replay import Replay, first_id_after, position_of
 from merchant_wallet.book.verification.violations import ViolationFound

@@ -17,8 +17,8 @@ from tests.crash.shop import (
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
 from merchant_wallet.book.chart import MERCHANT_ID_OF

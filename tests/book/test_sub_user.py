@@ -8,8 +8,8 @@ from tests.book.sub_users import CHANGES, COUNTS
 from tests.crash.shop import ALICE, Shop, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB
 from merchant_wallet.book import commands as c
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import PipelineConnection

@@ -7,7 +7,8 @@ import pytest
 from psycopg import errors
 from tests.book.scribe import MERCHANT_ID, Scribe, write_history
 
-from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book import rules
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, MAY_GO_BELOW_ZERO, SUBUSER
 from merchant_wallet.book.rules.withdrawals import CALLED_BACK, LEGAL_STEPS

@@ -19,8 +19,8 @@ from tests.book.scribe import (
 
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import CURRENCIES, KFB, USDT
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal

@@ -58,9 +58,11 @@ class Customer:
 
     def receive(self, units: int, address: str = "") -> None:
         """Somebody sends USDT to the customer's address on TRON, or to another one."""
-        chain, raw = parse_wallet_address(address or str(self.found["tronAddress"]))
+        family, raw = parse_wallet_address(address or str(self.found["tronAddress"]))
         platform = self.shop.platform
-        platform.operate(lambda conn: add_deposit(conn, chain, SENDER, raw, units, platform.clock()))
+        platform.operate(
+            lambda conn: add_deposit(conn, family.key_name, SENDER, raw, units, platform.clock())
+        )
 
     def spend_weeks(self) -> None:
         """A few movements, on several days."""

@@ -9,7 +9,8 @@ import msgspec
 from coincurve import PrivateKey
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
 
-from merchant_wallet.base.addresses import ERC20, keccak256
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, signing_hash

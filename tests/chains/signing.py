@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from merchant_wallet.base.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.base.addresses import derive_account
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import EvmTransaction, transfer_call
 from merchant_wallet.chains.keys.keystore import Keystore

@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merchant_wallet.base.addresses import (
-    COIN_TYPES,
-    ERC20,
     SANDBOX_FAILING,
     SANDBOX_SLOW,
-    TRC20,
-    USDT_CONTRACTS,
     ZERO,
     ExtendedPrivateKey,
     ExtendedPublicKey,
@@ -30,6 +26,7 @@ from merchant_wallet.base.addresses import (
     to_eip55,
     to_tron,
 )
+from merchant_wallet.base.chains import CHAINS, COIN_TYPES, ERC20, EVM, TRC20, TRON
 
 addresses = st.binary(min_size=20, max_size=20)
 EIP55_VECTORS = [
@@ -139,9 +136,9 @@ def test_one_changed_character_never_passes(position: int, character: str) -> No
 
 @given(addresses)
 def test_both_forms_of_any_address_read_back_and_are_told_apart(address: bytes) -> None:
-    assert parse_wallet_address(to_eip55(address)) == (ERC20, address)
-    assert parse_wallet_address(to_eip55(address).lower()) == (ERC20, address)
-    assert parse_wallet_address(to_tron(address)) == (TRC20, address)
+    assert parse_wallet_address(to_eip55(address)) == (EVM, address)
+    assert parse_wallet_address(to_eip55(address).lower()) == (EVM, address)
+    assert parse_wallet_address(to_tron(address)) == (TRON, address)
     for chain in (ERC20, TRC20):
         assert parse_address(chain, format_address(chain, address)) == address
 
@@ -172,8 +169,8 @@ def test_the_special_addresses_are_what_they_say() -> None:
     assert to_eip55(SANDBOX_FAILING).lower() == "0x" + "0" * 36 + "dead"
     assert to_eip55(SANDBOX_SLOW).lower() == "0x" + "0" * 36 + "beef"
     assert parse_tron(to_tron(SANDBOX_FAILING)) == SANDBOX_FAILING
-    assert format_address(ERC20, USDT_CONTRACTS[ERC20]) == "0xdAC17F958D2ee523a2206206994597C13D831ec7"
-    assert format_address(TRC20, USDT_CONTRACTS[TRC20]) == USDT_TRON
+    assert format_address(ERC20, CHAINS[ERC20].token) == "0xdAC17F958D2ee523a2206206994597C13D831ec7"
+    assert format_address(TRC20, CHAINS[TRC20].token) == USDT_TRON
 
 
 @given(st.binary(max_size=80))

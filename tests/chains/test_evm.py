@@ -19,7 +19,7 @@ from tests.chains.evm_scene import (
     sign,
 )
 
-from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.transactions import parse_signed, parse_transfer_call, recover_sender
 from merchant_wallet.chains.protocol import (
     Blocked,

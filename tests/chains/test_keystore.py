@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from merchant_wallet.base.addresses import (
-    COIN_TYPES,
-    ERC20,
-    TRC20,
     ExtendedPublicKey,
     address_of_child,
     derive_account_xpub,
     parse_evm,
     parse_tron,
 )
+from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
 from merchant_wallet.chains.keys.keystore import (
     JOURNAL,
     SEED,

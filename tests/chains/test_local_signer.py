@@ -21,7 +21,8 @@ from tests.chains.signing import (
     pay,
 )
 
-from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55
+from merchant_wallet.base.addresses import to_eip55
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.keys import local_signer
 from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore

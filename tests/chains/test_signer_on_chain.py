@@ -11,7 +11,8 @@ from tests.chains.evm_scene import KEY, USDT, WALLET, EvmScene, payout
 from tests.chains.signing import PLACE, SEED, Clock
 from tests.chains.tron_scene import TronScene, key_of, open_tron, payout_of
 
-from merchant_wallet.base.addresses import ERC20, TRC20, derive_account
+from merchant_wallet.base.addresses import derive_account
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, transfer_call
 from merchant_wallet.chains.keys.keystore import Keystore

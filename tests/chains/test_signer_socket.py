@@ -23,7 +23,7 @@ from tests.chains.signing import (
     pay,
 )
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.keys import signer_socket
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.chains.signing import NOW_MS, RECIPIENT, USDT
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.keys.signing_journal import HOUR_MS, Payment, Release, SigningJournal
 from merchant_wallet.chains.signer import SigningRefused
 

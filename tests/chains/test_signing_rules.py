@@ -16,7 +16,8 @@ from tests.chains.signing import (
     honest,
 )
 
-from merchant_wallet.base.addresses import ERC20, TRC20, ZERO
+from merchant_wallet.base.addresses import ZERO
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.keys.signing_rules import ParsedRequest, read_request

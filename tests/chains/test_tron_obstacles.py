@@ -13,7 +13,7 @@ from tests.chains.tron_scene import (
     payout_of,
 )
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,

@@ -14,7 +14,7 @@ from tests.chains.tron_scene import (
     key_of,
 )
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.tron.chain import TronReader
 

@@ -11,7 +11,7 @@ from coincurve import PrivateKey
 from devnet.fake_tron import CHAIN_ID
 from devnet.tron_network import TronNetwork, address_of, run_network
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.signer import SigningRequest
 from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules

@@ -15,14 +15,8 @@ import pytest
 from tests.chains.signing import KEYS, RULES, pay
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
-from merchant_wallet.base.addresses import (
-    COIN_TYPES,
-    ERC20,
-    TRC20,
-    ExtendedPublicKey,
-    format_address,
-    to_eip55,
-)
+from merchant_wallet.base.addresses import ExtendedPublicKey, format_address, to_eip55
+from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.keys import keystore
 from merchant_wallet.chains.keys.keystore import open_keystore

@@ -11,7 +11,7 @@ import sys
 import uvloop
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import MerchantToUser, Submission
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer

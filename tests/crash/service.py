@@ -22,7 +22,7 @@ from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
 from tests.folders import copy_folder, make_folder
 
 from merchant_wallet import postgres
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Adjust, Register, Submission
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate

@@ -12,8 +12,8 @@ import uvloop
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import (
     Adjust,
     Command,

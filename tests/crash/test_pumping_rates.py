@@ -5,7 +5,8 @@ import pytest
 from tests.crash.shop import COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, RATE_SCALE, USDT
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.outcomes import Exchanged
 from merchant_wallet.book.writer import Writer

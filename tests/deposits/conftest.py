@@ -11,8 +11,8 @@ import pytest
 from psycopg import AsyncConnection
 from tests.roles import as_worker
 
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import Register, Submission
 from merchant_wallet.book.journal import FIRST_HASH

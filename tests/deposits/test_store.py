@@ -14,7 +14,7 @@ from tests.deposits.conftest import (
     address,
 )
 
-from merchant_wallet.base.money import KFB
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, MerchantToUser, ReadBalances, Submission
 from merchant_wallet.book.connection import PipelineConnection, StatementCall, StatementFailed

@@ -15,7 +15,8 @@ import pytest
 from devnet.evm_node import EvmDevnet, NodeError
 from devnet.programs import ANVIL
 
-from merchant_wallet.base.addresses import ERC20, TRC20, parse_wallet_address
+from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.chains import CHAINS, ERC20, TRC20
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.protocol import ChainReader, TokenTransfer
 from merchant_wallet.processes.nodes import check_chains, open_chain_readers
@@ -89,7 +90,7 @@ def test_the_settings_it_prints_are_those_of_two_chains_that_fit_together() -> N
             readers = open_chain_readers(load_settings(told["settings"]))
             assert await check_chains(readers) == []
             for chain, address in told["wallets"].items():
-                assert parse_wallet_address(address)[0] == chain
+                assert parse_wallet_address(address)[0] is CHAINS[chain].family
                 raw = parse_wallet_address(address)[1]
                 assert await readers[chain].balance(raw) == 10**12
                 assert await readers[chain].coin_balance(raw) > 0
@@ -132,7 +133,7 @@ def test_plain_settings_are_one_a_line() -> None:
         lines = dict(line_of(process).split("=", 1) for _ in range(6))
         settings = load_settings(lines)
         assert not settings.sandbox
-        assert len(settings.trc20_rpc) == 2
+        assert len(settings.chains[TRC20].rpc) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -26,7 +26,7 @@ from tests.roles import as_web, as_worker
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import parse_rate, parse_units
-from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.settings import make_settings
 from merchant_wallet.book import rules
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -74,7 +74,8 @@ class Platform:
         chosen: dict[str, Any] = {**quiet, **settings}
         self.url = url
         self.base: Base = make_base(
-            Settings(database_url=url, master_key=MASTER_KEY, data=data, port=0, **chosen), url
+            make_settings({"database_url": url, "master_key": MASTER_KEY, "data": data, "port": 0, **chosen}),
+            url,
         )
         self.clock: Callable[[], int] = clock or now_ms
         self.address = ""

@@ -3,7 +3,8 @@
 import pytest
 from psycopg import errors
 
-from merchant_wallet.base.addresses import COIN_TYPES, ExtendedPublicKey, address_of_child, derive_account
+from merchant_wallet.base.addresses import ExtendedPublicKey, address_of_child, derive_account
+from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.addresses import give_addresses, give_missing_addresses, read_addresses
 from merchant_wallet.merchants.keys import Keyring

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from merchant_wallet.base.addresses import COIN_TYPES, derive_account_xpub
+from merchant_wallet.base.addresses import derive_account_xpub
+from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants import store, xpub_pool
 from merchant_wallet.merchants.keys import Keyring

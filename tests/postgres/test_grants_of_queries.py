@@ -84,7 +84,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/records.sql": """
             sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
             list_open_movements insert_movements explain_movements insert_result record_treasury
-            list_treasury page_unsurveyed move_survey read_survey read_survey_place list_expected""",
+            insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
+            read_survey_place list_expected""",
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/signs.sql": "record_sign",
         "book/nonce_partitions.sql": "drop_nonce_day",

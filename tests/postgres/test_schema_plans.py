@@ -48,6 +48,7 @@ GROWING = (
     "sweep",
     "sweep_signed",
     "custody_movement",
+    "custody_remainder",
     "audit_entry",
 )
 """The tables that have a row per sub-user, transfer or order."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.config import ConfigError, describe_settings, load_settings
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.rules import EvmRules
@@ -70,7 +70,7 @@ def test_the_settings_become_the_chains_rules() -> None:
         fee_cap_wei=5 * 10**17,
         stuck_blocks=7,
     )
-    assert settings.erc20_rpc == ("http://a.example/v2/k", "https://b.example")
+    assert settings.chains[ERC20].rpc == ("http://a.example/v2/k", "https://b.example")
     usual = open_chain_readers(load_settings({"WALLET_ERC20_RPC": "http://a"}))[ERC20].rules
     assert usual == EvmRules()
     # Mainnet, at most 0.02 ETH for a payout, gas of a token transfer.

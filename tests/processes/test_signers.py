@@ -11,9 +11,9 @@ import pytest
 from tests.chains.signing import KEYS
 from tests.crash.service import Service, prepared_folder, service, wait_until
 
-from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS
+from merchant_wallet.base.chains import CHAINS, DEFAULT_CODES, ERC20, TRC20
 from merchant_wallet.base.config import ConfigError
-from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.chains.keys.keystore import KeystoreError, store_key
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
@@ -69,10 +69,14 @@ def test_a_passphrase_is_a_files_text_without_its_line_end(tmp_path: Path) -> No
 
 def test_a_signers_rules_are_the_settings() -> None:
     rules = make_rules(
-        Settings(signer_payment_limit=5, signer_hour_limit=7, erc20_fee_cap=11, trc20_fee_cap=13)
+        make_settings(
+            {"signer_payment_limit": 5, "signer_hour_limit": 7, "erc20_fee_cap": 11, "trc20_fee_cap": 13}
+        )
     )
     assert (rules.payment_limit_units, rules.hour_limit_units) == (5, 7)
-    assert {chain: terms.token for chain, terms in rules.chains.items()} == USDT_CONTRACTS
+    assert {chain: terms.token for chain, terms in rules.chains.items()} == {
+        code: CHAINS[code].token for code in DEFAULT_CODES
+    }
     assert (rules.chains[ERC20].fee_cap, rules.chains[TRC20].fee_cap) == (11, 13)
     assert rules.chains[ERC20].chain_id == 1
 

@@ -15,8 +15,8 @@ from tests.roles import as_web
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.money import KFB
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS

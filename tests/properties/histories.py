@@ -11,7 +11,8 @@ from tests.book.accounting import addresses, units
 from tests.book.ledger import OWN, RANGE_NO, START_MS, Ledger
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.money import KFB, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.state import DAY_MS, Deposit

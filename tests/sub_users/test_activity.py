@@ -17,9 +17,9 @@ from tests.book.scribe import (
 )
 
 from merchant_wallet.base.addresses import to_tron
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.ids import MAX_ID
-from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import SubUserFound
 from merchant_wallet.sub_users.activity import (

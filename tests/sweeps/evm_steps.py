@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.chains.evm_scene import WALLET, EvmScene
 from tests.sweeps.sweep_scene import SweepScene, open_evm
 
-from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.worker import SweepWorker

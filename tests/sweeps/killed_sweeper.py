@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tests.sweeps.sweep_scene import Clock, SweepScene, open_evm, open_tron
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
 from merchant_wallet.chains.sweeps import Draft, Quote, Sweeper, SweepTx

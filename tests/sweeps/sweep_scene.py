@@ -14,7 +14,8 @@ from tests.chains.signing import SEED
 from tests.chains.tron_scene import key_of
 from tests.roles import as_worker
 
-from merchant_wallet.base.addresses import COIN_TYPES, ERC20, TRC20, derive_account
+from merchant_wallet.base.addresses import derive_account
+from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.book.chart import FIXED

@@ -10,7 +10,8 @@ from tests.sweeps.sweep_scene import USDT, Clock, SweepScene, give_account, open
 from tests.withdrawals.conftest import START_MS, Shop, open_book
 from tests.withdrawals.conftest import Clock as ShopClock
 
-from merchant_wallet.base.addresses import ERC20, parse_evm
+from merchant_wallet.base.addresses import parse_evm
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer

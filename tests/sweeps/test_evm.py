@@ -18,7 +18,7 @@ from tests.sweeps.sweep_scene import (
     open_evm,
 )
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import worth_units

@@ -16,7 +16,7 @@ from tests.fork_server import STOPPED, ForkedProcess, fork_program
 from tests.sweeps.killed_sweeper import open_real
 from tests.sweeps.sweep_scene import USDT, SweepScene
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.custody.sweeps import store
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_of
 
 from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
-from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote

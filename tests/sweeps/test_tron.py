@@ -7,7 +7,7 @@ import pytest
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
 from tests.sweeps.sweep_scene import USDT, SweepScene, address_of, open_tron
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 from merchant_wallet.custody.sweeps import store

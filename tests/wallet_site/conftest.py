@@ -108,7 +108,8 @@ def other_browser(new_browser: NewBrowser) -> Browser:
 
 def let_arrive(shop: Shop, address: str, amount_units: int, status: str = "seen", **values: Any) -> str:
     """Write a deposit down as the watcher would; gives its transaction's hash."""
-    chain, raw = parse_wallet_address(address)
+    family, raw = parse_wallet_address(address)
+    chain = family.key_name
     found = shop.platform.rows(
         "select user_id from wallet_address where merchant_id = %s and address = %s", shop.merchant_id, raw
     )

@@ -199,11 +199,11 @@ class Shop:
         return await self.book.submit(MERCHANT_ID, Submission(command))
 
     async def order(
-        self, amount: int = 10 * COIN, address: str = ERC20_ADDRESS, fee: int = COIN
+        self, amount: int = 10 * COIN, address: str = ERC20_ADDRESS, fee: int = COIN, chain: str = ""
     ) -> Withdrawal:
         """A new order; above 100 USDT it waits for approval for an hour."""
         self.orders += 1
-        chain = "ERC20" if address.startswith("0x") else "TRC20"
+        chain = chain or ("ERC20" if address.startswith("0x") else "TRC20")
         command = CreateWithdrawal(
             mc_order_id=str(self.orders),
             amount_units=amount,

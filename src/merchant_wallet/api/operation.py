@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Container
 from typing import Any, NamedTuple, Protocol
 
 from merchant_wallet.api.wire import DataItem, Fields
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.merchants.records import Merchant
@@ -24,7 +24,7 @@ class OperationContext(NamedTuple):
     position_limit_units: int | None
     forbidden_addresses: Container[bytes]
     make_link: Callable[[int, int], str]
-    chains: tuple[str, ...] = (ERC20, TRC20)
+    chains: tuple[str, ...] = DEFAULT_CODES
 
 
 class FollowUpDependencies(Protocol):

@@ -32,8 +32,9 @@ from merchant_wallet.approvals.decisions import (
 )
 from merchant_wallet.approvals.proposers import has_standing
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import CURRENCIES, MAX_BALANCE_UNITS
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 

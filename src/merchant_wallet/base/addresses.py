@@ -1,10 +1,10 @@
 """Wallet addresses: their two written forms, and their derivation from extended keys.
 
-Rules: inside, an address is its 20 bytes, which are the same on both chains; a form is read at the edge and
-written at the edge. An EVM address in mixed case must carry its EIP-55 checksum. A TRON address is
-base58check of 0x41 and the 20 bytes. Deposit addresses are the keys /0/i (BIP32, BIP44) below an account's
-extended public key, the merchant's own is /1/0, so that whoever serves them needs no private key. Nothing
-here logs or prints a private key.
+Rules: inside, an address is its 20 bytes, which are the same on all chains; a form is read at the edge and
+written at the edge. The form belongs to the chain's family (see `chains`). An EVM address in mixed case must
+carry its EIP-55 checksum. A TRON address is base58check of 0x41 and the 20 bytes. Deposit addresses are the
+keys /0/i (BIP32, BIP44) below an account's extended public key, the merchant's own is /1/0, so that whoever
+serves them needs no private key. Nothing here logs or prints a private key.
 """
 
 import hashlib
@@ -15,20 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from Crypto.Hash import RIPEMD160, keccak
 
+from merchant_wallet.base.chains import CHAINS, EVM, TRON, Family
+
 if TYPE_CHECKING:
     from coincurve import PublicKey
 
-ERC20: Final = "ERC20"
-TRC20: Final = "TRC20"
-# Coin types of SLIP-44, the second level of a BIP44 path.
-COIN_TYPES: Final = {ERC20: 60, TRC20: 195}
-
 ZERO: Final = bytes(20)
-# USDT's own contracts on the main networks, 0xdAC17F95… and TR7NHqje…: coins sent there would be lost.
-USDT_CONTRACTS: Final = {
-    ERC20: bytes.fromhex("dac17f958d2ee523a2206206994597c13d831ec7"),
-    TRC20: bytes.fromhex("a614f803b6fd780986a42c78ec9c7f77e6ded13c"),
-}
 # In the sandbox a payout to the first fails and one to the second takes a minute.
 SANDBOX_FAILING: Final = bytes.fromhex("000000000000000000000000000000000000dead")
 SANDBOX_SLOW: Final = bytes.fromhex("000000000000000000000000000000000000beef")
@@ -46,7 +38,7 @@ _CACHED_FORMS: Final = 65_536
 
 
 def keccak256(message: bytes) -> bytes:
-    """The original Keccak-256 that both chains use, not NIST's SHA3-256."""
+    """The original Keccak-256 that all chains here use, not NIST's SHA3-256."""
     return keccak.new(digest_bits=256, data=message).digest()
 
 
@@ -125,18 +117,24 @@ def parse_tron(text: str) -> bytes:
 
 def parse_address(chain: str, text: str) -> bytes:
     """The 20 bytes of an address in the form of `chain`. Raises ValueError when it is not valid there."""
-    return parse_tron(text) if chain == TRC20 else parse_evm(text)
+    return parse_evm(text) if CHAINS[chain].family is EVM else parse_tron(text)
 
 
 def format_address(chain: str, address: bytes) -> str:
     """The form of 20 bytes on `chain`."""
-    return to_tron(address) if chain == TRC20 else to_eip55(address)
+    return to_eip55(address) if CHAINS[chain].family is EVM else to_tron(address)
 
 
-def parse_wallet_address(text: str) -> tuple[str, bytes]:
-    """The chain (ERC20 or TRC20) that the form of `text` belongs to, and its 20 bytes. Raises ValueError."""
-    chain = ERC20 if text.startswith("0x") else TRC20
-    return chain, parse_address(chain, text)
+def fold_address(chain: str, text: str) -> str:
+    """The text in which a valid address is compared: an EVM address without the case of its letters."""
+    return text.lower() if CHAINS[chain].family is EVM else text
+
+
+def parse_wallet_address(text: str) -> tuple[Family, bytes]:
+    """The family of chains that the form of `text` belongs to, and its 20 bytes. Raises ValueError."""
+    if text.startswith("0x"):
+        return EVM, parse_evm(text)
+    return TRON, parse_tron(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,7 @@ class ExtendedPublicKey:
         return ExtendedPublicKey(key, chain_code, self.depth + 1, fingerprint_of(self.key), number)
 
     def address(self) -> bytes:
-        """The 20 bytes of the address that this key controls, on either chain."""
+        """The 20 bytes of the address that this key controls, on any chain."""
         return keccak256(_point(self.key).format(compressed=False)[1:])[12:]
 
 

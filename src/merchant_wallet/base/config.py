@@ -8,7 +8,6 @@ settings file that holds a secret may be read by its owner and its group alone. 
 `os.environ` or any clock.
 """
 
-import dataclasses
 import difflib
 import os
 import secrets
@@ -18,12 +17,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.base.setting_types import parse_key
-from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.settings import SETTINGS, Settings, make_settings
 
 PREFIX = "WALLET_"
 FILE_SETTING = "WALLET_CONFIG"
+NODE_SETTINGS = " or ".join(f"{PREFIX}{code}_RPC" for code in DEFAULT_CODES)
+"""The settings of which one must be given to run on real chains, for a sentence."""
 MASTER_KEY_BYTES = 32
 MASTER_KEY_FILE = "master.key"
 # Others may pass through, since as root PostgreSQL runs as another user inside this folder.
@@ -32,9 +34,6 @@ DATA_DIR_MODE = 0o711
 
 class ConfigError(Exception):
     """A setting, or the master key's file, breaks its rule. The text names which, and the rule."""
-
-
-_FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}
 
 
 def load_settings(
@@ -54,7 +53,7 @@ def load_settings(
             if env[variable]:
                 values[name] = _parse(name, env[variable], variable)
     values |= typed or {}
-    settings = Settings(**values)
+    settings = make_settings(values)
     _require_mode(settings, said="sandbox" in values)
     return settings
 
@@ -75,17 +74,17 @@ def describe_settings() -> list[tuple[str, str, str]]:
     return [
         (
             PREFIX + name.upper(),
-            entry.metadata["show"](entry.default),
-            f"{entry.metadata['text']} Value: {entry.metadata['rule']}.",
+            setting.show(setting.default),
+            f"{setting.text} Value: {setting.rule}.",
         )
-        for name, entry in _FIELDS.items()
+        for name, setting in SETTINGS.items()
     ]
 
 
 def _known(name: str, shown: str) -> str:
-    if name in _FIELDS:
+    if name in SETTINGS:
         return name
-    near = difflib.get_close_matches(name, _FIELDS, n=1)
+    near = difflib.get_close_matches(name, SETTINGS, n=1)
     hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
     raise ConfigError(f"{shown} is not a setting of this service.{hint}")
 
@@ -102,13 +101,13 @@ def _require_mode(settings: Settings, *, said: bool) -> None:
 
 
 def _parse(name: str, text: str, shown: str) -> Any:
-    metadata = _FIELDS[name].metadata
+    setting = SETTINGS[name]
     try:
-        return metadata["parse"](text)
+        return setting.parse(text)
     except (ValueError, KeyError):
         # The cause is left out: it may hold a secret's text.
-        given = "" if metadata["secret"] else f", not {text!r}"
-        raise ConfigError(f"{shown} must be {metadata['rule']}{given}.") from None
+        given = "" if setting.secret else f", not {text!r}"
+        raise ConfigError(f"{shown} must be {setting.rule}{given}.") from None
 
 
 def _read_file(path: Path | None) -> dict[str, str]:
@@ -129,9 +128,9 @@ def _read_file(path: Path | None) -> dict[str, str]:
     }
     given = {name: text for name, text in texts.items() if text}
     for name in given:
-        if not _FIELDS[name].metadata["in_file"]:
+        if not SETTINGS[name].in_file:
             raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
-    secret = [name for name in given if _FIELDS[name].metadata["secret"]]
+    secret = [name for name in given if SETTINGS[name].secret]
     if secret and readable_by_all:
         raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")
     return given

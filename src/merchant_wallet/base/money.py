@@ -1,6 +1,6 @@
-"""Currencies, amounts and rates: text to whole numbers and back, and the two roundings.
+"""Amounts and rates: text to whole numbers and back, and the two roundings.
 
-Rules: an amount is a whole number of units, a unit being 10**-6 of a coin of either currency; a rate is a
+Rules: an amount is a whole number of units, a unit being 10**-6 of a coin of any currency; a rate is a
 whole number of 10**-8. No float is ever made on the way. A fee rounds half up, an exchanged amount rounds
 down. Amounts that a merchant sends are judged by `parse_amount`, which refuses with the interface's codes;
 what an operator types goes through `parse_units` and `parse_rate`, which raise ValueError.
@@ -10,12 +10,9 @@ import re
 from typing import Final
 
 from merchant_wallet.base.codes import AMOUNT_OUT_OF_RANGE, FIELD_INVALID, refuse
+from merchant_wallet.base.currencies import LEDGER_DECIMALS
 
-USDT: Final = "USDT"
-KFB: Final = "KFB"
-CURRENCIES: Final = (USDT, KFB)
-
-UNITS_DECIMALS: Final = 6
+UNITS_DECIMALS: Final = LEDGER_DECIMALS
 UNITS_PER_COIN: Final = 10**UNITS_DECIMALS
 RATE_DECIMALS: Final = 8
 RATE_SCALE: Final = 10**RATE_DECIMALS

@@ -7,13 +7,36 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from merchant_wallet.base.chains import CODES, FINALIZED
 from merchant_wallet.base.money import RATE_SCALE, format_units, parse_rate, parse_units
 
 Network = IPv4Network | IPv6Network
 LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+def show_plain(value: object) -> str:
+    """A value in the form in which it can be set, where that is the form Python gives it."""
+    if value is None or value == ():
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Setting(NamedTuple):
+    """One setting: its default, how its text is read, the rule for the text, and what it is for.
+
+    A secret is shown nowhere. `in_file` is false for what must not stand in the settings file.
+    """
+
+    default: Any
+    parse: Callable[[str], Any]
+    rule: str
+    text: str
+    secret: bool = False
+    in_file: bool = True
+    show: Callable[[Any], str] = show_plain
 
 
 def read_text(value: str) -> str:
@@ -117,7 +140,7 @@ def read_urls(value: str) -> tuple[str, ...]:
 
 def read_finality(value: str) -> str | int:
     """`finalized`, or a number of blocks. Raises ValueError."""
-    return "finalized" if value.lower() == "finalized" else whole_number(0, 10_000)(value)
+    return FINALIZED if value.lower() == FINALIZED else whole_number(0, 10_000)(value)
 
 
 def coins(decimals: int) -> Callable[[str], int]:
@@ -170,8 +193,14 @@ def show_networks(value: tuple[Network, ...]) -> str:
     return ",".join(map(str, value))
 
 
-def show_plain(value: object) -> str:
-    """A value in the form in which it can be set, where that is the form Python gives it."""
-    if value is None or value == ():
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def read_chains(value: str) -> tuple[str, ...]:
+    """Codes of chains separated by commas, in the table's order. Raises ValueError."""
+    named = {part.strip() for part in value.split(",") if part.strip()}
+    if not named <= set(CODES):
+        raise ValueError(value)
+    return tuple(code for code in CODES if code in named)
+
+
+def show_chains(value: tuple[str, ...]) -> str:
+    """The form in which `read_chains` reads them."""
+    return ",".join(value)

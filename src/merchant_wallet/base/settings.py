@@ -1,47 +1,39 @@
 """The settings of one running service: the table of them, with each one's parser, rule and documentation.
 
-Rules: every setting is one line of `Settings`, so that the operators' table can be made from it; units are in
-the names and texts. Nothing here reads a file, the environment or a clock.
+Rules: every setting is one line of `Settings`, and those of the chains come from `chain_settings`, so that
+the operators' table can be made from them. Units are in the names and texts. Nothing here reads a file, the
+environment or a clock.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from merchant_wallet.base.addresses import (
-    ERC20,
-    TRC20,
-    USDT_CONTRACTS,
-    parse_evm,
-    parse_tron,
-    to_eip55,
-    to_tron,
-)
+from merchant_wallet.base.chain_settings import ChainSettings, list_chain_settings, make_chain_settings
+from merchant_wallet.base.chains import CODES, DEFAULT_CODES
 from merchant_wallet.base.money import format_rate, format_units, parse_units
 from merchant_wallet.base.setting_types import (
     LOOPBACK,
     Network,
-    coins,
+    Setting,
     one_of,
     parse_key,
+    read_chains,
     read_database_url,
-    read_finality,
     read_flag,
-    read_link,
     read_networks,
     read_origin,
     read_path,
-    read_price,
     read_share,
     read_text,
-    read_urls,
-    show_coins,
+    show_chains,
     show_networks,
     show_plain,
-    show_price,
     whole_number,
 )
+
+_KEY: Final = "setting"
 
 
 def _setting(
@@ -52,21 +44,11 @@ def _setting(
     *,
     secret: bool = False,
     in_file: bool = True,
-    show: Callable[[Any], str] | None = None,
+    show: Callable[[Any], str] = show_plain,
 ) -> Any:
     """One line of the table; `Any` because a dataclass field stands where its value will be."""
-    return field(
-        default=default,
-        repr=not secret,
-        metadata={
-            "parse": parse,
-            "rule": rule,
-            "text": text,
-            "secret": secret,
-            "in_file": in_file,
-            "show": show or show_plain,
-        },
-    )
+    setting = Setting(default, parse, rule, text, secret, in_file, show)
+    return field(default=default, repr=not secret, metadata={_KEY: setting})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +211,13 @@ class Settings:
         "a whole number of seconds from 1 to 86400",
         "Seconds after which a nonce that no payout takes is filled, when later payouts wait for it.",
     )
+    sandbox_chains: tuple[str, ...] = _setting(
+        DEFAULT_CODES,
+        read_chains,
+        f"one or more of {', '.join(CODES)}, separated by commas",
+        "The chains that the sandbox plays.",
+        show=show_chains,
+    )
     sandbox_confirm_ms: int = _setting(
         1500,
         whole_number(0, 3_600_000),
@@ -279,69 +268,6 @@ class Settings:
         "an amount with at most 6 decimals",
         "Deposits below this many USDT are kept and credited once an address has got so much altogether.",
         show=format_units,
-    )
-    erc20_rpc: tuple[str, ...] = _setting(
-        (),
-        read_urls,
-        "http:// or https:// URLs, separated by commas",
-        "JSON-RPC of the Ethereum nodes, asked in this order. With several, two must agree on what is final.",
-        secret=True,
-    )
-    erc20_token: bytes = _setting(
-        USDT_CONTRACTS[ERC20],
-        parse_evm,
-        "an EVM address",
-        "The token's contract on ERC20.",
-        show=to_eip55,
-    )
-    erc20_chain_id: int = _setting(
-        1, whole_number(1, 2**53), "a whole number from 1 to 2^53", "The chain id of ERC20 (EIP-155)."
-    )
-    erc20_finality: str | int = _setting(
-        "finalized",
-        read_finality,
-        "finalized, or a whole number of blocks from 0 to 10000",
-        "When a block of ERC20 is final: by the chain's own word, or with so many blocks above it.",
-    )
-    erc20_fee_cap: int = _setting(
-        20_000_000_000_000_000,
-        coins(18),
-        "an amount with at most 18 decimals",
-        "What one payout on ERC20 may cost at the most, in ETH; above it, payouts wait.",
-        show=show_coins(18),
-    )
-    erc20_stuck_blocks: int = _setting(
-        20,
-        whole_number(1, 10_000),
-        "a whole number from 1 to 10000",
-        "After how many blocks a payout on ERC20 that no block took is sent again with a higher fee.",
-    )
-    trc20_rpc: tuple[str, ...] = _setting(
-        (),
-        read_urls,
-        "http:// or https:// URLs, separated by commas",
-        "HTTP API of the TRON nodes, asked in this order. With several, two must agree on what is final.",
-        secret=True,
-    )
-    trc20_token: bytes = _setting(
-        USDT_CONTRACTS[TRC20],
-        parse_tron,
-        "a TRON address",
-        "The token's contract on TRC20.",
-        show=to_tron,
-    )
-    trc20_chain_id: int = _setting(
-        728_126_428,
-        whole_number(1, 2**53),
-        "a whole number from 1 to 2^53",
-        "The chain id of TRC20: the last four bytes of its first block's id as a number.",
-    )
-    trc20_fee_cap: int = _setting(
-        60_000_000,
-        coins(6),
-        "an amount with at most 6 decimals",
-        "What one payout on TRC20 may cost at the most, in TRX; above it, payouts wait.",
-        show=show_coins(6),
     )
     web_user: str | None = _setting(
         None,
@@ -408,32 +334,6 @@ class Settings:
         "a whole number from 0 to 65535",
         "The port on which the worker side serves `/metrics`, at WALLET_HOST; 0 serves none.",
     )
-    erc20_coin_price: int | None = _setting(
-        None,
-        read_price,
-        "an amount above 0 with at most 6 decimals",
-        "What an ETH costs, in USDT, where the cost of sweeping is weighed. Without it, ERC20 is not swept.",
-        show=show_price,
-    )
-    trc20_coin_price: int | None = _setting(
-        None,
-        read_price,
-        "an amount above 0 with at most 6 decimals",
-        "What a TRX costs, in USDT, where the cost of sweeping is weighed. Without it, TRC20 is not swept.",
-        show=show_price,
-    )
-    erc20_explorer: str | None = _setting(
-        None,
-        read_link,
-        "an http:// or https:// URL with {tx} in it",
-        "Where the console's link to a transaction on ERC20 leads; {tx} is its hash. Without it, no link.",
-    )
-    trc20_explorer: str | None = _setting(
-        None,
-        read_link,
-        "an http:// or https:// URL with {tx} in it",
-        "Where the console's link to a transaction on TRC20 leads; {tx} is its hash. Without it, no link.",
-    )
     sweep_share: int = _setting(
         1_000_000,
         read_share,
@@ -454,6 +354,20 @@ class Settings:
         "a whole number from 1 to 1000",
         "How many sweeps may be under way on one chain.",
     )
+
+    chains: Mapping[str, ChainSettings] = field(default_factory=lambda: make_chain_settings({}))
+
+    @property
+    def open_chains(self) -> tuple[str, ...]:
+        """The chains that deposits and withdrawals use. Outside the sandbox those whose nodes are named."""
+        if self.sandbox:
+            return self.sandbox_chains
+        return tuple(code for code, chain in self.chains.items() if chain.rpc)
+
+    @property
+    def shown_chains(self) -> tuple[str, ...]:
+        """The chains that people see and name: the default ones, open or not, and the others when open."""
+        return tuple(code for code in CODES if code in DEFAULT_CODES or code in self.open_chains)
 
     @property
     def mode(self) -> str:
@@ -484,3 +398,15 @@ class Settings:
     def checkpoint_key_path(self) -> Path:
         """Where the private key that signs checkpoints is kept, unless it is set. Workers alone read it."""
         return self.checkpoint_key_file or self.data / "checkpoint.key"
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    entry.name: entry.metadata[_KEY] for entry in fields(Settings) if _KEY in entry.metadata
+} | list_chain_settings()
+"""Every setting by its name, in the order of the operators' table."""
+
+
+def make_settings(values: Mapping[str, Any]) -> Settings:
+    """The settings with these values, by their names; every other one has its default."""
+    own = {name: value for name, value in values.items() if name not in list_chain_settings()}
+    return Settings(**own, chains=make_chain_settings(values))

@@ -4,20 +4,20 @@ A fixed account has the same small number in every book. A sub-user's account ha
 greater than every fixed number. An account never changes its currency.
 """
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.chains import TABLE
+from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 
 MERCHANT: Final = "merchant"
 SUBUSER: Final = "subuser"
 HOLD: Final = "hold"
 FEES: Final = "fees"
 EXCHANGE: Final = "exchange"
-CHAIN_ERC20: Final = "chain:ERC20"
-CHAIN_TRC20: Final = "chain:TRC20"
 ADJUSTMENT: Final = "adjustment"
 
-MAY_GO_BELOW_ZERO: Final = frozenset({EXCHANGE, CHAIN_ERC20, CHAIN_TRC20, ADJUSTMENT})
+MAY_GO_BELOW_ZERO: Final = frozenset({EXCHANGE, ADJUSTMENT, *(chain.account_kind for chain in TABLE)})
 """Signed sums: what came in from outside, the exchange position, and operators' own entries."""
 
 
@@ -34,7 +34,7 @@ class Account(NamedTuple):
         return f"{self.kind}:{self.currency}"
 
 
-FIXED: Final = (
+_BY_KIND: Final = (
     Account(1, MERCHANT, USDT),
     Account(2, MERCHANT, KFB),
     Account(3, HOLD, USDT),
@@ -42,14 +42,15 @@ FIXED: Final = (
     Account(5, FEES, KFB),
     Account(6, EXCHANGE, USDT),
     Account(7, EXCHANGE, KFB),
-    Account(8, CHAIN_ERC20, USDT),
-    Account(9, CHAIN_TRC20, USDT),
     Account(10, ADJUSTMENT, USDT),
     Account(11, ADJUSTMENT, KFB),
+    *(Account(chain.account_id, chain.account_kind, USDT) for chain in TABLE),
 )
+FIXED: Final = tuple(sorted(_BY_KIND))
 """The accounts that every new book has."""
 
 ACCOUNT_ID: Final = {(account.kind, account.currency): account.account_id for account in FIXED}
+LAST_FIXED_ID: Final = FIXED[-1].account_id
 FIXED_BY_ID: Final = {account.account_id: account for account in FIXED}
 FIXED_BY_NAME: Final = {account.name: account for account in FIXED}
 
@@ -60,10 +61,16 @@ HOLD_ID: Final = ACCOUNT_ID[HOLD, USDT]
 MERCHANT_USDT_ID: Final = ACCOUNT_ID[MERCHANT, USDT]
 MERCHANT_KFB_ID: Final = ACCOUNT_ID[MERCHANT, KFB]
 MERCHANT_ID_OF: Final = {USDT: MERCHANT_USDT_ID, KFB: MERCHANT_KFB_ID}
-FEES_ID_OF: Final = {currency: ACCOUNT_ID[FEES, currency] for currency in (USDT, KFB)}
-EXCHANGE_ID_OF: Final = {currency: ACCOUNT_ID[EXCHANGE, currency] for currency in (USDT, KFB)}
-ADJUSTMENT_ID_OF: Final = {currency: ACCOUNT_ID[ADJUSTMENT, currency] for currency in (USDT, KFB)}
-CHAIN_ID_OF: Final = {"ERC20": ACCOUNT_ID[CHAIN_ERC20, USDT], "TRC20": ACCOUNT_ID[CHAIN_TRC20, USDT]}
+FEES_ID_OF: Final = {currency: ACCOUNT_ID[FEES, currency] for currency in CURRENCIES}
+EXCHANGE_ID_OF: Final = {currency: ACCOUNT_ID[EXCHANGE, currency] for currency in CURRENCIES}
+ADJUSTMENT_ID_OF: Final = {currency: ACCOUNT_ID[ADJUSTMENT, currency] for currency in CURRENCIES}
+CHAIN_ID_OF: Final = {chain.code: chain.account_id for chain in TABLE}
+CHAIN_OF_KIND: Final = {chain.account_kind: chain.code for chain in TABLE}
+
+
+def is_listed(kind: str, balance_units: int, chains: Collection[str]) -> bool:
+    """Whether people see an account: that of another chain than these is left out while nothing is on it."""
+    return CHAIN_OF_KIND.get(kind) in {None, *chains} or balance_units != 0
 
 
 def name_account(account_id: int, currency: str) -> str:

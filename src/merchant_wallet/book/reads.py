@@ -19,9 +19,10 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import CURRENCIES, format_units
-from merchant_wallet.book.chart import FEES_ID_OF, FIXED_BY_NAME, SUBUSER, name_account
+from merchant_wallet.base.money import format_units
+from merchant_wallet.book.chart import FEES_ID_OF, FIXED_BY_NAME, LAST_FIXED_ID, SUBUSER, name_account
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting, Step
 
@@ -140,7 +141,7 @@ def parse_account(text: str) -> tuple[int, str | None]:
     digits, _, currency = rest.partition(":")
     # A sub-user's id is greater than every fixed account's number. Fixed accounts have their own names.
     known = kind == SUBUSER and digits.isascii() and digits.isdecimal() and len(digits) <= 16
-    if not known or int(digits) <= len(FIXED_BY_NAME) or (currency or CURRENCIES[0]) not in CURRENCIES:
+    if not known or int(digits) <= LAST_FIXED_ID or (currency or CURRENCIES[0]) not in CURRENCIES:
         names = ", ".join(FIXED_BY_NAME)
         raise ValueError(f"{text!r} is no account: use {SUBUSER}:USERID or one of {names}")
     return int(digits), currency or None

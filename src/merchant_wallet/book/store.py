@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 from psycopg.pq.abc import PGresult
 
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import KFB, USDT
 from merchant_wallet.book import (
     arrays,
     columns,

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.base.money import USDT, format_rate, format_units
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.base.signing import CALLBACK_PATH, sign
 from merchant_wallet.merchants.records import Merchant
 

@@ -55,11 +55,15 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferLog(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of the token: 20 bytes each for sender and recipient, and millionths."""
+    """One Transfer log of the token: 20 bytes each for sender and recipient, and millionths.
+
+    `remainder` is what the log has above whole millionths, in the token's smallest units.
+    """
 
     sender: bytes
     recipient: bytes
     amount_units: int
+    remainder: int = 0
 
 
 class Final(msgspec.Struct, frozen=True, gc=False):
@@ -179,7 +183,8 @@ class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
 
     `log_index` is its place among the logs of its own transaction, counted from 0. It stays the same when the
     transaction is mined again in another block. `block_log_index` is its place among all logs of the block,
-    where the chain counts so (Ethereum's `logIndex`).
+    where the chain counts so (Ethereum's `logIndex`). `remainder` is what arrived above whole units, in the
+    token's smallest units: a token with more decimals than the ledger can move parts of a unit.
     """
 
     chain: str
@@ -191,6 +196,7 @@ class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
     recipient: bytes
     amount_units: int
     block_log_index: int | None = None
+    remainder: int = 0
 
 
 class ChainReader(Protocol):
@@ -213,7 +219,7 @@ class ChainReader(Protocol):
         """
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """Units of the token that an address holds, at a final block where the node can say so, else now."""
+        """Whole units of the token at an address, at a final block where the node can say so, else now."""
 
     async def coin_balance(self, address: bytes) -> int:
         """The chain's own coin at an address, in its smallest unit (wei, sun)."""

@@ -27,7 +27,7 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     """One signature that is asked for.
 
-    `chain` is ERC20 or TRC20; `unsigned` the bytes as that chain's transactions module encodes them.
+    `chain` is the chain's code; `unsigned` the bytes as that chain's transactions module encodes them.
     `transfer` says what they must do:
 
     - `payout`: the token from the hot wallet to the recipient; `payout_id` names the order for ever.

@@ -2,7 +2,7 @@
 
 Rules:
 - A payout calls the token once, so each of the token's logs in its transaction belongs to the payout.
-- Exactly one log, from the payer's wallet, is a plain transfer.
+- Exactly one log, from the payer's wallet, of whole units, is a plain transfer.
 - Several logs (a token that takes a fee) or none are never what was ordered, whatever arrived.
 """
 
@@ -15,7 +15,7 @@ from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
 
 def final_of(ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferLog], tx_hash: str) -> Final:
     """The record of a final transaction with these legs."""
-    if len(transfer_logs) == 1 and transfer_logs[0].sender == wallet:
+    if len(transfer_logs) == 1 and transfer_logs[0].sender == wallet and not transfer_logs[0].remainder:
         moved = Transfer(
             ordered.chain, ordered.token, transfer_logs[0].recipient, transfer_logs[0].amount_units
         )
@@ -49,4 +49,5 @@ def _describe(moved: Transfer, transfer_log: TransferLog) -> str:
     sender, recipient = (
         format_address(moved.chain, address) for address in (transfer_log.sender, transfer_log.recipient)
     )
-    return f"{format_units(transfer_log.amount_units)} {moved.token} from {sender} to {recipient}"
+    rest = f" and {transfer_log.remainder} of its smallest units" if transfer_log.remainder else ""
+    return f"{format_units(transfer_log.amount_units)} {moved.token}{rest} from {sender} to {recipient}"

@@ -1,4 +1,4 @@
-"""`audit`: show the audit log and verify that nobody has changed it."""
+"""`audit`: reading the log of what was changed by whom, and verifying that nobody has changed the log."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +33,7 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was changed, newest first. An action that ends with .asked was not carried out yet.
+    """Show what was changed, newest first. An action that ends with .asked was still to be carried out.
 
     \b
     Examples:
@@ -71,9 +71,9 @@ def show(
 
 @app.command()
 def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Hash the whole log again, and compare it with its head and with the signed checkpoints.
+    """Hash the whole log anew, and compare it with its head and with the signed checkpoints.
 
-    Exit status 1 if something is wrong; the first wrong entry is named. The log may be in use.
+    Exit status 1 when something is wrong; the first entry that is wrong is named. The log may be in use.
 
     \b
     Example:
@@ -100,7 +100,7 @@ async def _verify(session: Session) -> dict[str, Any]:
 
     base = await session.open_base()
     report = await verify_log(session.conn)
-    # Not in the snapshot's transaction: the snapshot does not see checkpoints that were written meanwhile.
+    # Outside the snapshot, which is older than the checkpoints that were written while it was read.
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
     seen = await checkpoints.check_checkpoints(session.conn, keys, base.checkpoint_dir)
     violation = report.violation or seen.violation
@@ -119,7 +119,7 @@ def _describe_violation(violation: "AuditViolation") -> dict[str, Any]:
 
 
 def _flatten(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry as a table row: the facts before and after as one text each."""
+    """An entry for a table: what it holds before and after as one text each."""
     texts = {
         name: None if entry[name] is None else json.dumps(entry[name], ensure_ascii=False)
         for name in ("before", "after")
@@ -128,7 +128,7 @@ def _flatten(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(entry: "AuditEntry") -> dict[str, Any]:
-    """An entry for output."""
+    """An entry as it is printed."""
     return {
         "auditNo": entry.audit_no,
         "atMs": entry.at_ms,

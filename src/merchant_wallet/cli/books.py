@@ -1,6 +1,4 @@
-"""`book`: an operator's own entries, and a book's accounts. `journals` has the commands that read a whole
-journal.
-"""
+"""`book`: an operator's own entries, and a book's accounts; `journals` adds what reads a whole journal."""
 
 from typing import Annotated, Any
 
@@ -47,8 +45,7 @@ def credit(
 ) -> None:
     """Add an amount to a merchant's balance or a sub-user's wallet, with a reason.
 
-    With --ref the entry is made only once, even if you run the command again. The same reference with other
-    values is refused.
+    With --ref it is done once, however often it is said. The same reference with other values is refused.
 
     \b
     Examples:
@@ -73,7 +70,7 @@ def debit(
 ) -> None:
     """Take an amount from a merchant's balance or a sub-user's wallet, with a reason.
 
-    With --ref the entry is made only once, as with `book credit`.
+    With --ref it is done once, as for `book credit`.
 
     \b
     Example:
@@ -133,7 +130,7 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a book's accounts and balances, and the head of its journal.
+    """Show a book's accounts and balances, and where its journal stands.
 
     \b
     Example:
@@ -143,6 +140,7 @@ def show(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.money import format_units
         from merchant_wallet.book import reads
+        from merchant_wallet.book.chart import is_listed
 
         merchant_id = (await session.find(merchant)).merchant_id
         book = await reads.show_book(session.conn, merchant_id, after_id=after, limit=limit)
@@ -162,6 +160,7 @@ def show(
                     "balance": format_units(account.balance_units),
                 }
                 for account in book.accounts
+                if is_listed(account.kind, account.balance_units, session.settings.shown_chains)
             ],
             "nextAfter": book.next_after,
         }

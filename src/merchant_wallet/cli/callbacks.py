@@ -1,6 +1,4 @@
-"""`callbacks`: the callbacks to merchants, their delivery attempts, and an operator's decisions about
-them.
-"""
+"""`callbacks`: what merchants are told, every attempt to tell them, and what an operator decides about it."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -73,7 +71,7 @@ def list_some(
                 session.conn, merchant_id, state=state, before=before, limit=limit + 1
             )
         more = len(found) > limit
-        # The limit may cut an order's callbacks in two, so the next page begins with the same order.
+        # An order's callbacks may be cut in two: the next page begins with that order again.
         next_before = found[limit - 1].order_id + 1 if more and merchant is not None else None
         pauses = [
             {"merchantId": merchant_id, "sinceMs": since_ms, "pausedBy": paused_by}
@@ -123,7 +121,7 @@ def resend(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a callback again now, delivered or not. It is then repeated like a new one.
+    """Send a callback again at once, whether it was delivered or not; it is repeated as if it were new.
 
     \b
     Examples:
@@ -155,7 +153,7 @@ def resend(
 
 @app.command()
 def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Stop sending a callback, or all callbacks of a merchant, until you resume. Nothing is lost.
+    """Send a callback, or anything to a merchant, no more until it is resumed; nothing is lost.
 
     \b
     Examples:
@@ -182,7 +180,7 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
 
 @app.command()
 def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Resume a paused callback, or all callbacks of a paused merchant.
+    """Send a paused callback, or what waits for a paused merchant.
 
     \b
     Examples:
@@ -209,9 +207,7 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
 def _change(
     data: DataOption, what: str, name: str, act: Callable[[Session], Awaitable[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """Make a change and its record in the audit log in one transaction. The answer's member `name` lists
-    the callbacks concerned.
-    """
+    """Change and note it, both or none; the answer's member `name` says which callbacks it is about."""
 
     async def both(session: Session) -> dict[str, Any]:
         async with session.conn.transaction():
@@ -231,7 +227,7 @@ def _is_event(text: str) -> bool:
 
 
 async def _find_book(session: Session, event: str) -> int:
-    """The merchant of an event id. Raises Failure."""
+    """The merchant that an event's id names. Raises Failure."""
     from merchant_wallet.book import reads
 
     form = EVENT_FORM.fullmatch(event)
@@ -257,7 +253,7 @@ async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any
 
 
 def describe(shown: "CallbackShown") -> dict[str, Any]:
-    """A callback for output."""
+    """A callback as it is printed."""
     return {
         "merchantId": shown.merchant_id,
         "eventId": shown.event_id,

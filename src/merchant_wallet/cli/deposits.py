@@ -1,14 +1,17 @@
-"""`deposits`: what arrived on the chains. In the sandbox, also simulate a deposit."""
+"""`deposits`: what arrived on the chains, and letting something arrive on the sandbox's."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import (
+    OR_CHAINS,
     AmountArgument,
     AuditReasonOption,
+    Chain,
+    ChainArgument,
     DataOption,
     JsonOption,
     MerchantOption,
@@ -35,7 +38,7 @@ LIST_COLUMNS = (
 )
 CHAIN_COLUMNS = ("chainType", "finalBlock", "headBlock", "movedMs", "alert")
 SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
-"""The sender of simulated deposits."""
+"""Who sends what arrives in the sandbox."""
 
 StatusOption = Annotated[
     State | None,
@@ -114,7 +117,7 @@ async def _list_of(
 
 @app.command()
 def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show the deposits of a transaction and their status.
+    """Show what a transaction brought to addresses of ours, and what became of it.
 
     \b
     Example:
@@ -139,7 +142,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
 @app.command()
 def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show how far each chain was read, and what stops the reading of one.
+    """Show how far each chain was read, and what keeps one from being read on.
 
     \b
     Example:
@@ -167,14 +170,14 @@ def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def rescan(
-    chain: Annotated[Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.")],
+    chain: ChainArgument,
     first: Annotated[int, typer.Argument(metavar="BLOCK", min=1, help="The first block to be read again.")],
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the running service read a chain again from a block on. Nothing is credited twice.
+    """Have the running service read a chain again from a block on. Nothing is credited twice by it.
 
-    A transaction that was credited from another block before is held; see `deposits release`.
+    A transaction that was settled in another block before is held, see `deposits release`.
 
     \b
     Example:
@@ -216,7 +219,7 @@ def release(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Credit a held deposit. First make sure on the chain that no book was credited for it.
+    """Have a held deposit credited: you have made sure on the chain that no book has been credited for it.
 
     \b
     Example:
@@ -233,7 +236,7 @@ def drop(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do not credit a held deposit: a book was credited for it before, or it is no longer on the chain.
+    """Credit nothing for a held deposit: a book was credited for it before, or it is on the chain no more.
 
     \b
     Example:
@@ -285,13 +288,22 @@ def _decide(
 def simulate(
     address: Annotated[
         str,
-        typer.Argument(metavar="ADDRESS", help="An address of a sub-user or a merchant, of either chain."),
+        typer.Argument(metavar="ADDRESS", help="An address of a sub-user or a merchant, in either form."),
     ],
     amount: AmountArgument,
+    chain: Annotated[
+        Chain | None,
+        typer.Option(
+            "--chain",
+            metavar="CHAIN",
+            help=f"The chain: {OR_CHAINS}. Default: the one of the address's form.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a deposit of USDT to an address on the sandbox's chain of that address.
+    """Let USDT arrive at an address on one of the sandbox's chains.
 
     \b
     Example:
@@ -308,17 +320,18 @@ def simulate(
         if not session.settings.sandbox:
             raise Failure("Only the sandbox lets anything arrive; this service runs on real chains.")
         try:
-            chain, recipient = parse_wallet_address(address)
+            family, recipient = parse_wallet_address(address)
         except ValueError as error:
             raise Failure(f"ADDRESS: {error}.") from None
         if units == 0:
             raise Failure("AMOUNT: nothing can't arrive.")
+        name = chain or family.key_name
         async with session.conn.transaction():
-            arrival = await add_deposit(session.conn, chain, SENDER, recipient, units, now_ms())
+            arrival = await add_deposit(session.conn, name, SENDER, recipient, units, now_ms())
             await session.record("deposits.simulate", f"address {address}", after={"amount": amount})
         return {
-            "chainType": chain,
-            "txHash": name_transaction(chain, arrival.block_number),
+            "chainType": name,
+            "txHash": name_transaction(name, arrival.block_number),
             "block": arrival.block_number,
             "address": address,
             "amount": amount,
@@ -335,9 +348,10 @@ async def _connect(url: str) -> Any:
 
 
 def describe(shown: "DepositShown") -> dict[str, Any]:
-    """A deposit for output. Where the interface has a name for a field, it is used."""
+    """A deposit as it is printed; names that the interface has are the interface's."""
     from merchant_wallet.base.addresses import format_address
-    from merchant_wallet.base.money import USDT, format_rate, format_units
+    from merchant_wallet.base.currencies import USDT
+    from merchant_wallet.base.money import format_rate, format_units
 
     arrival, rate_e8 = shown.arrival_units, shown.rate_e8
     return {

@@ -1,9 +1,8 @@
-"""`doctor`: check whether everything is in place, and if not, say what to do.
+"""`doctor`: is everything in place, and if not, what to do.
 
-Rules:
-- Each check says in one line what it saw, and what to do if that is wrong. Nothing is changed.
-- A check that depends on a failed one is left out.
-- A hint says what could be better. It does not make the result wrong.
+Rules: each check says in one line what it saw, and when that is wrong what to do about it; nothing is
+changed. A check that can't be made because one before it failed is left out. What is right and could be
+better comes with a hint, which makes nothing wrong.
 """
 
 import asyncio
@@ -18,6 +17,8 @@ from typing import Any, Final
 
 import typer
 
+from merchant_wallet.base.chains import CODES
+from merchant_wallet.base.config import NODE_SETTINGS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -28,7 +29,6 @@ app = typer.Typer()
 
 LEAST_VERSION: Final = 150_000
 MAX_SKEW_MS: Final = 1000
-CHAINS: Final = ("ERC20", "TRC20")
 LEAST_FREE_ACCOUNTS: Final = 20
 REBUILD: Final = (
     "use the distribution's Python, or have pyenv build one anew with"
@@ -46,9 +46,7 @@ SEPARATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. `advice` says what to do, None if all is well. `hint` says what could be
-    better.
-    """
+    """What one check saw; `advice` is what to do, None when nothing is wrong, `hint` what would be better."""
 
     name: str
     text: str
@@ -57,7 +55,7 @@ class Finding:
 
     @property
     def word(self) -> str:
-        """The result in one word."""
+        """What is to be thought of it."""
         return "wrong" if self.advice is not None else "hint" if self.hint is not None else "ok"
 
 
@@ -65,7 +63,7 @@ class Finding:
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints and payouts.
 
-    Exit status 1 if something is wrong; each such line says what to do. Hints do not change the status.
+    Exit status 1 when something is wrong; each such line says what to do. A hint changes nothing of it.
 
     \b
     Example:
@@ -92,7 +90,7 @@ def _document(finding: Finding) -> dict[str, object]:
 
 
 def print_findings(findings: list[Finding]) -> None:
-    """Print a line for each check, and below it what to do."""
+    """A line for each check, and below it what to do."""
     for finding in findings:
         typer.echo(f"{finding.word:<5}  {finding.name}: {show_value('', finding.text)}")
         for what_to_do in (finding.advice, finding.hint):
@@ -101,7 +99,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 async def _examine(data: Path | None) -> list[Finding]:
-    """Run every check that is possible, in order. After an expected error the list ends."""
+    """Every check that can be made, in order; one that fails in a way that can be told is the last."""
     findings: list[Finding] = []
     checks = _check_all(data)
     stage = _ORDER[0]
@@ -168,7 +166,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
 
 
 def judge_build(*, optimised: bool) -> Finding:
-    """Judge whether this Python was built with optimisations."""
+    """What it means that this Python was built with its optimisation, or without."""
     version = platform.python_version()
     if optimised:
         return Finding("python", f"{version}, built with optimisation")
@@ -181,11 +179,11 @@ def _check_configuration(settings: Settings) -> Finding:
     folder = shlex.quote(str(settings.data))
     if settings.sandbox:
         return Finding("configuration", f"data folder {folder}, sandbox: no real money moves")
-    named = [("ERC20", settings.erc20_rpc), ("TRC20", settings.trc20_rpc)]
-    nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named if urls)
+    named = [(code, settings.chains[code].rpc) for code in settings.open_chains]
+    nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named)
     if not nodes:
         text = "WALLET_SANDBOX is false, and no node of any chain is named"
-        return Finding("configuration", text, "set WALLET_ERC20_RPC or WALLET_TRC20_RPC")
+        return Finding("configuration", text, f"set {NODE_SETTINGS}")
     return Finding("configuration", f"data folder {folder}, live: real USDT, {nodes}")
 
 
@@ -211,7 +209,7 @@ async def _check_roles(conn: Any) -> Finding:
 
 
 def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
-    """Judge the roles that write to books: each role with its side, and whether it could change entries."""
+    """What to think of roles that write to books: each with its side, and whether it could change entries."""
     strong = sorted({role for role, _, is_strong in found if is_strong})
     if strong:
         return Finding("roles", f"{', '.join(strong)} writes to books and could change them", hint=SEPARATE)
@@ -239,8 +237,8 @@ async def _check_clock(conn: Any) -> Finding:
 
 
 def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
-    """Judge the database's clock, which was read between two readings of our own."""
-    # The reading happened between the two others, so only a difference beyond them is skew.
+    """What the database's clock, read between two looks at ours, says of either."""
+    # It was read at some moment between the two: only what lies outside them is skew.
     skew_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
     text = f"{skew_ms} ms away from the database's"
     advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
@@ -258,8 +256,7 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
             raise Failure(f"there is none in {settings.data}, and WALLET_MASTER_KEY is not set")
         return Finding("master key", "none yet; it is made at the first start")
     keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
-    # The oldest merchant shows whether the key was replaced, the newest whether it was made in a wrong
-    # folder.
+    # The oldest tells of a key that was replaced, the newest of one that was made in a wrong folder.
     for merchant in {*merchants[:1], *merchants[-1:]}:
         await store.load(conn, keyring, merchant.merchant_id)
     return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")
@@ -351,7 +348,7 @@ async def _check_payouts(conn: Any) -> Finding:
     from merchant_wallet.withdrawals.hot_wallet_store import find_halts
 
     frozen = await payouts.list_frozen(conn)
-    halts = [(chain, cause) for chain in CHAINS for cause in await find_halts(conn, chain)]
+    halts = [(chain, cause) for chain in CODES for cause in await find_halts(conn, chain)]
     if not frozen and halts:
         chain, cause = halts[0]
         look = f"`merchant-wallet wallets list`, then `wallets thaw {chain}`"

@@ -1,7 +1,6 @@
-"""Errors that a user can act on, as a sentence and an exit status.
+"""Which errors a user can act on, as a sentence and an exit status.
 
-Rules: status 1 is a refusal. Status 2 means that nothing could be asked: wrong configuration, database or
-usage.
+Rules: 1 is a refusal of what was asked, 2 that nothing could be asked: configuration, database, usage.
 """
 
 from typing import Final
@@ -13,7 +12,7 @@ UNREACHABLE: Final = 2
 class Failure(Exception):
     """Ends a command with a sentence on standard error and an exit status.
 
-    `code` is the interface's code for the same refusal, if there is one.
+    `code` is the interface's for the same refusal, where it has one.
     """
 
     def __init__(self, text: str, status: int = REFUSED, code: int | None = None) -> None:
@@ -24,11 +23,11 @@ class Failure(Exception):
 
 
 def explain(error: Exception) -> Failure | None:
-    """The failure to show for an error, or None if the error is a fault of ours."""
+    """The failure that an error stands for; None for one that is our own fault."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, BrokenPipeError):
-        # The reader of our output has closed it. The caller ends quietly.
+        # Whoever read the output has had enough; the caller knows how to end quietly.
         return None
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
@@ -39,7 +38,7 @@ def explain(error: Exception) -> Failure | None:
 
 
 def _explain_database(error: Exception) -> Failure | None:
-    # Imported only after an error: a command that works does not need them.
+    # Imported only now that something failed: a command that works needs few of these.
     import psycopg
 
     from merchant_wallet.base.db import DatabaseReadOnly

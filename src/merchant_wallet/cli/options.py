@@ -1,31 +1,53 @@
 """Arguments and options that several commands share, each with one name, one meaning and one help text."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
+from merchant_wallet.base.chains import DEFAULT_CODES, KEY_NAMES
+from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.terminal import note
 
-Currency = Literal["USDT", "KFB"]
-
 PROPOSAL_PREFIX: Final = "proposal-"
-"""The prefix of references that the console uses for its proposals."""
+"""What the names of entries that the console proposes begin with."""
 JSON_KEY: Final = f"{__name__}.json"
 
 
 def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
-    # `meta` is shared by the whole command line. `wants_json` reads it at the top.
+    # `meta` belongs to the whole command line: `wants_json` asks it at the top.
     ctx.meta[JSON_KEY] = as_json
     return as_json
 
 
 def wants_json(ctx: typer.Context) -> bool:
-    """Whether the command was run with `--json`."""
+    """Whether the command that ran was given `--json`."""
     return bool(ctx.meta.get(JSON_KEY))
+
+
+def _shown_chains() -> tuple[str, ...]:
+    """The chains of the settings; wrong settings are told about by the command itself."""
+    try:
+        return load_settings(os.environ).shown_chains
+    except ConfigError:
+        return DEFAULT_CODES
+
+
+OR_CHAINS: Final = " or ".join(_shown_chains())
+"""The chains, for help texts."""
+
+if TYPE_CHECKING:
+    Chain: TypeAlias = str
+    Currency: TypeAlias = str
+    KeyName: TypeAlias = str
+else:
+    # The words that each may be; a chain that is off is refused as an unknown one is.
+    Chain, Currency, KeyName = Literal[_shown_chains()], Literal[CURRENCIES], Literal[KEY_NAMES]
 
 
 DataOption = Annotated[
@@ -45,7 +67,8 @@ MerchantOption = Annotated[
     str | None,
     typer.Option("--merchant", metavar="MERCHANT", help="merchantId, appKey or name.", show_default=False),
 ]
-CurrencyArgument = Annotated[Currency, typer.Argument(metavar="CURRENCY", help="USDT or KFB.")]
+CurrencyArgument = Annotated[Currency, typer.Argument(metavar="CURRENCY", help=f"{' or '.join(CURRENCIES)}.")]
+ChainArgument = Annotated[Chain, typer.Argument(metavar="CHAIN", help=f"{OR_CHAINS}.", show_default=False)]
 AmountArgument = Annotated[
     str, typer.Argument(metavar="AMOUNT", help="A plain decimal such as 12.5, at most 6 decimals.")
 ]
@@ -77,7 +100,7 @@ StopReasonOption = Annotated[
 
 
 def read_amount(text: str) -> int:
-    """A typed amount in units. Raises Failure."""
+    """The units of a typed amount. Raises Failure."""
     try:
         return parse_units(text)
     except ValueError as error:
@@ -85,7 +108,7 @@ def read_amount(text: str) -> int:
 
 
 def read_limit(text: str, option: str) -> int | None:
-    """A typed limit in units, or None for the word `none`. Raises Failure."""
+    """The units of a typed limit, None for the word `none`. Raises Failure."""
     if text.lower() == "none":
         return None
     try:
@@ -95,13 +118,13 @@ def read_limit(text: str, option: str) -> int | None:
 
 
 def check_ref(text: str | None) -> str | None:
-    """A typed reference, or None. Raises Failure."""
+    """A typed reference, None without one. Raises Failure."""
     if text is not None and text.startswith(PROPOSAL_PREFIX):
         raise Failure(f"--ref: what begins with {PROPOSAL_PREFIX} names proposals of the console.")
     return text
 
 
 def note_repeat(document: Mapping[str, Any]) -> None:
-    """Say on standard error that a reference was used before and that nothing moved now."""
+    """Say on standard error that a reference was used before and nothing moved now."""
     if document["repeated"]:
         note(f"Done before, as entry {document['entryId']}: nothing was moved this time.")

@@ -1,4 +1,4 @@
-"""`proposals`: changes that one person has proposed, for another to accept or refuse."""
+"""`proposals`: what one person proposed to change, for another to accept or refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +29,7 @@ def list_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the proposals that wait for a second person, oldest first, or decided ones, newest first.
+    """List the proposals that wait for a second person, oldest first; decided ones newest first.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def list_all(
 
 @app.command()
 def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show one proposal with the values before and after.
+    """Show one proposal, with the value before and after.
 
     \b
     Example:
@@ -74,7 +74,7 @@ def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = 
 
 @app.command()
 def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Accept another person's proposal and carry it out. If that generates a password, it is printed once.
+    """Accept another person's proposal and carry it out; prints a password that it makes, this once.
 
     \b
     Example:
@@ -117,7 +117,7 @@ def refuse(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Refuse a proposal. Nothing is changed.
+    """Say no to a proposal; nothing is changed.
 
     \b
     Example:
@@ -135,7 +135,7 @@ def refuse(
 
 @app.command()
 def withdraw(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Withdraw your own proposal. Nothing is changed.
+    """Take your own proposal back; nothing is changed.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`reconcile`: compare the books with the chains, and record what operators moved themselves."""
+"""`reconcile`: the books held against the chains, and what operators moved themselves."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -6,12 +6,18 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
-from merchant_wallet.cli.options import AmountArgument, DataOption, JsonOption, read_amount
+from merchant_wallet.cli.options import (
+    AmountArgument,
+    Chain,
+    ChainArgument,
+    DataOption,
+    JsonOption,
+    read_amount,
+)
 from merchant_wallet.cli.session import Session, name_actor, run
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
-Chain = Literal["ERC20", "TRC20"]
 CHAIN_COLUMNS: Final = (
     "chainType",
     "sound",
@@ -50,7 +56,8 @@ TREASURY_COLUMNS: Final = (
 def reconcile(
     ctx: typer.Context,
     chain: Annotated[
-        Chain | None, typer.Option("--chain", help="Only this chain; then nothing is said of all custody.")
+        Chain | None,
+        typer.Option("--chain", help="Only this chain; then nothing is said of all custody."),
     ] = None,
     every_address: Annotated[
         bool,
@@ -64,7 +71,7 @@ def reconcile(
 ) -> None:
     """Compare what should be in custody with what the chains say, and explain every difference.
 
-    Exit status 1 if a difference is unexplained or needs an operator.
+    Exit status 1 when something is unexplained, or calls for an operator.
 
     \b
     Examples:
@@ -83,7 +90,7 @@ def reconcile(
         from merchant_wallet.processes.custody_readers import CustodyReaders
         from merchant_wallet.processes.reconciliation import Reconciler
 
-        # Log lines must not mix with the answer.
+        # What it logs on the way must not mix with the answer.
         logs.set_up("error", session.settings.log_format)
         base, connect = await session.open_base(), partial(db.connect, session.url)
         custody_readers = CustodyReaders(base, connect)
@@ -139,17 +146,17 @@ def record(
         Literal["IN", "OUT"],
         typer.Argument(metavar="IN|OUT", help="Into custody or out of it.", show_default=False),
     ],
-    chain: Annotated[Chain, typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.", show_default=False)],
+    chain: ChainArgument,
     amount: AmountArgument,
     tx_hash: Annotated[str, typer.Option("--tx", metavar="HASH", help="The transaction that moved it.")],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever.")],
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Record USDT that you moved yourself, into a hot wallet or out of it. No book changes.
+    """Record USDT that you moved yourself: into a hot wallet, or out of it. No book changes.
 
-    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record in
-    the other direction.
+    Record it once it is final, with all that the transaction moved. A mistake is corrected by one the other
+    way round.
 
     \b
     Example:
@@ -190,7 +197,7 @@ def treasury(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what operators have recorded, newest first.
+    """List what operators have recorded, the newest first.
 
     \b
     Example:
@@ -222,8 +229,10 @@ def treasury(
 
 
 def _read_hash(chain: str, text: str) -> str:
-    """A transaction's hash in the form of its chain. Raises Failure."""
+    """A transaction's hash as its chain writes it. Raises Failure."""
+    from merchant_wallet.base.chains import is_evm
+
     digits = text.lower().removeprefix("0x")
     if len(digits) != 64 or not all(digit in "0123456789abcdef" for digit in digits):
         raise Failure("--tx must be the transaction's hash, 64 hexadecimal digits.")
-    return f"0x{digits}" if chain == "ERC20" else digits
+    return f"0x{digits}" if is_evm(chain) else digits

@@ -1,11 +1,10 @@
-"""What a command needs: settings, the database, and a book's writer.
+"""What a command works with: settings, the database that belongs to them, and a book's writer.
 
-Rules:
-- WALLET_DATABASE_URL is used if it is set, as `up` does. Otherwise the database of the `up` that runs in the
-  data folder is used, wherever that database is.
-- No command creates a master key: the service could never open secrets that were sealed with another key.
-- No command changes a database of the other mode.
-- Imports are made where they are needed, to keep the start fast.
+Rules: WALLET_DATABASE_URL is used when it is set, as `up` does, else the database of the `up` that runs in
+the data folder, wherever that one keeps it. No command makes a master key: secrets that were sealed under
+another one than the service's could never be opened by it. No command touches a database of the other mode.
+Imports are made where they are needed, to keep
+the start quick.
 """
 
 import asyncio
@@ -32,24 +31,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SOURCE = "terminal"
-"""The source of changes by commands, in the audit log."""
+"""Where changes that commands make come from, as the audit log keeps it."""
 TOLD = {
     "entry_id": "entryId",
     "status": "txnStatus",
     "first_approved_by": "firstApprovedBy",
     "approved_by": "approvedBy",
 }
-"""Which fields of a book's outcome the audit log stores, and under which names."""
+"""What of a book's outcome the audit log keeps, and as what."""
 
 
 def read_settings(data: Path | None, **typed: Any) -> Settings:
-    """The environment's settings, overridden by typed options. None means "not typed". Raises ConfigError."""
+    """The environment's settings with what was typed over them; None is "not typed". Raises ConfigError."""
     changes = {name: value for name, value in {"data": data, **typed}.items() if value is not None}
     return load_settings(os.environ, typed=changes)
 
 
 def read_running(data: Path | None) -> Settings:
-    """The settings, completed by those of the `up` that runs in the data folder.
+    """The settings, with what the `up` that runs in the data folder was told and we were not.
 
     Raises ConfigError, OSError.
     """
@@ -58,7 +57,7 @@ def read_running(data: Path | None) -> Settings:
     settings = read_settings(data)
     found = read_runtime_file(settings.data)
     if settings.database_url not in (None, found.database_url):
-        # This is another database than the running one, so its checkpoints are not ours.
+        # Another database than the running one's, so that its checkpoints are not ours.
         return settings
     folder = settings.checkpoint_dir
     if folder is None and found.checkpoint_dir is not None:
@@ -69,9 +68,9 @@ def read_running(data: Path | None) -> Settings:
 
 
 def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = "owner") -> str:
-    """The database's URL. In our own PostgreSQL: for the tables' owner or for a side's role.
+    """The database's URL, in the own PostgreSQL for the tables' owner or a side's role.
 
-    Raises PostgresError, and Failure if nothing runs in the data folder.
+    Raises Failure when nothing runs in the data folder, PostgresError.
     """
     from merchant_wallet import postgres
 
@@ -88,17 +87,17 @@ def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = 
 
 
 def name_actor() -> str:
-    """The person at the terminal, as the journal names it."""
+    """Who is at the terminal, as the journal keeps it."""
     uid = os.getuid()
     try:
         return f"cli:{pwd.getpwuid(uid).pw_name}"
     except KeyError:
-        # In a container the uid may have no name.
+        # A container may run under a uid that has no name.
         return f"cli:{uid}"
 
 
 class Session:
-    """A command's connection and settings."""
+    """One command's connection, and what it needs beside it."""
 
     def __init__(self, settings: Settings, url: str, conn: "AsyncConnection") -> None:
         self.settings = settings
@@ -106,7 +105,7 @@ class Session:
         self.conn = conn
 
     async def open_base(self) -> "Base":
-        """Open settings, database and keys. Raises ConfigError, and Failure without a master key."""
+        """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
         from merchant_wallet.processes.app import make_base
 
         if not has_master_key(self.settings):
@@ -118,7 +117,7 @@ class Session:
         return make_base(self.settings, self.url)
 
     async def find(self, text: str) -> "MerchantRef":
-        """Find a merchant by its name or id. Raises MerchantUnknown."""
+        """The merchant that was named. Raises MerchantUnknown."""
         from merchant_wallet.merchants import store
 
         return await store.find(self.conn, text)
@@ -132,7 +131,7 @@ class Session:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record a change in the audit log, last in the change's transaction."""
+        """Append to the audit log what the one at the terminal changed; last in the change's transaction."""
         from merchant_wallet.audit import records
         from merchant_wallet.base.clock import now_ms
 
@@ -149,7 +148,7 @@ class Session:
         )
 
     async def ask(self, merchant_id: int, command: "Command", action: str, subject: str) -> "Outcome":
-        """Let a book carry out a command, and return the outcome after its commit.
+        """Have a book carry a command out, and give the outcome once it is committed.
 
         The book commits by itself. So the audit log gets two entries: one before, with what is asked, and one
         after, with the outcome. If the second is missing, the command ended without knowing the outcome.
@@ -179,10 +178,10 @@ class Session:
         from merchant_wallet.observability import logs
         from merchant_wallet.processes.app import make_writer
 
-        # Warnings of the writer must not mix with the answer.
+        # The writer's warnings must not mix with the answer on standard output.
         logs.set_up("warning", self.settings.log_format)
         writer = make_writer(base, connections=1)
-        # Each batch writes its id there. If no service runs on the database, today's partition may not exist.
+        # Each batch notes its id there, and a database that nobody serves yet has no place for today's.
         await ensure_nonce_partitions(self.conn, now_ms() // DAY_MS)
         await writer.open()
         try:
@@ -192,9 +191,7 @@ class Session:
 
 
 def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
-    """What the audit log stores of an outcome. For an approval also who approved, which may be another
-    person.
-    """
+    """What the audit log keeps of an outcome; of an approval also whose word it was: it may be another's."""
     found = {
         told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None
     }
@@ -204,18 +201,18 @@ def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
 def tell_changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields that differ, before and after."""
+    """What differs between two descriptions, as it was and as it is."""
     changed = [name for name in after if after[name] != before.get(name)]
     return {name: before.get(name) for name in changed}, {name: after[name] for name in changed}
 
 
 def has_master_key(settings: Settings) -> bool:
-    """Whether a master key exists, in the settings or in the data folder."""
+    """Whether there is a master key already, set or in the data folder."""
     return settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
 
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
-    """Connect to the database of a data folder, call `act`, and disconnect. Raises what `act` raises."""
+    """Connect to the database of a data folder, act, and disconnect; raises what `act` raises."""
     settings = read_running(data)
     return asyncio.run(_run(settings, find_database(settings), act))
 
@@ -225,7 +222,6 @@ async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[
     from merchant_wallet.merchants.mode import require_mode
 
     async with await db.connect(url) as conn:
-        # Every command passes here. In the sandbox one person is enough for what needs two, so the mode must
-        # be right.
+        # Here, where every command comes by: in the sandbox one person is enough for what takes two.
         await require_mode(settings, conn)
         return await act(Session(settings, url, conn))

@@ -1,4 +1,4 @@
-"""`sub-users`: find a merchant's sub-users, change their controls, reset a PIN."""
+"""`sub-users`: finding a merchant's sub-users, changing what they let it debit, taking a PIN away."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +31,7 @@ def list_some(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List a merchant's sub-users, oldest first.
+    """List a merchant's sub-users in the order in which they came.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def list_some(
 def show(
     merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show a sub-user: balance, addresses, and what the merchant may debit.
+    """Show one sub-user: wallet, balance, addresses, and what it lets the merchant debit.
 
     \b
     Example:
@@ -94,7 +94,7 @@ def set_(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what the merchant may debit from a sub-user, from the next debit on.
+    """Change what a sub-user lets the merchant debit, from the next debit on.
 
     \b
     Examples:
@@ -132,8 +132,7 @@ def set_(
 def reset_pin(
     merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Remove a sub-user's PIN with its lock, its sessions and its links. With a new link the sub-user can
-    set a new PIN.
+    """Take a sub-user's PIN away, with its lock, open pages and links: the next new link may set a PIN.
 
     \b
     Example:
@@ -158,7 +157,7 @@ def reset_pin(
 
 
 def describe(line: "SubUserLine") -> dict[str, Any]:
-    """A sub-user for output."""
+    """One sub-user as it is printed."""
     from merchant_wallet.base.addresses import to_eip55, to_tron
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_units

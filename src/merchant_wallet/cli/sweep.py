@@ -1,15 +1,15 @@
-"""`sweep`: what lies at deposit addresses, what it would cost to move it to the hot wallet, and moving it."""
+"""`sweep`: what lies at deposit addresses, what bringing it to the hot wallet would cost, and doing it."""
 
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.options import OR_CHAINS, Chain, DataOption, JsonOption
 from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ app = typer.Typer(
     help="Bring deposits to the hot wallet, for less than a set share of them.", no_args_is_help=True
 )
 
-Chain = Literal["ERC20", "TRC20"]
 ChainOption = Annotated[
-    Chain | None, typer.Option("--chain", metavar="CHAIN", help="Only ERC20 or TRC20.", show_default=False)
+    Chain | None,
+    typer.Option("--chain", metavar="CHAIN", help=f"Only {OR_CHAINS}.", show_default=False),
 ]
 
 PLAN_COLUMNS: Final = (
@@ -75,9 +75,9 @@ def plan(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what lies at deposit addresses, what moving it may cost at most, and whether it is worth it.
+    """Show what lies at deposit addresses, what moving it may cost at the most, and whether it is worth it.
 
-    Costs are in the chain's own coin and in USDT, at the price that you have set. Nothing is sent.
+    Costs are in the chain's own coin and, at the price that you have set, in USDT. Nothing is sent.
 
     \b
     Example:
@@ -91,7 +91,7 @@ def plan(
 
         if session.settings.sandbox:
             return {"addresses": [], "note": NOTHING_IN_SANDBOX}
-        wallets = {name: await store.read_wallet(session.conn, name) for name in _chosen(chain)}
+        wallets = {name: await store.read_wallet(session.conn, name) for name in _chosen(session, chain)}
         known = {name: wallet for name, wallet in wallets.items() if wallet is not None}
         sweepers = open_sweepers(session.settings, known, NoSigner())
         if not sweepers:
@@ -122,10 +122,10 @@ def run_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Move what is worth it to the hot wallet, and finish earlier sweeps.
+    """Move what is worth it to the hot wallet, and finish what was begun before.
 
-    This needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
-    twice at once: nothing is moved or paid for twice.
+    It needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
+    beside another: nothing is moved or paid for twice.
 
     \b
     Example:
@@ -154,7 +154,7 @@ def list_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List sweeps, newest first: their progress, their costs and their transactions.
+    """Show sweeps, the newest first: how far they are, what they cost, their transactions.
 
     \b
     Example:
@@ -170,7 +170,7 @@ def list_all(
     terminal.print_list(run(data, act), "sweeps", SWEEP_COLUMNS, as_json)
 
 
-async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bool) -> dict[str, Any]:
+async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool) -> dict[str, Any]:
     from merchant_wallet.audit.rollback.signs import list_signs
     from merchant_wallet.base import db
     from merchant_wallet.custody.sweeps import store
@@ -180,13 +180,14 @@ async def _sweep(session: Session, chain: Chain | None, *, again: bool, once: bo
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
-    # Log lines must not mix with the answer.
+    # The runner's lines must not mix with the answer on standard output.
     logs.set_up("warning", session.settings.log_format)
     worker = await open_runner(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
     )
     try:
-        sweepers = {name: worker.sweepers[name] for name in _chosen(chain) if name in worker.sweepers}
+        chosen = _chosen(session, chain)
+        sweepers = {name: worker.sweepers[name] for name in chosen if name in worker.sweepers}
         if not sweepers:
             raise Failure("No chain is set up here that could be swept.")
         await _insist_on_sound(sweepers)
@@ -223,7 +224,7 @@ async def _open(
     addresses = sum(planned.verdict == SWEEP for planned in planned_sweeps)
     if not addresses:
         return []
-    # Each sweep commits by itself, so the record of what will begin is written first.
+    # Each sweep commits by itself, so what is about to begin is written down before.
     subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
     await session.record("sweep.run.asked", subject, after=told)
     opened = await worker.open(chain, planned_sweeps, policy, name_actor())
@@ -234,7 +235,7 @@ async def _open(
 async def _follow(
     session: Session, worker: "SweepWorker", watched: set[tuple[str, int]], *, once: bool
 ) -> int:
-    """Continue until none of the watched sweeps is open. Returns how many still are."""
+    """Take the sweeps on until none of those watched is under way; how many still are."""
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.worker import SweepsFailed
 
@@ -278,8 +279,8 @@ async def _make_plan(
     return make_plan(candidates, policy, under_way=under_way, again=again)
 
 
-def _chosen(chain: Chain | None) -> tuple[str, ...]:
-    return ("ERC20", "TRC20") if chain is None else (chain,)
+def _chosen(session: Session, chain: str | None) -> tuple[str, ...]:
+    return session.settings.shown_chains if chain is None else (chain,)
 
 
 def _describe(planned: "PlannedSweep") -> dict[str, Any]:
@@ -332,7 +333,7 @@ def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
 
 def _coin_of(chain: str) -> Any:
     """How amounts of a chain's own coin are written."""
+    from merchant_wallet.base.chains import CHAINS
     from merchant_wallet.base.setting_types import show_coins
-    from merchant_wallet.processes.sweeps import COIN_DECIMALS
 
-    return show_coins(COIN_DECIMALS[chain])
+    return show_coins(CHAINS[chain].coin_decimals)

@@ -1,9 +1,8 @@
 """What a command prints: answers for people and for programs, notes, progress.
 
-Rules:
-- Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and times
-  as milliseconds under names that end in `Ms`. People see times as UTC and ages as seconds.
-- Text from outside is never read as markup, and never reaches the terminal as a control character.
+Rules: both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and
+times as milliseconds under names that end in `Ms`; people see those as UTC, an age as seconds. Nothing that
+came from outside is read as markup or reaches the terminal as a control character.
 """
 
 import json
@@ -18,24 +17,24 @@ import typer
 Document = Mapping[str, Any]
 
 PIPE_WIDTH: Final = 10_000
-"""Wide enough for every table: output that another program reads is never wrapped."""
+"""Wide enough for every table: a line that another program reads is never folded."""
 PROGRESS_INTERVAL_S: Final = 1.0
 
 
 def note(text: str) -> None:
-    """Print a note beside the answer, on standard error."""
+    """Say something beside the answer, on standard error."""
     typer.echo(_printable(text, keep="\n"), err=True)
 
 
 def print_document(document: Document) -> None:
-    """Print one JSON document in UTF-8 (RFC 8259) and a line feed."""
+    """One JSON document in UTF-8 (RFC 8259) and a line feed."""
     output = typer.get_binary_stream("stdout")
     output.write(json.dumps(document, ensure_ascii=False).encode() + b"\n")
     output.flush()
 
 
 def print_answer(document: Document, as_json: bool) -> None:
-    """Print a document as JSON, or its fields line by line. The caller prints fields that are tables."""
+    """A document as it is, or its fields line by line; fields that hold tables are the caller's to print."""
     if as_json:
         print_document(document)
         return
@@ -46,7 +45,7 @@ def print_answer(document: Document, as_json: bool) -> None:
 
 
 def print_list(document: Document, name: str, columns: Sequence[str], as_json: bool) -> None:
-    """Print a document as JSON, or its list `name` as a table of these columns."""
+    """A document as it is, or its list `name` as a table of these columns."""
     if as_json:
         print_document(document)
     else:
@@ -54,7 +53,7 @@ def print_list(document: Document, name: str, columns: Sequence[str], as_json: b
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Document]) -> None:
-    """Print rows as a table: as wide as the terminal, or as wide as needed if the output is piped."""
+    """Rows as a table; as wide as the terminal, or as wide as needed where the output is piped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -92,16 +91,14 @@ def show_moment(at_ms: int) -> str:
 
 
 class Progress:
-    """Shows the progress of long work on standard error: one line that is rewritten, or a new line now and
-    then.
-    """
+    """Tells how far long work has come, on standard error: a line that renews itself, or one now and then."""
 
     def __init__(self) -> None:
         self._renews = sys.stderr.isatty()
         self._told_s = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """Show the text, unless another one was shown a moment ago."""
+        """Show the text, unless the last one was shown a moment ago."""
         now_s = time.monotonic()
         if now_s - self._told_s < PROGRESS_INTERVAL_S:
             return
@@ -109,7 +106,7 @@ class Progress:
         typer.echo(f"\r\x1b[2K{text}" if self._renews else text, nl=not self._renews, err=True)
 
     def end(self) -> None:
-        """Clear the line."""
+        """Clear the line away."""
         if self._renews:
             typer.echo("\r\x1b[2K", nl=False, err=True)
 

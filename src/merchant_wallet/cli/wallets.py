@@ -1,14 +1,18 @@
-"""`wallets`: the hot wallets that pay withdrawals, what stops them, and an operator's decisions about
-them.
-"""
+"""`wallets`: the hot wallets that pay withdrawals, what keeps them from it, and an operator's word on it."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, ProposalReasonOption, StopReasonOption
+from merchant_wallet.cli.options import (
+    ChainArgument,
+    DataOption,
+    JsonOption,
+    ProposalReasonOption,
+    StopReasonOption,
+)
 from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone
 from merchant_wallet.cli.session import Session, name_actor, run
 
@@ -33,14 +37,10 @@ STOP_COLUMNS: Final = ("chainType", "actor", "cause", "sinceMs")
 WAITING_COLUMNS: Final = ("merchantId", "orderId", "chainType", "obstacle", "cause", "sinceMs")
 MOST_WAITING: Final = 100
 
-ChainArgument = Annotated[
-    Literal["ERC20", "TRC20"], typer.Argument(metavar="CHAIN", help="ERC20 or TRC20.", show_default=False)
-]
-
 
 @app.command("list")
 def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show every hot wallet, who stopped payouts and why, and the withdrawals that wait.
+    """Show every hot wallet, who stopped payouts and why, and the withdrawals that wait for an obstacle.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 def freeze(
     chain: ChainArgument, reason: StopReasonOption, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Sign nothing new on a chain. What was signed before is still sent.
+    """Let nothing new be signed on a chain; what was signed before goes on to its end.
 
     \b
     Example:
@@ -88,11 +88,10 @@ def thaw(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Resume a chain's payouts, when you have seen that wallet, books and chain agree.
+    """Let a chain's payouts go on, once you have seen that wallet, books and chain agree.
 
-    This removes every stop, also those of others, and thaws the wallet. Outside the sandbox it is only
-    proposed: give a --reason, and another person accepts it. Frozen orders stay frozen; see `withdrawals
-    thaw`.
+    It takes back every stop, be it yours or not, and thaws the wallet. Outside the sandbox it is proposed:
+    give a --reason, and another person accepts it. Frozen orders stay frozen: see `withdrawals thaw`.
 
     \b
     Examples:
@@ -169,7 +168,7 @@ def _describe(wallet: "WalletShown") -> dict[str, Any]:
 
 
 async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
-    """What the payer knows of an order and everything it signed for it, for `withdrawals show`."""
+    """What the payer knows of an order, and all that it signed for it; for `withdrawals show`."""
     from merchant_wallet.withdrawals.payouts import read_signed, show_payout
 
     shown = await show_payout(session.conn, merchant_id, order_id)

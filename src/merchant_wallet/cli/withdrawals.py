@@ -1,4 +1,4 @@
-"""`withdrawals`: list orders, show an order with its steps, and decide about one."""
+"""`withdrawals`: listing orders, showing one with its steps, and what an operator decides about one."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -61,7 +61,7 @@ def list_some(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List orders: a merchant's, newest first, or the open ones of all merchants, oldest first.
+    """List orders: a merchant's, newest first, or those of all merchants that still move, oldest first.
 
     \b
     Examples:
@@ -110,7 +110,7 @@ async def _list_of(
 
 @app.command()
 def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show an order, its steps, and every transfer that was signed for it.
+    """Show an order, every step it has taken, and every transfer that was signed for it.
 
     \b
     Example:
@@ -126,10 +126,10 @@ def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
 
 @app.command()
 def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Approve an order that is above the merchant's approval limit.
+    """Let an order that is above the merchant's approval limit be paid.
 
-    Above the second limit two people must approve. You count as the name you are logged in with, here and in
-    the console.
+    Above the second limit two people must. You count as the name you are logged in with, here and in the
+    console.
 
     \b
     Examples:
@@ -164,9 +164,9 @@ def cancel(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel an order that is not being paid yet, and give its amount back to the merchant.
+    """Cancel an order that nobody has begun to pay, and give its amount back to the merchant.
 
-    A frozen order may have been paid. Look at the chain before you use --even-frozen.
+    A frozen order may have been paid. Look at the chain before you give --even-frozen.
 
     \b
     Example:
@@ -181,7 +181,7 @@ def cancel(
 
 @app.command()
 def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Give a failed order's amount back to the merchant, if WALLET_HOLD_REFUNDS kept it on hold.
+    """Give a failed order's amount back to the merchant, where WALLET_HOLD_REFUNDS kept it on hold.
 
     \b
     Example:
@@ -195,7 +195,7 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
 
 @app.command()
 def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Resume a frozen order's payout, when you have seen that order, journal and chain agree.
+    """Let a frozen order's payout go on, once you have seen that order, journal and chain agree.
 
     \b
     Example:
@@ -293,7 +293,8 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
 
 def describe(shown: "WithdrawalView") -> dict[str, Any]:
     """An order for output. Where the interface has a name for a field, it is used."""
-    from merchant_wallet.base.money import USDT, format_rate, format_units
+    from merchant_wallet.base.currencies import USDT
+    from merchant_wallet.base.money import format_rate, format_units
     from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
 
     order = shown.order

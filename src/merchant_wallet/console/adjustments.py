@@ -14,7 +14,8 @@ from starlette.responses import Response
 from merchant_wallet.approvals import decisions, proposals
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
-from merchant_wallet.base.money import CURRENCIES, format_units, parse_units
+from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import CommandFailed, Unavailable

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.book import reads
-from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
+from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED, FIXED_BY_ID, SUBUSER, is_listed, name_account
 from merchant_wallet.book.reads import AccountView, BookView
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
@@ -40,11 +40,12 @@ MEANINGS: Final = {
     "hold": N_("held for withdrawals under way"),
     "fees": N_("earned by the platform, not yet taken out"),
     "exchange": N_("the platform's position from exchanges"),
-    "chain:ERC20": N_("what came in over ERC20, as a negative sum"),
-    "chain:TRC20": N_("what came in over TRC20, as a negative sum"),
     "adjustment": N_("the other side of entries by hand"),
     SUBUSER: N_("a sub-user's wallet"),
 }
+
+
+CHAIN_MEANING: Final = N_("what came in over {chain}, as a negative sum")
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -75,6 +76,20 @@ async def show_books(request: ConsoleRequest, conn: Connection) -> Response:
     return request.page("console/books.html", active="books", state=state, page=page)
 
 
+def _list_accounts(request: ConsoleRequest, book: BookView) -> list[AccountView]:
+    """The book's own accounts, without its sub-users'."""
+    chains = request.context.settings.shown_chains
+    own = [one for one in book.accounts if one.account_id in FIXED_BY_ID]
+    return [one for one in own if is_listed(one.kind, one.balance_units, chains)]
+
+
+def tell_meaning(request: ConsoleRequest, kind: str) -> str:
+    """What an account of a kind is for."""
+    if kind in CHAIN_OF_KIND:
+        return request.translate(CHAIN_MEANING, chain=CHAIN_OF_KIND[kind])
+    return request.translate(MEANINGS[kind])
+
+
 async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
     """One book: its accounts, the sum of its sub-users' balances, its entries."""
     merchant, book = await load_book(request, conn)
@@ -85,9 +100,9 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
         active="books",
         merchant=merchant,
         book=book,
-        accounts=[one for one in book.accounts if one.account_id in FIXED_BY_ID],
+        accounts=_list_accounts(request, book),
         held=held,
-        meanings=MEANINGS,
+        meanings={kind: tell_meaning(request, kind) for kind in (*MEANINGS, *CHAIN_OF_KIND)},
         state=state,
         page=await _list_entries(conn, merchant.merchant_id, state, None),
         kinds=KINDS,
@@ -98,7 +113,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
     """One account's statement."""
     merchant, _ = await load_book(request, conn)
-    account = await _find_account(conn, merchant.merchant_id, read_id(request, "account_id"))
+    account = await _find_account(request, conn, merchant.merchant_id)
     url = f"{url_of(merchant.merchant_id)}/accounts/{account.account_id}"
     state = read_state(url, request.http.query_params, filters=FILTERS)
     page = await _list_entries(conn, merchant.merchant_id, state, account)
@@ -108,7 +123,7 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
         active="books",
         merchant=merchant,
         account=account,
-        meaning=MEANINGS[account.kind],
+        meaning=tell_meaning(request, account.kind),
         user=await _find_user(conn, merchant.merchant_id, account),
         state=state,
         page=page,
@@ -217,11 +232,14 @@ def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
     ]
 
 
-async def _find_account(conn: Connection, merchant_id: int, account_id: int) -> AccountView:
+async def _find_account(request: ConsoleRequest, conn: Connection, merchant_id: int) -> AccountView:
     try:
-        return await reads.find_account(conn, merchant_id, name_of(account_id))
+        account = await reads.find_account(conn, merchant_id, name_of(read_id(request, "account_id")))
     except (ValueError, LookupError):
         raise HTTPException(404) from None
+    if not is_listed(account.kind, account.balance_units, request.context.settings.shown_chains):
+        raise HTTPException(404)
+    return account
 
 
 async def _find_user(

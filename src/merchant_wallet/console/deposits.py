@@ -70,7 +70,7 @@ async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
         page=page,
         rows=await _show(conn, page.rows),
         statuses=STATUSES,
-        chains=oversight.CHAINS,
+        chain_choices=[(code, code) for code in request.context.settings.shown_chains],
     )
 
 
@@ -106,7 +106,7 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
     wanted = DepositFilter(
         merchant_id=scope,
         statuses=(status,) if status in oversight.STATUSES else (),
-        chain=chain if chain in oversight.CHAINS else None,
+        chain=chain if chain in request.context.settings.shown_chains else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
         address=address,

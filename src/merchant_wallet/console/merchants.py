@@ -10,7 +10,8 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.base.addresses import ERC20, TRC20, to_eip55, to_tron
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.book import reads
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import (
@@ -44,6 +45,7 @@ class Deposit(msgspec.Struct, frozen=True):
     """One of a merchant's own deposit addresses, as text and QR code."""
 
     chain: str
+    network: str
     address: str
     qr: str
 
@@ -199,15 +201,16 @@ async def _show(
         tab="keys",
         form_state=form_state,
         book=book,
-        deposits=await _list_deposits(conn, merchant),
+        deposits=await _list_deposits(request, conn, merchant),
     )
 
 
-async def _list_deposits(conn: Connection, merchant: Merchant) -> list[Deposit]:
+async def _list_deposits(request: ConsoleRequest, conn: Connection, merchant: Merchant) -> list[Deposit]:
     # An address that is shown must be watched. An older merchant may not have its addresses yet.
     own = await give_addresses(conn, merchant.merchant_id, merchant.account_xpubs)
-    texts = {ERC20: to_eip55(own[ERC20]), TRC20: to_tron(own[TRC20])}
-    return [Deposit(chain, text, draw_address(text)) for chain, text in texts.items()]
+    chains = [CHAINS[code] for code in request.context.settings.shown_chains]
+    texts = {chain: format_address(chain.code, own[chain.family.key_name]) for chain in chains}
+    return [Deposit(chain.code, chain.network, text, draw_address(text)) for chain, text in texts.items()]
 
 
 def _show_secrets(

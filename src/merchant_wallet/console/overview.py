@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address
-from merchant_wallet.base.money import CURRENCIES, KFB, USDT
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody
@@ -30,8 +31,6 @@ RANGES: Final = (7, 30, 90)
 DEFAULT_RANGE: Final = 30
 FIGURES_LATE: Final = 10_000
 """If more entries than this are in no figure yet, the page says so. Fewer are added within seconds."""
-COINS: Final = {ERC20: ("ETH", 18), TRC20: ("TRX", 6)}
-"""The chains' own coins and their decimals."""
 
 LINES: Final = (
     (N_("Deposits"), "deposit"),
@@ -110,7 +109,7 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
     if scope is None:
         pulse = shown["pulse"] = await figures.pulse(conn)
         shown["behind"] = pulse.figures_behind if pulse.figures_behind >= FIGURES_LATE else 0
-        halts = await list_halts(conn)
+        halts = await list_halts(conn, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, halts)
         shown["payouts"] = await read_payouts(conn, halts)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
@@ -158,7 +157,7 @@ def _tell_coin(chain: str, address: str, document: dict[str, Any] | None) -> str
     if document is None or "coin" not in document:
         return None
     held = read_coin(document).get(address)
-    coin, decimals = COINS[chain]
+    coin, decimals = CHAINS[chain].coin, CHAINS[chain].coin_decimals
     if held is None:
         return None
     whole, fraction = divmod(held, 10**decimals)

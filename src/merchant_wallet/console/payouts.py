@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CODES
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
@@ -30,7 +31,6 @@ from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 ROWS: Final = 50
 MAX_REASON: Final = 500
-CHAINS: Final = (ERC20, TRC20)
 
 NO_REASON: Final = N_("A reason of 1 to 500 characters on one line.")
 STOPPED: Final = N_("Stopped: nothing new is signed on {chain}.")
@@ -119,7 +119,7 @@ async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, e
 async def _show(
     request: ConsoleRequest, conn: Connection, refused: str = "", form_state: FormState = EMPTY_FORM
 ) -> Response:
-    halts = await list_halts(conn)
+    halts = await list_halts(conn, chains=request.context.settings.shown_chains)
     held = await orders.list_held(conn, limit=ROWS)
     return request.page(
         "console/payouts.html",
@@ -139,7 +139,7 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
     """The connected chains, and all others that have data."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
-    queued = {one.chain: one for one in await count_queued(conn, list(CHAINS))}
+    queued = {one.chain: one for one in await count_queued(conn, list(CODES))}
     return [
         ChainShown(
             chain,
@@ -149,14 +149,14 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
             queued[chain],
             tuple(await proposal_forms.list_about(request, conn, guards.name_subject(chain))),
         )
-        for chain in CHAINS
+        for chain in CODES
         if chain in known
     ]
 
 
 def _read_chain(request: ConsoleRequest) -> str:
     chain = str(request.http.path_params["chain"])
-    if chain not in CHAINS:
+    if chain not in request.context.settings.shown_chains:
         raise HTTPException(404)
     return chain
 

@@ -31,6 +31,7 @@ MEANINGS: Final = {
     comparison.PAYOUT_WRONG: N_("Final transfers that are not what their orders ask for"),
     comparison.UNKNOWN_IN: N_("Transfers to a hot wallet that nobody has recorded"),
     comparison.UNKNOWN_OUT: N_("Transfers from an address of ours that nobody has recorded"),
+    comparison.REMAINDER: N_("Parts of a unit that add up to whole units at an address"),
 }
 """Every kind of difference in words."""
 

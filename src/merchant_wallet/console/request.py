@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import records
-from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.console import flash
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Banner, read_banner
@@ -105,8 +104,7 @@ class ConsoleRequest:
 
     def explorer_url(self, chain: str, tx_hash: str) -> str | None:
         """The URL of a transaction in a block explorer; None if the settings name none."""
-        settings = self.context.settings
-        link = {ERC20: settings.erc20_explorer, TRC20: settings.trc20_explorer}[chain]
+        link = self.context.settings.chains[chain].explorer
         return None if link is None else link.replace("{tx}", quote(tx_hash, safe=""))
 
     def page(self, name: str, *, active: str = "", status: int = 200, **values: object) -> Response:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest

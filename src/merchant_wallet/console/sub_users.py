@@ -12,7 +12,8 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.base.addresses import to_eip55, to_tron
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CHAINS, EVM, TRON
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.sub_user import LIMITS
@@ -122,6 +123,13 @@ async def _find(request: ConsoleRequest, conn: Connection) -> SubUserLine:
         raise HTTPException(404) from None
 
 
+def _list_addresses(request: ConsoleRequest, line: SubUserLine) -> list[tuple[str, str]]:
+    """The sub-user's address on each chain."""
+    own = {EVM: line.evm_address, TRON: line.tron_address}
+    shown = request.context.settings.shown_chains
+    return [(code, format_address(code, own[CHAINS[code].family])) for code in shown]
+
+
 async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[oversight.SubUserLine]:
     word, by = state.get("q"), state.get("by") or "id"
     if word and by == "id":
@@ -150,7 +158,7 @@ async def _show(
         merchant=merchant,
         line=line,
         url=url_of(merchant.merchant_id, line.user_id),
-        addresses=[("ERC20", to_eip55(line.evm_address)), ("TRC20", to_tron(line.tron_address))],
+        addresses=_list_addresses(request, line),
         spent_units=spent,
         is_locked=line.pin_locked_until_ms > request.at_ms,
         kinds=KINDS,

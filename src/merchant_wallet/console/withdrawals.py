@@ -78,7 +78,7 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
         found = await orders.find_orders(conn, state.get("id"), scope)
         page = Rows(tuple(found), None, None)
     else:
-        wanted = _read_filter(state, scope)
+        wanted = _read_filter(state, scope, request.context.settings.shown_chains)
         reading = orders.list_orders(conn, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS)
         page = await open_page(reading)
     return request.page(
@@ -89,18 +89,18 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
         page=page,
         reasons=await tell_reasons(request, conn, page.rows),
         statuses=orders.STATUSES,
-        chains=orders.CHAINS,
+        chain_choices=[(code, code) for code in request.context.settings.shown_chains],
         sorted_by={name: replace(state, sort=f"{DESCENDING}{name}").first for name in orders.SORTS},
     )
 
 
-def _read_filter(state: TableState, scope: int | None) -> OrderFilter:
+def _read_filter(state: TableState, scope: int | None, chains: Sequence[str]) -> OrderFilter:
     chain = state.get("chain")
     known = {str(status): status for status in orders.STATUSES}
     return OrderFilter(
         merchant_id=scope,
         statuses=tuple(known[text] for text in state.several.get("status", ()) if text in known),
-        chain=chain if chain in orders.CHAINS else None,
+        chain=chain if chain in chains else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
         least_units=read_units(state.get("least")),

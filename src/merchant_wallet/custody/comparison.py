@@ -27,6 +27,7 @@ PAYOUT_UNSETTLED: Final = "payout unsettled"
 PAYOUT_WRONG: Final = "payout wrong"
 UNKNOWN_IN: Final = "unknown in"
 UNKNOWN_OUT: Final = "unknown out"
+REMAINDER: Final = "remainder"
 
 KINDS: Final = {
     DEPOSIT_PENDING: "final deposits that are about to be credited, or wait for a rate",
@@ -38,6 +39,7 @@ KINDS: Final = {
     PAYOUT_WRONG: "final transfers signed for an order that is not being paid, or is of another amount",
     UNKNOWN_IN: "transfers to a hot wallet that nobody has recorded",
     UNKNOWN_OUT: "transfers from an address of ours that are no payout and that nobody has recorded",
+    REMAINDER: "parts of a unit that were rounded down and add up to whole units at their address",
 }
 """Every kind of line, and what it means."""
 
@@ -182,9 +184,17 @@ class Custody(msgspec.Struct, frozen=True):
 
 
 def compare(
-    chain: str, block_number: int, books: Books, held: tuple[int, int], judged: Iterable[JudgedMovement]
+    chain: str,
+    block_number: int,
+    books: Books,
+    held: tuple[int, int],
+    judged: Iterable[JudgedMovement],
+    rests: Mapping[bytes, int],
 ) -> Comparison:
-    """Hold one chain's books against what its hot wallets and deposit addresses hold (`held`, in units)."""
+    """Hold one chain's books against what its hot wallets and deposit addresses hold (`held`, in units).
+
+    `rests` are the whole units that remainders make at each address (see `add_remainders`).
+    """
     found: dict[str, list[Movement]] = {}
     for each in judged:
         if not each.is_booked:
@@ -198,6 +208,8 @@ def compare(
         if movements := found.get(kind):
             units = sum(movement.effect_units for movement in movements)
             lines.append(Line(kind, len(movements), units, tuple(movements[:SHOWN_MOVEMENTS])))
+    if units := sum(rests.values()):
+        lines.append(Line(REMAINDER, len(rests), units))
     hot_units, deposit_units = held
     return Comparison(chain, block_number, books, hot_units, deposit_units, tuple(lines))
 
@@ -240,6 +252,21 @@ def find_movements(
         if transfer.recipient in hot or transfer.recipient in deposits:
             movements.append(_end_of(transfer, is_out=False))
     return movements
+
+
+def add_remainders(
+    stored: Mapping[bytes, int], later: Iterable[TokenTransfer], addresses: Set[bytes], base_units: int
+) -> dict[bytes, int]:
+    """The whole units that remainders make at each of our addresses, where they make any.
+
+    What arrives is rounded down to whole units, a transfer at a time; an address's balance is rounded down
+    once. The difference is what the remainders of its transfers add up to.
+    """
+    sums = dict(stored)
+    for transfer in later:
+        if transfer.recipient in addresses:
+            sums[transfer.recipient] = sums.get(transfer.recipient, 0) + transfer.remainder
+    return {address: total // base_units for address, total in sums.items() if total >= base_units}
 
 
 def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:

@@ -13,7 +13,9 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.db import Queries
+from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Waiting
 
 QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
@@ -110,7 +112,8 @@ async def read_scanned(connection: AsyncConnection, chain: str) -> Scanned | Non
 
 async def find_first_block(connection: AsyncConnection, chain: str) -> int | None:
     """The block before everything that may be on the chain and in no book; None when nothing may."""
-    [(number,)] = await _rows(connection, "find_first_block", chain=chain)
+    has_remainders = CHAINS[chain].base_units > 1
+    [(number,)] = await _rows(connection, "find_first_block", chain=chain, has_remainders=has_remainders)
     return None if number is None else int(number)
 
 
@@ -230,6 +233,29 @@ async def write_movements(
         await connection.execute(_TEXTS["explain_movements"], _names(chain, booked) | {"now_ms": now_ms})
     values = {"chain": chain, "block_number": upto, "now_ms": now_ms}
     await connection.execute(_TEXTS["move_cursor"], values)
+
+
+async def write_remainders(
+    connection: AsyncConnection, chain: str, transfers: Iterable[TokenTransfer]
+) -> None:
+    """Keep what these transfers to our addresses brought above whole units."""
+    found = [transfer for transfer in transfers if transfer.remainder]
+    if not found:
+        return
+    values = {
+        "chain": chain,
+        "tx_hashes": [transfer.tx_hash for transfer in found],
+        "log_indexes": [transfer.log_index for transfer in found],
+        "addresses": [transfer.recipient for transfer in found],
+        "remainders": [transfer.remainder for transfer in found],
+    }
+    await connection.execute(_TEXTS["insert_remainders"], values)
+
+
+async def read_remainders(connection: AsyncConnection, chain: str) -> dict[bytes, int]:
+    """What has come to each address above whole units, in the token's smallest units."""
+    rows = await _rows(connection, "list_remainders", chain=chain)
+    return {bytes(address): int(remainder) for address, remainder in rows}
 
 
 async def write_result(

@@ -44,11 +44,15 @@ select final_number from chain_cursor where chain = %(chain)s::text;
 select block_number, moved_ms from custody_cursor where chain = %(chain)s::text;
 
 -- name: find_first_block
--- Where the search begins: before everything that may be on the chain and in no book yet.
+-- Where the search begins: before everything that may be on the chain and in no book yet, and before the first deposit where
+-- remainders are counted.
 select least((select k.final_number from chain_cursor k where k.chain = %(chain)s::text),
              (select min(s.built_at_block) from payout_reservation r
                 join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
-               where r.chain = %(chain)s::text and r.spent_no is null));
+               where r.chain = %(chain)s::text and r.spent_no is null),
+             case when %(has_remainders)s::boolean then
+                  (select min(d.block_number) - 1 from deposit d where d.chain = %(chain)s::text and d.final_ms is not null)
+             end);
 
 -- name: move_cursor
 -- The search goes forwards only, whoever searches.
@@ -158,6 +162,18 @@ select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.b
               %(block_numbers)s::bigint[], %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
        u (tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount)
 on conflict (chain, tx_hash, log_index, is_out) do nothing;
+
+-- name: insert_remainders
+-- What transfers to our addresses brought above whole units.
+insert into custody_remainder (chain, tx_hash, log_index, address, remainder)
+select %(chain)s::text, u.tx_hash, u.log_index, u.address, u.remainder
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(addresses)s::bytea[], %(remainders)s::bigint[])
+       u (tx_hash, log_index, address, remainder)
+on conflict (chain, tx_hash, log_index) do nothing;
+
+-- name: list_remainders
+-- All remainders at each address.
+select address, sum(remainder)::numeric from custody_remainder where chain = %(chain)s::text group by address;
 
 -- name: explain_movements
 -- Movements that were seen in the books now.

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.base.money import CURRENCIES, USDT, format_units
+from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.money import format_units
 from merchant_wallet.custody.comparison import (
     KINDS,
     Comparison,

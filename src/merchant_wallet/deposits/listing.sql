@@ -80,7 +80,7 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status,
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
                             and c.log_index = d.log_index
   left join chain_cursor k on k.chain = d.chain
- where d.chain in ('ERC20', 'TRC20') and d.tx_hash = %(tx_hash)s::text
+ where d.chain = any (chain_codes()) and d.tx_hash = %(tx_hash)s::text
  order by d.chain, d.log_index;
 
 -- name: sum_uncredited

@@ -1,7 +1,7 @@
 """A merchant's own deposit addresses. USDT that arrives there is added to the merchant's balance.
 
-They come from the merchant's extended public keys, one for each chain, and never change. The same commit adds
-them to the platform-wide list, so no address is given out twice.
+They come from the merchant's extended public keys, one for each family of chains, and never change. The same
+commit adds them to the platform-wide list, so no address is given out twice.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.addresses import COIN_TYPES, address_of_merchant
+from merchant_wallet.base.addresses import address_of_merchant
+from merchant_wallet.base.chains import KEY_NAMES
 from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
@@ -24,8 +25,8 @@ log = structlog.get_logger(__name__)
 async def give_addresses(
     conn: Connection, merchant_id: int, account_xpubs: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Give a merchant its addresses, unless it has them. Returns them by chain, 20 bytes each."""
-    own = {chain: address_of_merchant(account_xpubs[chain]) for chain in COIN_TYPES}
+    """Give a merchant its addresses, unless it has them. Returns them by key name, 20 bytes each."""
+    own = {name: address_of_merchant(account_xpubs[name]) for name in KEY_NAMES}
     values = {"merchant_id": merchant_id, "chains": list(own), "addresses": list(own.values())}
     async with conn.transaction():
         inserted = await (await conn.execute(QUERIES["insert_addresses"].text, values)).fetchall()
@@ -35,7 +36,7 @@ async def give_addresses(
 
 
 async def read_addresses(conn: Connection, merchant_id: int) -> dict[str, bytes]:
-    """A merchant's own addresses by chain, 20 bytes each. Empty if it has none yet."""
+    """A merchant's own addresses by key name, 20 bytes each. Empty if it has none yet."""
     rows = await conn.execute(QUERIES["read_addresses"].text, {"merchant_id": merchant_id})
     return {chain: bytes(address) for chain, address in await rows.fetchall()}
 

@@ -16,16 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.codes import Refused
-from merchant_wallet.base.money import (
-    KFB,
-    RATE_SCALE,
-    USDT,
-    format_rate,
-    format_units,
-    parse_rate,
-    parse_units,
-)
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
 from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
@@ -291,7 +285,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             "allowed_addresses",
             _parse_list(_parse_address),
             _show_list,
-            f"addresses of ERC20 or TRC20, or {_NONE}",
+            f"addresses of {' or '.join(DEFAULT_CODES)}, or {_NONE}",
         ),
         "auto-register": Setting("auto_register", _parse_switch, _show_switch, "on or off"),
         "require-pin": Setting("require_pin", _parse_switch, _show_switch, "on or off"),

@@ -17,7 +17,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.addresses import COIN_TYPES, derive_account_xpub
+from merchant_wallet.base.addresses import derive_account_xpub
+from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH

@@ -19,9 +19,11 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import failures
+from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
-from merchant_wallet.base.money import CURRENCIES, UNITS_PER_COIN
+from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.nonce_partitions import list_nonce_days
@@ -38,8 +40,6 @@ MAX_COUNTED: Final = 100_000
 TIMEOUT_S: Final = 8.0
 HOUR_MS: Final = 3_600_000
 CACHE_S: Final = 1.0
-COIN_SCALE: Final = {"ERC20": 10**18, "TRC20": 10**6}
-"""The smallest units of each chain's own coin."""
 
 Sample = tuple[str, tuple[str, ...], float]
 """A metric's name, its labels' values in the table's order, and its value."""
@@ -206,7 +206,7 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
         samples.append(("wallet_reconciliation_unexplained_coins", (chain,), _coins(unexplained)))
         samples.append(("wallet_custody_coins", (chain,), _coins(held)))
         coins = sum(int(each["held"]) for each in coin)
-        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), coins / COIN_SCALE[chain]))
+        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), coins / 10 ** CHAINS[chain].coin_decimals))
         if chain in watched and not sandbox:
             # Reconciliation counts the sandbox's blocks in another way.
             samples.append(("wallet_watcher_lag_blocks", (chain,), max(0, block - watched[chain])))

@@ -71,7 +71,7 @@ select chain, final_number, head_number, alert is not null, moved_ms from chain_
 -- name: list_reconciliations
 -- The last comparison of each chain, and the result of the last successful one.
 select r.chain, r.at_ms, r.is_sound, m.block_number, m.unexplained_units, m.chain_units, m.explanation -> 'coin'
-  from (values ('ERC20'), ('TRC20')) c (chain)
+  from unnest(chain_codes()) c (chain)
  cross join lateral (select * from reconciliation r where r.chain = c.chain order by r.reconciliation_no desc limit 1) r
   left join lateral (select * from reconciliation m where m.chain = c.chain and m.cause is null
                       order by m.reconciliation_no desc limit 1) m on true;

@@ -135,6 +135,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "custody_cursor": Grant("", _CHANGE),
     "custody_survey": Grant("", _CHANGE),
     "custody_movement": Grant("", "select, insert, update (explained_ms)"),
+    "custody_remainder": Grant("", "select, insert"),
     "reconciliation": Grant(_READ, _ADD),
     "treasury_movement": Grant("", _READ),
     "daily_figure": Grant(_READ, _CHANGE),

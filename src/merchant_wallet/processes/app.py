@@ -22,9 +22,10 @@ from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.audit.rollback.monitor import RollbackMonitor
 from merchant_wallet.base import db
-from merchant_wallet.base.addresses import ERC20, TRC20, USDT_CONTRACTS, ZERO
+from merchant_wallet.base.addresses import ZERO
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError, load_or_create_master_key
+from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.nonce_partitions import open_nonce_days
@@ -64,19 +65,11 @@ class Base:
 
 def require_supported(settings: Settings) -> None:
     """Raises ConfigError for settings that ask for what this version can't do."""
-    if not settings.sandbox and not list_chains(settings):
+    if not settings.open_chains:
         raise ConfigError(
-            "WALLET_SANDBOX is false, so WALLET_ERC20_RPC or WALLET_TRC20_RPC must name a node: "
+            f"WALLET_SANDBOX is false, so {NODE_SETTINGS} must name a node: "
             "a service that takes orders it can't pay would hold its merchants' money."
         )
-
-
-def list_chains(settings: Settings) -> tuple[str, ...]:
-    """The chains that withdrawals can go to."""
-    if settings.sandbox:
-        return (ERC20, TRC20)
-    nodes = ((ERC20, settings.erc20_rpc), (TRC20, settings.trc20_rpc))
-    return tuple(chain for chain, urls in nodes if urls)
 
 
 def make_base(settings: Settings, url: str) -> Base:
@@ -142,7 +135,7 @@ def make_operation_context(
         position_limit_units=settings.exchange_position_limit,
         forbidden_addresses=forbidden,
         make_link=make_link,
-        chains=list_chains(settings),
+        chains=settings.open_chains,
     )
 
 
@@ -158,7 +151,8 @@ class Web:
 async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
     """The addresses that withdrawals may not go to, kept up to date until the stack ends."""
     settings, stop = base.settings, asyncio.Event()
-    tokens = {settings.erc20_token, settings.trc20_token, *USDT_CONTRACTS.values()}
+    shown = settings.shown_chains
+    tokens = {token for code in shown for token in (settings.chains[code].token, CHAINS[code].token)}
     forbidden = ForbiddenAddresses({ZERO, *tokens}, partial(db.connect, base.url))
     await forbidden.refresh()
     following = asyncio.create_task(forbidden.run(stop))
@@ -277,5 +271,5 @@ def _make_page_context(
         rate_limiter=PageRateLimiter(
             base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
         ),
-        chains=list_chains(base.settings),
+        chains=base.settings.open_chains,
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.addresses import ERC20
+from merchant_wallet.base.chains import is_evm
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
@@ -18,8 +18,6 @@ from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_sandbox
 
-KEEP_PAST: Final = frozenset({ERC20})
-"""Chains whose nodes tell balances at a block that is not the newest."""
 BATCHED_SURVEY_SIZE: Final = 1000
 """Balances that are looked at by one comparison where many are asked for together."""
 UNLIMITED_RANGE_BLOCKS: Final = 2**62
@@ -42,8 +40,8 @@ class CustodyReaders:
         return {
             name: CustodyReader(
                 reader,
-                name in KEEP_PAST,
-                getattr(reader, "balances", None),
+                keeps_past=is_evm(name),
+                read_many=getattr(reader, "balances", None),
                 survey_size=BATCHED_SURVEY_SIZE if hasattr(reader, "balances") else SURVEY_SIZE,
             )
             for name, reader in self._readers.items()

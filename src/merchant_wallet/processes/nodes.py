@@ -6,7 +6,7 @@ Rules: a chain without a node in the settings does not exist here. Opening asks 
 
 from collections.abc import Mapping
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import CHAINS, Chain, is_evm
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -19,47 +19,32 @@ from merchant_wallet.chains.tron.sweeps import TronSweeper
 
 
 async def open_chains(settings: Settings, signer: Signer) -> dict[str, EvmChain | TronChain]:
-    """Every configured chain, by its name, to pay on (and to read).
+    """Every configured chain, by its code, to pay on (and to read).
 
     Raises SignerAway, and ConfigError for a chain that the signer has no key for.
     """
     wallets = await signer.wallets()
-    chains: dict[str, EvmChain | TronChain] = {}
-    if settings.erc20_rpc:
-        wallet = _wallet(wallets, ERC20)
-        endpoints = Endpoints(settings.erc20_rpc)
-        chains[ERC20] = EvmChain(_evm_rules(settings), endpoints, wallet=wallet, signer=signer)
-    if settings.trc20_rpc:
-        wallet = _wallet(wallets, TRC20)
-        chains[TRC20] = TronChain(
-            _tron_rules(settings), TronNodes(settings.trc20_rpc), wallet=wallet, signer=signer
-        )
-    return chains
+    return {code: _open_chain(settings, code, _wallet(wallets, code), signer) for code in _list(settings)}
 
 
 def open_chain_readers(settings: Settings) -> dict[str, EvmChain | TronReader]:
-    """Every configured chain, by its name, only to read: no key is needed."""
-    readers: dict[str, EvmChain | TronReader] = {}
-    if settings.erc20_rpc:
-        readers[ERC20] = EvmChain(_evm_rules(settings), Endpoints(settings.erc20_rpc))
-    if settings.trc20_rpc:
-        readers[TRC20] = TronReader(_tron_rules(settings), TronNodes(settings.trc20_rpc))
-    return readers
+    """Every configured chain, by its code, only to read: no key is needed."""
+    return {code: _open_reader(settings, code) for code in _list(settings)}
 
 
 def open_sweepers(
     settings: Settings, wallets: Mapping[str, bytes], signer: Signer
 ) -> dict[str, EvmSweeper | TronSweeper]:
-    """Every configured chain of which the hot wallet is known, by its name, to sweep on."""
+    """Every configured chain of which the hot wallet is known, by its code, to sweep on."""
     sweepers: dict[str, EvmSweeper | TronSweeper] = {}
-    if settings.erc20_rpc and ERC20 in wallets:
-        wallet, endpoints = wallets[ERC20], Endpoints(settings.erc20_rpc)
-        evm = EvmChain(_evm_rules(settings), endpoints, wallet=wallet, signer=signer)
-        sweepers[ERC20] = EvmSweeper(evm, endpoints, signer)
-    if settings.trc20_rpc and TRC20 in wallets:
-        wallet, nodes = wallets[TRC20], TronNodes(settings.trc20_rpc)
-        tron = TronChain(_tron_rules(settings), nodes, wallet=wallet, signer=signer)
-        sweepers[TRC20] = TronSweeper(tron, signer)
+    for code in _list(settings):
+        if code not in wallets:
+            continue
+        chain = _open_chain(settings, code, wallets[code], signer)
+        if isinstance(chain, EvmChain):
+            sweepers[code] = EvmSweeper(chain, Endpoints(settings.chains[code].rpc), signer)
+        else:
+            sweepers[code] = TronSweeper(chain, signer)
     return sweepers
 
 
@@ -68,23 +53,44 @@ async def check_chains(chains: Mapping[str, EvmChain | TronReader]) -> list[str]
     return [sentence for chain in chains.values() for sentence in await chain.check_setup()]
 
 
-def _wallet(wallets: Mapping[str, bytes], chain: str) -> bytes:
-    if chain not in wallets:
-        raise ConfigError(f"WALLET_{chain}_RPC is set, and the signer has no key for {chain}.")
-    return wallets[chain]
+def _list(settings: Settings) -> list[str]:
+    return [code for code, chain in settings.chains.items() if chain.rpc]
 
 
-def _evm_rules(settings: Settings) -> EvmRules:
+def _wallet(wallets: Mapping[str, bytes], code: str) -> bytes:
+    if code not in wallets:
+        raise ConfigError(f"WALLET_{code}_RPC is set, and the signer has no key for {code}.")
+    return wallets[code]
+
+
+def _open_chain(settings: Settings, code: str, wallet: bytes, signer: Signer) -> EvmChain | TronChain:
+    rpc = settings.chains[code].rpc
+    if is_evm(code):
+        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(rpc), wallet=wallet, signer=signer)
+    return TronChain(_tron_rules(settings, CHAINS[code]), TronNodes(rpc), wallet=wallet, signer=signer)
+
+
+def _open_reader(settings: Settings, code: str) -> EvmChain | TronReader:
+    rpc = settings.chains[code].rpc
+    if is_evm(code):
+        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(rpc))
+    return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(rpc))
+
+
+def _evm_rules(settings: Settings, chain: Chain) -> EvmRules:
+    said = settings.chains[chain.code]
     return EvmRules(
-        chain_id=settings.erc20_chain_id,
-        token=settings.erc20_token,
-        finality=settings.erc20_finality,
-        fee_cap_wei=settings.erc20_fee_cap,
-        stuck_blocks=settings.erc20_stuck_blocks,
+        name=chain.code,
+        chain_id=said.chain_id,
+        token=said.token,
+        token_decimals=chain.token_decimals,
+        finality=said.finality,
+        fee_cap_wei=said.fee_cap,
+        least_tip_wei=chain.least_tip,
+        stuck_blocks=said.stuck_blocks,
     )
 
 
-def _tron_rules(settings: Settings) -> TronRules:
-    return TronRules(
-        chain_id=settings.trc20_chain_id, token=settings.trc20_token, fee_cap_sun=settings.trc20_fee_cap
-    )
+def _tron_rules(settings: Settings, chain: Chain) -> TronRules:
+    said = settings.chains[chain.code]
+    return TronRules(chain_id=said.chain_id, token=said.token, fee_cap_sun=said.fee_cap)

@@ -11,7 +11,6 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, run_workers
 from merchant_wallet.chains.protocol import Chain
@@ -154,5 +153,5 @@ def open_sandbox(base: Base, worker_connection: WorkerConnection) -> dict[str, C
     seed, confirm_ms = base.keyring.sandbox_seed(), base.settings.sandbox_confirm_ms
     return {
         name: SandboxChain(name, ledger, seed=seed, confirm_ms=confirm_ms, clock=now_ms)
-        for name in (ERC20, TRC20)
+        for name in base.settings.open_chains
     }

@@ -16,8 +16,10 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CHAINS, TABLE
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.money import CURRENCIES, USDT, format_units
+from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.money import format_units
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
@@ -28,6 +30,7 @@ from merchant_wallet.custody.comparison import (
     Comparison,
     Custody,
     JudgedMovement,
+    add_remainders,
     compare,
     find_imbalance,
     find_movements,
@@ -68,12 +71,16 @@ log = structlog.get_logger(__name__)
 
 
 class View(msgspec.Struct, frozen=True):
-    """One chain seen beside its books, and what is to be remembered of it."""
+    """One chain seen beside its books, and what is to be remembered of it.
+
+    `received` are the transfers to our addresses in blocks that no search has kept yet.
+    """
 
     comparison: Comparison
     judged: tuple[JudgedMovement, ...]
     new_deposits: frozenset[bytes]
     context: ReportContext
+    received: tuple[TokenTransfer, ...] = ()
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -99,8 +106,8 @@ class Look(msgspec.Struct, frozen=True):
 
         A hot wallet becomes known when a worker that can pay has begun to.
         """
-        known = {kind.removeprefix("chain:") for (kind, _), units in self.balances.items() if units}
-        unseen = {"ERC20", "TRC20"} & known - self.views.keys()
+        used = {kind for (kind, _), units in self.balances.items() if units}
+        unseen = {chain.code for chain in TABLE if chain.account_kind in used} - self.views.keys()
         without_wallet = [name for name, view in self.views.items() if not view.context.coin]
         if self.failures or unseen or without_wallet or not self.views:
             return None
@@ -241,8 +248,10 @@ class Reconciler:
         # What the books contain already will be in every later snapshot of them.
         found = [each for each in judged if not each.is_booked]
         now = self._clock()
+        ours = known.hot | known.deposits | owned
         async with connection.transaction():
             await records.add_addresses(connection, name, records.DEPOSIT, owned - known.deposits, now)
+            await records.write_remainders(connection, name, _to(ours, transfers))
             await records.write_movements(connection, name, found, last, now)
 
     async def _look(
@@ -283,12 +292,16 @@ class Reconciler:
         held = await read_balances(custody_reader, known.hot | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
         deposit_units = sum(held.values()) - hot_units
-        comparison = compare(name, block.number, books, (hot_units, deposit_units), judged)
+        # Remainders of the blocks up to `scanned` are stored, later ones are stored with this view.
+        stored = await records.read_remainders(connection, name)
+        rests = add_remainders(stored, later, known.hot | deposits, CHAINS[name].base_units)
+        comparison = compare(name, block.number, books, (hot_units, deposit_units), judged, rests)
         context = await self._look_around(connection, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
-            strays = await self._find_strays(connection, name, held, judged)
+            strays = await self._find_strays(connection, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
-        return View(comparison, tuple(judged), frozenset(owned - known.deposits), context)
+        received = tuple(_to(known.hot | deposits, later))
+        return View(comparison, tuple(judged), frozenset(owned - known.deposits), context, received)
 
     async def _find_strays(
         self,
@@ -296,9 +309,11 @@ class Reconciler:
         name: str,
         held: Mapping[bytes, int],
         judged: Sequence[JudgedMovement],
+        rests: Mapping[bytes, int],
     ) -> dict[str, tuple[int, int]]:
         """Deposit addresses that hold something else than deposits, sweeps and open movements say."""
         expected = await records.read_expected(connection, name)
+        expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
         for each in judged:
             movement = each.movement
             address = movement.sender if movement.is_out else movement.recipient
@@ -334,6 +349,7 @@ class Reconciler:
         for name, view in look.views.items():
             async with connection.transaction():
                 await records.add_addresses(connection, name, records.DEPOSIT, view.new_deposits, now)
+                await records.write_remainders(connection, name, view.received)
                 block = view.comparison.block_number
                 await records.write_movements(connection, name, view.judged, block, now)
 
@@ -392,3 +408,8 @@ class Reconciler:
         for name in look.views:
             if await stop_payouts(connection, name, ACTOR, cause, now):
                 log.critical("payouts stopped, an operator must look", chain=name, cause=cause)
+
+
+def _to(addresses: frozenset[bytes], transfers: Sequence[TokenTransfer]) -> list[TokenTransfer]:
+    """The transfers to these addresses."""
+    return [transfer for transfer in transfers if transfer.recipient in addresses]

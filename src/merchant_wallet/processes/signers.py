@@ -6,7 +6,8 @@ so that it has no code that could open a key. Passphrases and keys stay out of e
 
 from pathlib import Path
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chain_settings import ChainSettings
+from merchant_wallet.base.chains import CHAINS, EVM, Chain
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.keys.keystore import FOLDER, KeystoreError, open_keystore
@@ -46,13 +47,16 @@ def open_local_signer(settings: Settings, passphrase: str) -> LocalSigner:
 def make_rules(settings: Settings) -> SigningRules:
     """What the settings let a signer sign."""
     return SigningRules(
-        chains={
-            ERC20: ChainLimits(settings.erc20_token, settings.erc20_fee_cap, settings.erc20_chain_id),
-            TRC20: ChainLimits(settings.trc20_token, settings.trc20_fee_cap),
-        },
+        chains={code: _make_limits(CHAINS[code], settings.chains[code]) for code in settings.shown_chains},
         payment_limit_units=settings.signer_payment_limit,
         hour_limit_units=settings.signer_hour_limit,
     )
+
+
+def _make_limits(chain: Chain, settings: ChainSettings) -> ChainLimits:
+    # Only EVM chains have their id in the bytes that are signed.
+    chain_id = settings.chain_id if chain.family is EVM else 0
+    return ChainLimits(settings.token, settings.fee_cap, chain_id, chain.base_units)
 
 
 def keys_folder(settings: Settings) -> Path:

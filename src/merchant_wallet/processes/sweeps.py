@@ -1,9 +1,8 @@
 """Sweeping joined from settings, signer and nodes, for the worker side and for the command."""
 
 from collections.abc import Mapping
-from typing import Final
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.signer import Signer
@@ -12,16 +11,12 @@ from merchant_wallet.custody.sweeps.plan import SweepPolicy
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.nodes import open_sweepers
 
-COIN_DECIMALS: Final = {ERC20: 18, TRC20: 6}
-"""Of each chain's own coin."""
-
 
 def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
     """What the settings lay down for a chain's sweeps."""
-    prices = {ERC20: settings.erc20_coin_price, TRC20: settings.trc20_coin_price}
     return SweepPolicy(
-        coin_price_units=prices[chain],
-        coin_scale=10 ** COIN_DECIMALS[chain],
+        coin_price_units=settings.chains[chain].coin_price,
+        coin_scale=10 ** CHAINS[chain].coin_decimals,
         share_e8=settings.sweep_share,
         minimum_units=settings.sweep_minimum,
         at_once=settings.sweep_at_once,

@@ -19,7 +19,6 @@ from merchant_wallet.audit.checkpointing.keys import settle_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.base import db
-from merchant_wallet.base.addresses import ERC20, TRC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
@@ -181,7 +180,10 @@ def make_readers(
     if not settings.sandbox:
         return open_chain_readers(settings)
     record, confirm_ms = SandboxDeposits(worker_connection), settings.sandbox_confirm_ms
-    return {name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms) for name in (ERC20, TRC20)}
+    return {
+        name: SandboxReader(name, record, confirm_ms=confirm_ms, clock=now_ms)
+        for name in settings.open_chains
+    }
 
 
 def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnection) -> list[Watcher]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
@@ -26,7 +26,6 @@ from merchant_wallet.reporting.paging import (
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 STATUSES: Final = tuple(state.value for state in State)
-CHAINS: Final = (ERC20, TRC20)
 _NEWEST: Final = Order(
     "deposits by moment",
     ("seen_ms", "chain", "tx_hash", "log_index"),
@@ -90,7 +89,7 @@ def _values(wanted: DepositFilter) -> dict[str, Any]:
     return {
         "merchant_id": wanted.merchant_id,
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
-        "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CHAINS),
+        "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
         "to_ms": HIGHEST if wanted.to_ms is None else wanted.to_ms,
         "address": wanted.address,
@@ -112,7 +111,7 @@ async def find_deposits(
     paging.check_limit(limit)
     values = {
         "tx_hash": tx_hash.replace("\0", ""),
-        "chains": list(CHAINS),
+        "chains": list(CODES),
         "merchant_id": merchant_id,
         "limit": limit,
     }

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import CURRENCIES
 from merchant_wallet.book.chart import EXCHANGE as DESK
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT
 from merchant_wallet.reporting import callbacks, orders

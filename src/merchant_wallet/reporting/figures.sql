@@ -43,7 +43,7 @@ select count(*) as orders, min(frozen_ms) as oldest_ms from payout where frozen_
 -- name: count_deposits
 -- Deposits that are in no book yet, up to a bound.
 select k.status, count(d.status) as deposits, coalesce(sum(d.amount), 0) as amount_units, min(d.seen_ms) as oldest_ms
-  from unnest(array['seen', 'pending', 'dust', 'held']) k (status) cross join unnest(array['ERC20', 'TRC20']) c (chain)
+  from unnest(array['seen', 'pending', 'dust', 'held']) k (status) cross join unnest(chain_codes()) c (chain)
   left join lateral (select d.status, d.amount, d.seen_ms from deposit d
                       where d.status = k.status and d.chain = c.chain order by d.seen_ms asc limit %(most)s::int) d on true
  group by k.status;

@@ -6,11 +6,13 @@ Rules:
 - Causes and actors are internal to the platform. A page for merchants leaves them out.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.reporting.paging import Connection, fetch
 
@@ -52,10 +54,12 @@ class Queued(msgspec.Struct, frozen=True):
     amount_units: int
 
 
-async def list_halts(conn: Connection, merchant_id: int | None = None) -> tuple[Halt, ...]:
-    """What stops payouts, oldest first."""
+async def list_halts(
+    conn: Connection, merchant_id: int | None = None, *, chains: Sequence[str] = DEFAULT_CODES
+) -> tuple[Halt, ...]:
+    """What stops payouts, oldest first. `chains` are those that a rollback stops."""
     name = "list_halts" if merchant_id is None else "list_halts_of_merchant"
-    values = {"merchant_id": merchant_id, "most": MOST_COUNTED}
+    values = {"merchant_id": merchant_id, "chains": list(chains), "most": MOST_COUNTED}
     return tuple([Halt(**row) for row in await fetch(conn, QUERIES[name].text, values)])
 
 

@@ -8,7 +8,7 @@ select 'stop' as kind, s.chain, s.actor, s.cause, s.since_ms, 0::bigint as order
 union all
 select 'wallet', h.chain, '', h.frozen_cause, h.frozen_ms, 0 from hot_wallet h where h.frozen_ms is not null
 union all
-select 'rollback', c.chain, '', r.cause, r.since_ms, 0 from rollback_sign r cross join unnest(array['ERC20', 'TRC20']) c (chain)
+select 'rollback', c.chain, '', r.cause, r.since_ms, 0 from rollback_sign r cross join unnest(%(chains)s::text[]) c (chain)
 union all
 select 'frozen', w.chain, '', (array_agg(p.frozen_cause order by p.frozen_ms))[1], min(p.frozen_ms), count(*)
   from (select merchant_id, order_id, frozen_cause, frozen_ms from payout
@@ -29,7 +29,7 @@ select p.obstacle_kind, w.chain, '', (array_agg(p.obstacle_cause order by p.obst
 -- these orders themselves.
 with open_order as materialized (
     select w.merchant_id, w.order_id, w.chain, w.status
-      from unnest(array[0, 1, 3]) k (status) cross join unnest(array['ERC20', 'TRC20']) c (chain)
+      from unnest(array[0, 1, 3]) k (status) cross join unnest(chain_codes()) c (chain)
      cross join lateral (
            select * from withdrawal w
             where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.chart import FIXED
+from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.paging import (
     LOWEST,
@@ -26,7 +26,7 @@ from merchant_wallet.reporting.paging import (
 QUERIES: Final = Queries(Path(__file__).with_name("merchants.sql"))
 STATUSES: Final = ("active", "suspended")
 SORTS: Final = ("id", "name")
-LAST_FIXED: Final = max(account.account_id for account in FIXED)
+LAST_FIXED: Final = LAST_FIXED_ID
 _BY_ID: Final = Order("merchants by id", ("merchant_id",), (LOWEST,))
 _BY_NAME: Final = Order("merchants by name", ("name", "merchant_id"), ("", LOWEST))
 

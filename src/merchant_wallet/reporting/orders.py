@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import ERC20, TRC20
+from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules import approvals
 from merchant_wallet.reporting import paging
@@ -29,7 +29,6 @@ from merchant_wallet.reporting.paging import (
 
 QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
 STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)
-CHAINS: Final = (ERC20, TRC20)
 SORTS: Final = ("created", "amount")
 PLATFORM: Final = 0
 """Stands for all merchants together, in place of a merchant's id."""
@@ -159,7 +158,7 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
     return {
         "merchant_id": wanted.merchant_id,
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
-        "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CHAINS),
+        "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
         "to_ms": HIGHEST if wanted.to_ms is None else wanted.to_ms,
         "least_units": wanted.least_units,

@@ -142,7 +142,7 @@ with strip as materialized (
 -- name: page_unapproved_of_merchant
 -- Orders of one merchant that wait for approval, oldest first.
 with strip as materialized (
-    select w.* from unnest(array['ERC20', 'TRC20']) c (chain)
+    select w.* from unnest(chain_codes()) c (chain)
      cross join lateral (
            select * from withdrawal w
             where w.merchant_id = %(merchant_id)s::bigint and w.status = 0 and w.chain = c.chain
@@ -192,7 +192,7 @@ select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units,
 -- name: count_open_of_merchant
 -- The same for one merchant.
 select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units, min(w.created_ms) as oldest_ms
-  from unnest(array[0, 1, 3]::smallint[]) k (status) cross join unnest(array['ERC20', 'TRC20']) c (chain)
+  from unnest(array[0, 1, 3]::smallint[]) k (status) cross join unnest(chain_codes()) c (chain)
   left join lateral (select w.status, w.amount, w.created_ms from withdrawal w
                       where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
                       order by w.created_ms asc limit %(most)s::int) w on true

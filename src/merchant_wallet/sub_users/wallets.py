@@ -14,7 +14,8 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from merchant_wallet.base.addresses import ERC20, TRC20, address_of_child
+from merchant_wallet.base.addresses import address_of_child
+from merchant_wallet.base.chains import EVM, KEY_NAMES, TRON
 
 LINK_KEY: Final = "wallet link"
 """The purpose from which the key of link tokens is derived."""
@@ -44,10 +45,11 @@ def derive_wallets(account_xpubs: Mapping[str, str], index: int) -> tuple[bytes,
 
     Raises ValueError if a key is missing or the index is 2**31 or above.
     """
-    missing = [chain for chain in (ERC20, TRC20) if chain not in account_xpubs]
+    missing = [name for name in KEY_NAMES if name not in account_xpubs]
     if missing:
         raise ValueError(f"the merchant has no extended public key for {' and '.join(missing)}")
-    return address_of_child(account_xpubs[ERC20], index), address_of_child(account_xpubs[TRC20], index)
+    evm, tron = (address_of_child(account_xpubs[family.key_name], index) for family in (EVM, TRON))
+    return evm, tron
 
 
 def make_link_token(key: bytes, merchant_id: int, user_id: int, now_ms: int) -> str:

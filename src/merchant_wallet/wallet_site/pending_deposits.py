@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.deposits import listing
 from merchant_wallet.deposits.listing import DepositShown
 from merchant_wallet.exchange import rates

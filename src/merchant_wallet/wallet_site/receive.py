@@ -5,28 +5,28 @@ Rules: a network whose deposits are not watched has no address here.
 
 from starlette.responses import Response
 
-from merchant_wallet.base.addresses import ERC20, TRC20, format_address
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CHAINS, EVM, TRON
 from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, read_crediting, version_of
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.qr import draw_address
-
-NETWORKS = {TRC20: "TRON", ERC20: "Ethereum"}
-"""The networks' usual names, the most used first."""
 
 
 async def show_receive(request: WalletRequest, conn: Connection) -> Response:
     """The addresses, what would be credited, and pending deposits."""
     wallet, settings = request.wallet, request.context.settings
-    own = {TRC20: wallet.tron_address, ERC20: wallet.evm_address}
+    own = {TRON: wallet.tron_address, EVM: wallet.evm_address}
+    # Most people use TRON, so it comes first.
+    followed = [CHAINS[code] for code in request.context.chains]
+    chains = [chain for family in own for chain in followed if chain.family is family]
     ways = [
         {
-            "chain": chain,
-            "network": name,
-            "address": (address := format_address(chain, own[chain])),
+            "chain": chain.code,
+            "network": chain.network,
+            "address": (address := format_address(chain.code, own[chain.family])),
             "qr": draw_address(address),
         }
-        for chain, name in NETWORKS.items()
-        if chain in request.context.chains
+        for chain in chains
     ]
     wished = request.http.query_params.get("network", "").upper()
     chosen = next((way for way in ways if way["chain"] == wished), ways[0])

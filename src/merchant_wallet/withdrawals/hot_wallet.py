@@ -10,7 +10,8 @@ from collections.abc import Callable
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.money import USDT, format_units
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle
 from merchant_wallet.withdrawals import hot_wallet_store, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation

@@ -5,7 +5,8 @@ the transfer that was ordered. A fault is a sentence for the operator, None mean
 """
 
 from merchant_wallet.base.addresses import format_address, parse_address
-from merchant_wallet.base.money import USDT, format_units
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import format_units
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal

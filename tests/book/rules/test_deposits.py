@@ -7,7 +7,7 @@ from tests.book.accounting import addresses, arrived, expect, given, units
 from tests.book.ledger import START_MS, Ledger
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,

@@ -5,7 +5,7 @@ from tests.book.accounting import expect, given, show_entry, swap, units
 from tests.book.ledger import START_MS
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import (
     ARRIVES_AS_ZERO,

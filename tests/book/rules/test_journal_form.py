@@ -17,7 +17,7 @@ from tests.book.accounting import (
 )
 from tests.book.ledger import START_MS, Ledger, submit
 
-from merchant_wallet.base.money import USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book.commands import (
     Adjust,
     Cancel,

@@ -12,7 +12,7 @@ from tests.book.accounting import (
 from tests.book.ledger import Ledger, check_chain, submit
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust, ReadBalances, ReadSubUser, Register, WithdrawFees
 from merchant_wallet.book.outcomes import (
     BALANCE_LIMIT,

@@ -6,7 +6,7 @@ from tests.book.accounting import expect, given, units
 from tests.book.ledger import submit
 from tests.crash.shop import ALICE, COIN, open_shop, run
 
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, WithdrawFees
 from merchant_wallet.book.outcomes import REFERENCE_TAKEN, Adjusted
 from merchant_wallet.book.rules.operators import BAD_REFERENCE, NO_REASON, NOTHING_TO_MOVE

@@ -16,7 +16,7 @@ from tests.book.accounting import (
 from tests.book.ledger import START_MS
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT
+from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Command, MerchantToUser
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,

@@ -11,7 +11,8 @@ from merchant_wallet.api.wire import (
     require,
 )
 from merchant_wallet.base.codes import CURRENCY_UNSUPPORTED, refuse
-from merchant_wallet.base.money import CURRENCIES, USDT, format_rate, format_units
+from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.outcomes import Exchanged
 from merchant_wallet.merchants.records import Merchant

@@ -15,8 +15,9 @@ from merchant_wallet.api.wire import (
 )
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, CURRENCY_UNSUPPORTED, refuse
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.ids import MAX_ID
-from merchant_wallet.base.money import USDT, format_rate, format_units
+from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.book.commands import CreateWithdrawal, QuoteWithdrawal, ReadWithdrawal
 from merchant_wallet.book.outcomes import Quoted, Withdrawal

@@ -11,7 +11,8 @@ Rules:
 import msgspec
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import KFB, USDT, exchange_units
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import exchange_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, EXCHANGE_ID_OF, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.journal import can_take, post, record

@@ -11,8 +11,10 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.addresses import fold_address
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import MAX_BALANCE_UNITS, USDT, fee_units
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import (
     Cancel,
@@ -98,8 +100,7 @@ def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
 
 
 def _same(known: Withdrawal, command: CreateWithdrawal) -> bool:
-    mine = known.address.lower() if known.chain == "ERC20" else known.address
-    given = command.address.lower() if command.chain == "ERC20" else command.address
+    mine, given = (fold_address(each.chain, each.address) for each in (known, command))
     return (known.amount_units, known.chain, mine, known.notify_url) == (
         command.amount_units,
         command.chain,

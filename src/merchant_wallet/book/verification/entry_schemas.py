@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.money import KFB, RATE_SCALE, USDT, exchange_units, fee_units
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import RATE_SCALE, exchange_units, fee_units
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import (
     ADJUSTMENT_ID_OF,

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from merchant_wallet.base import ids
-from merchant_wallet.base.money import CURRENCIES, MAX_BALANCE_UNITS, USDT
+from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
 from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal

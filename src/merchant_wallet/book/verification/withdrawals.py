@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.money import USDT, fee_units
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation

@@ -28,7 +28,6 @@ from merchant_wallet.chains.evm.transactions import (
     join,
     parse_signed,
     recover_sender,
-    transfer_call,
 )
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.protocol import (
@@ -47,7 +46,6 @@ from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, Signi
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, answer_of, attempt
 
 _PLAIN_GAS: Final = 21_000
-_DECIMALS: Final = 6
 _SKEW_MS: Final = 300_000
 
 _DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
@@ -123,7 +121,7 @@ class EvmChain:
         if payout.nonce is None:
             raise ValueError("a payout on this chain needs its place")
         gas, market = await self._prepare(payout.transfer)
-        call = transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
+        call = self.rules.transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
         return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, market, *request)
 
@@ -183,7 +181,7 @@ class EvmChain:
         return await read_token_transfers(self._nodes, self.rules, first, last, self._agreed_number)
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """Units of the token. A node without that block's state answers for now. Raises ChainAway."""
+        """Whole units of the token. A node without that block's state answers for now. Raises ChainAway."""
         if block is not None:
             number = block.number
             try:
@@ -201,7 +199,7 @@ class EvmChain:
 
         async def ask(node: EvmNode) -> list[int]:
             answers = await node.call_many(self.rules.token, calls, block.number)
-            return [_word(node, answer) for answer in answers]
+            return [_word(node, answer) // self.rules.base_units for answer in answers]
 
         return await self._nodes.first(ask)
 
@@ -238,8 +236,8 @@ class EvmChain:
         wrong = []
         if not await node.code(rules.token):
             wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
-        elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != _DECIMALS:
-            wrong.append(f"{where}: the token has {decimals} decimals and must have {_DECIMALS}")
+        elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != rules.token_decimals:
+            wrong.append(f"{where}: the token has {decimals} decimals and must have {rules.token_decimals}")
         if reason := await check_receipts(node):
             wrong.append(f"{where}: deposits can't be read from its receipts: {reason}")
         skew_ms = (await head_block(node)).time_ms - clock_ms()
@@ -257,7 +255,7 @@ class EvmChain:
         """
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
-        asked = (self.rules.token, self.wallet, transfer.recipient, transfer.amount_units)
+        asked = (self.rules, self.wallet, transfer.recipient, transfer.amount_units)
         states, gas, market = await asyncio.gather(
             attempt(self._nodes.answers(lambda node: ask_state(node, *asked))),
             attempt(self._gas(transfer)),
@@ -267,11 +265,11 @@ class EvmChain:
         return answer_of(gas), answer_of(market)
 
     async def _market(self) -> EvmMarket:
-        return await ask_market(self._nodes, self.wallet, self.rules.stuck_blocks)
+        return await ask_market(self._nodes, self.rules, self.wallet)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer that was simulated just now. Raises Hindered."""
-        call_data = transfer_call(transfer.recipient, transfer.amount_units)
+        call_data = self.rules.transfer_call(transfer.recipient, transfer.amount_units)
         token, rules = self.rules.token, self.rules
         try:
             tried, estimated = await asyncio.gather(
@@ -339,7 +337,7 @@ class EvmChain:
 
     async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
         answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
-        return _word(node, answer)
+        return _word(node, answer) // self.rules.base_units
 
 
 async def _send(node: EvmNode, raw: bytes) -> None:

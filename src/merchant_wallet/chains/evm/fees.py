@@ -13,8 +13,6 @@ from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm.node import EvmFees
 from merchant_wallet.chains.evm.transactions import EvmTransaction
 
-# The tip that is offered at least: with none, a block's builder has no reason to take the transaction.
-LEAST_TIP: Final = 100_000_000
 # The base fee may double (about six full blocks) before the offer is too low.
 BASE_FEE_ROOM: Final = 2
 
@@ -26,9 +24,12 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     max_fee: int
 
 
-def suggest_offer(fees: EvmFees) -> Offer:
-    """The middle tip of the latest blocks, above a base fee that may still double."""
-    tip = max(_middle(fees.tips), LEAST_TIP)
+def suggest_offer(fees: EvmFees, least_tip: int) -> Offer:
+    """The middle tip of the latest blocks and at least `least_tip`, above a base fee that may still double.
+
+    Where the base fee is 0, as on BNB Smart Chain, the offer is the tip alone.
+    """
+    tip = max(_middle(fees.tips), least_tip)
     return Offer(tip, BASE_FEE_ROOM * fees.base_fee + tip)
 
 

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm.fees import Offer, agree_fees, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
-from merchant_wallet.chains.evm.rules import head_block
+from merchant_wallet.chains.evm.rules import EvmRules, head_block
 from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.transport import answer_of, attempt
 
@@ -36,7 +36,7 @@ async def ask_fees(nodes: EvmNodes) -> EvmFees:
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
 
 
-async def ask_market(nodes: EvmNodes, wallet: bytes, most_blocks_apart: int) -> EvmMarket:
+async def ask_market(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> EvmMarket:
     """What all nodes say now. Raises ChainAway, Hindered."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
@@ -47,7 +47,8 @@ async def ask_market(nodes: EvmNodes, wallet: bytes, most_blocks_apart: int) -> 
     fees, said = answer_of(priced), answer_of(answered)
     heights = [height for height, _ in said]
     low, high = cautious_low(heights), cautious_high(heights)
-    if high - low > most_blocks_apart:
+    if high - low > rules.stuck_blocks:
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
         raise Blocked(Obstacle("node", text))
-    return EvmMarket(suggest_offer(fees), low, cautious_low([held_wei for _, held_wei in said]))
+    offer = suggest_offer(fees, rules.least_tip_wei)
+    return EvmMarket(offer, low, cautious_low([held_wei for _, held_wei in said]))

@@ -4,32 +4,47 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import ERC20, USDT_CONTRACTS
+from merchant_wallet.base.chains import CHAINS, ERC20
+from merchant_wallet.base.currencies import LEDGER_DECIMALS, USDT
 from merchant_wallet.chains.evm.node import EvmNode
+from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeRefused
 
-FINALIZED: Final = "finalized"
+_USUAL: Final = CHAINS[ERC20]
 
 
 class EvmRules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one chain.
 
     `finality`: the chain's own tag `finalized`, or how many blocks must lie above a final one. `fee_cap_wei`:
-    what one payout may cost at the very most. `stuck_blocks`: after so many blocks in which it could have
-    been taken, a transaction is replaced. Gas is in units: a payout offers an estimate and a quarter more,
-    never less than `least_gas` (what is not used costs nothing) and never more than `most_gas`.
+    what one payout may cost at the very most. `least_tip_wei`: what is offered for a unit of gas at least
+    above the base fee; without a tip a block's builder has no reason to take the transaction.
+    `stuck_blocks`: after so many blocks in which it could have been taken, a transaction is replaced. Gas is
+    in units: a payout offers an estimate and a quarter more, never less than `least_gas` (what is not used
+    costs nothing) and never more than `most_gas`.
     """
 
-    chain_id: int = 1
-    token: bytes = USDT_CONTRACTS[ERC20]
-    finality: str | int = FINALIZED
-    fee_cap_wei: int = 20_000_000_000_000_000
-    stuck_blocks: int = 20
+    chain_id: int = _USUAL.chain_id
+    token: bytes = _USUAL.token
+    token_decimals: int = _USUAL.token_decimals
+    finality: str | int = _USUAL.finality
+    fee_cap_wei: int = _USUAL.fee_cap
+    least_tip_wei: int = _USUAL.least_tip
+    stuck_blocks: int = _USUAL.stuck_blocks
     least_gas: int = 100_000
     most_gas: int = 300_000
     name: str = ERC20
-    currency: str = "USDT"
+    currency: str = USDT
+
+    @property
+    def base_units(self) -> int:
+        """How many of the token's smallest units are one unit of the ledger."""
+        return int(10 ** (self.token_decimals - LEDGER_DECIMALS))
+
+    def transfer_call(self, recipient: bytes, amount_units: int) -> bytes:
+        """The call data that moves so many units of the ledger, exactly. Raises ValueError."""
+        return transfer_call(recipient, amount_units * self.base_units)
 
 
 async def final_block(node: EvmNode, rules: EvmRules) -> Block:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.chains import COINS
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm import verdict as evm_verdict
@@ -27,10 +28,8 @@ from merchant_wallet.chains.evm.transactions import (
     join,
     parse_signed,
     recover_sender,
-    transfer_call,
 )
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
-from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -101,7 +100,7 @@ class EvmSweeper(ChainSweeper):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
         gas = await self._gas(address, amount_units)
-        offer = suggest_offer(await ask_fees(self._nodes))
+        offer = suggest_offer(await ask_fees(self._nodes), self._rules.least_tip_wei)
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
@@ -117,10 +116,12 @@ class EvmSweeper(ChainSweeper):
             self._top_up_gas(sweep_tx) if is_top_up else self._gas(sweep_tx.address, sweep_tx.amount)
         )
         fee_limit = min(sweep_tx.fee_limit, self.fee_cap, await self._affordable(sweep_tx))
-        offer = _bounded(await ask_fees(self._nodes), _transactions(sweep_tx, earlier), fee_limit // gas)
+        fees = await ask_fees(self._nodes)
+        offer = _bounded(fees, self._rules.least_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
         recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
         if not is_top_up:
-            recipient, value, call_data = self._rules.token, 0, transfer_call(self.wallet, sweep_tx.amount)
+            recipient, value = self._rules.token, 0
+            call_data = self._rules.transfer_call(self.wallet, sweep_tx.amount)
         made = EvmTransaction(
             self._rules.chain_id,
             sweep_tx.nonce or 0,
@@ -169,7 +170,7 @@ class EvmSweeper(ChainSweeper):
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
         """The gas limit of a sweep that was simulated just now. Raises Hindered."""
-        token, call_data = self._rules.token, transfer_call(self.wallet, amount_units)
+        token, call_data = self._rules.token, self._rules.transfer_call(self.wallet, amount_units)
         await self._check_token(address, amount_units)
         try:
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
@@ -187,7 +188,7 @@ class EvmSweeper(ChainSweeper):
         return _PLAIN_GAS
 
     async def _check_token(self, address: bytes, amount_units: int) -> None:
-        asked = (self._rules.token, address, self.wallet, amount_units)
+        asked = (self._rules, address, self.wallet, amount_units)
         require_sweepable(await self._nodes.answers(lambda node: ask_state(node, *asked)), amount_units)
 
 
@@ -199,9 +200,9 @@ def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[
     return transactions
 
 
-def _bounded(fees: EvmFees, earlier: Sequence[EvmTransaction], most: int) -> Offer:
+def _bounded(fees: EvmFees, least_tip: int, earlier: Sequence[EvmTransaction], most: int) -> Offer:
     """The offer to make, at most so many wei per unit of gas. Raises Hindered if none can succeed now."""
-    offer, least = suggest_offer(fees), Offer(0, 0)
+    offer, least = suggest_offer(fees, least_tip), Offer(0, 0)
     for transaction in earlier:
         offer, least = outbid(transaction, offer), outbid(transaction, least)
     if max(least.max_fee, fees.base_fee + offer.max_priority_fee) > most:

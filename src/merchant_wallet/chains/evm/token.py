@@ -15,6 +15,7 @@ import msgspec
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.node import EvmNode, read_word
+from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
 from merchant_wallet.chains.transport import NodeFailed
@@ -42,7 +43,7 @@ class TokenState(msgspec.Struct, frozen=True, gc=False):
 
 
 async def ask_state(
-    node: EvmNode, token: bytes, sender: bytes, recipient: bytes, amount_units: int
+    node: EvmNode, rules: EvmRules, sender: bytes, recipient: bytes, amount_units: int
 ) -> TokenState:
     """One node's answers about a transfer that is to be made. Raises NodeFailed, NodeRefused."""
     calls = [
@@ -53,12 +54,14 @@ async def ask_state(
         _BASIS_POINTS_RATE,
         _MAXIMUM_FEE,
     ]
-    views = [_read(node, view) for view in await node.views(token, calls)]
+    views = [_read(node, view) for view in await node.views(rules.token, calls)]
     paused, sender_refused, recipient_refused, held, basis_points, most = views
     if held is None:
         raise NodeFailed(node.name, "there is no token that tells balances")
-    fee = fee_units(amount_units, basis_points, most)
-    return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held, fee)
+    # The contract counts in its own units. A part of a unit that it keeps counts as a whole one.
+    fee = -(-fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
+    held_units = held // rules.base_units
+    return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held_units, fee)
 
 
 def require_payable(states: Sequence[TokenState], needed: int, amount_units: int) -> None:

@@ -167,7 +167,8 @@ def _transfers(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Toke
     for index, log in logs:
         if log.address != rules.token or not is_transfer(log):
             continue
-        sender, recipient, units = transfer_of(log)
+        sender, recipient, amount = transfer_of(log)
+        units, remainder = divmod(amount, rules.base_units)
         transfers.append(
             TokenTransfer(
                 chain=rules.name,
@@ -179,6 +180,7 @@ def _transfers(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[Toke
                 recipient=recipient,
                 amount_units=units,
                 block_log_index=log.log_index,
+                remainder=remainder,
             )
         )
     return transfers

@@ -18,7 +18,7 @@ from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_tr
 from merchant_wallet.chains.evm.nonces import bisect, spender_in
 from merchant_wallet.chains.evm.proof import ProvenTransaction
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
-from merchant_wallet.chains.evm.transactions import parse_signed, transfer_call
+from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     Block,
     Dead,
@@ -174,11 +174,8 @@ async def _find_by_receipt(
 
 def _transfer_logs(rules: EvmRules, receipt: EvmReceipt) -> list[TransferLog]:
     """Every Transfer log of the token in a transaction, in its order."""
-    return [
-        TransferLog(*transfer_of(log))
-        for log in receipt.logs
-        if log.address == rules.token and is_transfer(log)
-    ]
+    transfers = [transfer_of(log) for log in receipt.logs if log.address == rules.token and is_transfer(log)]
+    return [TransferLog(sender, to, *divmod(amount, rules.base_units)) for sender, to, amount in transfers]
 
 
 async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Finding | NotFinal:
@@ -192,7 +189,7 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
         return NotFinal(final.number, True, alert=text)
     ordered = query.payout.transfer
-    if spender.to == query.rules.token and spender.call_data == transfer_call(
+    if spender.to == query.rules.token and spender.call_data == query.rules.transfer_call(
         ordered.recipient, ordered.amount_units
     ):
         text = (

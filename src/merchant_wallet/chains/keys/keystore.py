@@ -1,4 +1,4 @@
-"""The private keys of the platform: a file for each chain's hot wallet, one for the deposit addresses' seed.
+"""The private keys of the platform: a file for each family's hot wallet, one for the deposit addresses' seed.
 
 Rules: the folder is its owner's alone (0700, files 0600) and each file is encrypted (see `secret_storage`).
 A file is written whole or not at all, and never replaced: a key that is overwritten is money lost. Whoever
@@ -14,7 +14,8 @@ from typing import Final
 
 from coincurve import PrivateKey
 
-from merchant_wallet.base.addresses import COIN_TYPES, ExtendedPrivateKey, derive_account, keccak256
+from merchant_wallet.base.addresses import ExtendedPrivateKey, derive_account, keccak256
+from merchant_wallet.base.chains import CHAINS, COIN_TYPES, KEY_NAMES
 from merchant_wallet.base.disk import sync_folder
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.chains.keys.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
@@ -23,7 +24,7 @@ from merchant_wallet.chains.signer import Source
 FOLDER: Final = "keys"
 SEED: Final = "seed"
 JOURNAL: Final = "signed.jsonl"
-NAMES: Final = (*COIN_TYPES, SEED)
+NAMES: Final = (*KEY_NAMES, SEED)
 """What a keystore may hold; each is a file of that name and `.json`."""
 MIN_PASSPHRASE_CHARS: Final = 12
 
@@ -37,7 +38,10 @@ class KeystoreError(Exception):
 
 
 class Keystore:
-    """The keys in memory. `hot_keys`: the 32-byte secret of each chain's hot wallet; no seed, no sweeping."""
+    """The keys in memory. `hot_keys`: the 32-byte secret of each family's hot wallet, by the key's name.
+
+    Without a seed nothing can be swept.
+    """
 
     __slots__ = ("_hot_keys", "_seed", "folder")
 
@@ -50,34 +54,37 @@ class Keystore:
         return f"Keystore({str(self.folder)!r}, {sorted(self._hot_keys)})"
 
     def wallets(self) -> dict[str, bytes]:
-        """The address of each chain's hot wallet."""
-        return {chain: _address_of(secret) for chain, secret in self._hot_keys.items()}
+        """The address of each family's hot wallet, by the key's name."""
+        return {name: _address_of(secret) for name, secret in self._hot_keys.items()}
 
     def hot_key(self, chain: str) -> PrivateKey | None:
         """The key of a chain's hot wallet, if there is one."""
-        secret = self._hot_keys.get(chain)
+        secret = self._hot_keys.get(CHAINS[chain].family.key_name) if chain in CHAINS else None
         return None if secret is None else PrivateKey(secret)
 
     def deposit_key(self, chain: str, source: Source) -> PrivateKey | None:
         """The key of a deposit address; None without a seed, for another chain or a place that has none."""
-        if self._seed is None or chain not in COIN_TYPES or source.branch not in _BRANCHES:
+        if self._seed is None or chain not in CHAINS or source.branch not in _BRANCHES:
             return None
         try:
-            account = derive_account(self._seed, COIN_TYPES[chain], source.account)
+            account = derive_account(self._seed, CHAINS[chain].family.coin_type, source.account)
             return PrivateKey(account.child(source.branch).child(source.index).secret)
         except ValueError:
             return None
 
     def derive_accounts(self, first: int, count: int) -> Iterator[tuple[int, dict[str, str]]]:
-        """Account numbers from `first` on with their extended public keys by chain. Raises KeystoreError."""
+        """Account numbers from `first` on, with the extended public key of each family by the key's name.
+
+        Raises KeystoreError.
+        """
         if self._seed is None:
             raise KeystoreError(f"There is no seed in {self.folder}, so no account can be derived here.")
         master = ExtendedPrivateKey.from_seed(self._seed).child(44, hardened=True)
-        coins = {chain: master.child(coin, hardened=True) for chain, coin in COIN_TYPES.items()}
+        coins = {name: master.child(coin, hardened=True) for name, coin in COIN_TYPES.items()}
         for account in range(first, first + count):
             yield (
                 account,
-                {chain: key.child(account, hardened=True).public().text() for chain, key in coins.items()},
+                {name: key.child(account, hardened=True).public().text() for name, key in coins.items()},
             )
 
 

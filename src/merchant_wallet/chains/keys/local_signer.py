@@ -12,6 +12,7 @@ import structlog
 from coincurve import PrivateKey
 
 from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore
 from merchant_wallet.chains.keys.signing_journal import Payment, SigningJournal
@@ -36,7 +37,8 @@ class LocalSigner:
     async def wallets(self) -> Mapping[str, bytes]:
         """The hot wallet of each chain there is a key and a rule for."""
         wallets = self._keystore.wallets()
-        return {chain: wallets[chain] for chain in self._rules.chains if chain in wallets}
+        names = {chain: CHAINS[chain].family.key_name for chain in self._rules.chains}
+        return {chain: wallets[name] for chain, name in names.items() if name in wallets}
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The signature r, s, v, 65 bytes. Raises SigningRefused, SignerAway when nothing can be recorded."""

@@ -6,31 +6,31 @@ request's for the order's own words, and the signer's own configuration for all 
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import ERC20, TRC20, ZERO
+from merchant_wallet.base.addresses import ZERO
+from merchant_wallet.base.chains import COINS, is_evm
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import EvmTransaction, parse_transfer_call
 from merchant_wallet.chains.signer import SigningRefused, SigningRequest
 from merchant_wallet.chains.tron import transactions as tron_transactions
 from merchant_wallet.chains.tron.transactions import TronTransaction
 
-TOKEN: Final = "USDT"
-COINS: Final = {ERC20: "ETH", TRC20: "TRX"}
-
 
 class ChainLimits(msgspec.Struct, frozen=True):
     """What the signer knows of a chain by itself.
 
-    `chain_id` is in the bytes on ERC20 alone: TRON's name their chain by a reference block. `fee_cap` is what
-    one transaction may burn at most, and how much coin may be sent to a deposit address: wei or sun.
+    `chain_id` is in the bytes on EVM chains alone: TRON's name their chain by a reference block. `fee_cap` is
+    what one transaction may burn at most, and how much coin may be sent to a deposit address: wei or sun.
+    `base_units` is how many of the token's smallest units are one unit of an order's amount.
     """
 
     token: bytes
     fee_cap: int
     chain_id: int = 0
+    base_units: int = 1
 
 
 class SigningRules(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def read_request(
     """
     _judge_words(request, limits, wallet, deposit)
     try:
-        if request.chain == ERC20:
+        if is_evm(request.chain):
             return _read_evm(request, limits, wallet)
         return _read_tron(request, limits, wallet, deposit)
     except ValueError as error:
@@ -74,7 +74,7 @@ def _judge_words(request: SigningRequest, limits: ChainLimits, wallet: bytes, de
     transfer, purpose = request.transfer, request.purpose
     _require(transfer.chain == request.chain, "the transfer is one of another chain")
     _require(
-        transfer.token == (COINS[request.chain] if purpose == "top_up" else TOKEN),
+        transfer.token == (COINS[request.chain] if purpose == "top_up" else USDT),
         f"{transfer.token} is not what a {purpose} moves",
     )
     _require((deposit is not None) == (purpose in ("sweep", "top_up")), f"a {purpose} has another source")
@@ -132,10 +132,11 @@ def _compare_call(
     """See that the bytes call our token's transfer, with the request's recipient and amount."""
     called = made.to if isinstance(made, EvmTransaction) else made.contract
     _require(called == limits.token, "the bytes call another contract than the token's")
-    recipient, units = parse_transfer_call(made.call_data)
+    recipient, base_units = parse_transfer_call(made.call_data)
     transfer = request.transfer
     _require(recipient == transfer.recipient, "the bytes pay another recipient than the request says")
-    _require(units == transfer.amount_units, "the bytes pay another amount than the request says")
+    ordered = transfer.amount_units * limits.base_units
+    _require(base_units == ordered, "the bytes pay another amount than the request says")
 
 
 def _require(agrees: bool, cause: str) -> None:

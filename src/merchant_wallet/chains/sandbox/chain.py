@@ -3,7 +3,7 @@
 Rules: nothing here is random: the same payout and seed give the same bytes and hash on every machine. The
 "signature" is an HMAC-SHA256 under a key of the seed: it shows that the service made the bytes, and it is no
 chain's signature, so the bytes are worth nothing elsewhere. The hash has the form of the chain that is
-played: keccak-256 with 0x for ERC20, SHA-256 in plain hex for TRC20. What was accepted is kept by a `Ledger`.
+played: keccak-256 with 0x on EVM chains, SHA-256 in plain hex on TRON. A `Ledger` keeps what was accepted.
 """
 
 import hashlib
@@ -13,7 +13,8 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, TRC20, keccak256
+from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, keccak256
+from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
     Dead,
@@ -152,7 +153,7 @@ class SandboxChain:
         return hmac.digest(self._key, body, "sha256")
 
     def _hash(self, raw: bytes) -> str:
-        return hashlib.sha256(raw).hexdigest() if self._name == TRC20 else "0x" + keccak256(raw).hex()
+        return "0x" + keccak256(raw).hex() if is_evm(self._name) else hashlib.sha256(raw).hexdigest()
 
     def _read(self, raw: bytes) -> Transfer:
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]

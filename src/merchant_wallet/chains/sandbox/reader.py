@@ -11,7 +11,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from merchant_wallet.base.addresses import TRC20, keccak256
+from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains.protocol import Block, TokenTransfer
 
 HIGHEST: Final = 2**62
@@ -105,4 +106,4 @@ def name_transaction(chain: str, block_number: int) -> str:
 def _hash(chain: str, text: str) -> str:
     """A hash in the form that the chain has, over a text of ours."""
     message = f"merchant-wallet sandbox {chain} {text}".encode()
-    return hashlib.sha256(message).hexdigest() if chain == TRC20 else "0x" + keccak256(message).hex()
+    return "0x" + keccak256(message).hex() if is_evm(chain) else hashlib.sha256(message).hexdigest()

@@ -13,7 +13,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import TRC20
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import (
     Block,
@@ -45,7 +46,6 @@ from merchant_wallet.chains.tron.transactions import (
 
 __all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
 
-TOKEN: Final = "USDT"
 
 _MARK_MS: Final = 60_000
 _MARK_SUN: Final = 1_000_000
@@ -175,7 +175,7 @@ class TronChain(TronReader):
 
     async def _require_payable(self, transfer: Transfer) -> None:
         """Raises Unpayable with proof, Hindered with what stands in the way."""
-        if transfer.chain != TRC20 or transfer.token != TOKEN:
+        if transfer.chain != TRC20 or transfer.token != USDT:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
         amount_units = transfer.amount_units
         refused, paused, held, fee, tried, burning = await asyncio.gather(

@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from merchant_wallet.base import clock
-from merchant_wallet.base.addresses import TRC20, USDT_CONTRACTS, keccak256, to_tron
+from merchant_wallet.base.addresses import keccak256, to_tron
+from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
@@ -40,9 +41,9 @@ class TronRules(msgspec.Struct, frozen=True, kw_only=True):
     once, and one that can't pay for its energy fails.
     """
 
-    chain_id: int = 728_126_428
-    token: bytes = USDT_CONTRACTS[TRC20]
-    fee_cap_sun: int = 60_000_000
+    chain_id: int = CHAINS[TRC20].chain_id
+    token: bytes = CHAINS[TRC20].token
+    fee_cap_sun: int = CHAINS[TRC20].fee_cap
     lifetime_ms: int = 300_000
     grace_ms: int = 30_000
     in_flight: int = 10

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import TRC20
+from merchant_wallet.base.chains import COINS, TRC20
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm.transactions import transfer_call
-from merchant_wallet.chains.keys.signing_rules import COINS
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -34,7 +34,7 @@ from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, 
 from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
-from merchant_wallet.chains.tron.chain import TOKEN, TronChain
+from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
 from merchant_wallet.chains.tron.proof import TronProof
 from merchant_wallet.chains.tron.reader import usable
@@ -80,7 +80,7 @@ class TronSweeper(ChainSweeper):
     """See `sweeps.Sweeper`."""
 
     def __init__(self, chain: TronChain, signer: Signer) -> None:
-        super().__init__(chain, TRC20, coin=COINS[TRC20], token=TOKEN)
+        super().__init__(chain, TRC20, coin=COINS[TRC20], token=USDT)
         self._chain = chain
         self._rules = chain.rules
         self._nodes = chain.nodes

@@ -9,6 +9,7 @@ several are configured.
 import asyncio
 from typing import Final, TypeVar
 
+from merchant_wallet.base.currencies import LEDGER_DECIMALS
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import Blocked, Obstacle
@@ -16,7 +17,8 @@ from merchant_wallet.chains.token_fee import fee_units
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
 
-DECIMALS: Final = 6
+DECIMALS: Final = LEDGER_DECIMALS
+"""A TRON token has the ledger's decimals; nothing is converted."""
 
 _WORD: Final = 32
 _SELECTOR_BYTES: Final = 4

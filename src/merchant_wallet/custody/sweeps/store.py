@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.chains import CHAINS, EVM
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
@@ -118,7 +119,14 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
 
 async def list_unswept(connection: Connection, chain: str, least_units: int) -> list[Unswept]:
     """Addresses with so much unswept, by what was deposited, that have no sweep under way."""
-    rows = await _fetch(connection, "list_unswept", {"chain": chain, "least_units": least_units})
+    family = CHAINS[chain].family
+    values = {
+        "chain": chain,
+        "least_units": least_units,
+        "is_evm": family is EVM,
+        "key_name": family.key_name,
+    }
+    rows = await _fetch(connection, "list_unswept", values)
     return [
         Unswept(bytes(address), merchant_id, Source(account, branch, index), *rest)
         for address, merchant_id, account, branch, index, *rest in rows

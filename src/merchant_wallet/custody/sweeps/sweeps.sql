@@ -4,14 +4,14 @@
 
 -- name: list_unswept
 -- Addresses that have had more in final deposits than was ever swept, and no sweep under way; with where their keys are.
--- An address is ours on both chains, but its key is found by the chain that it was given out for.
+-- An address is ours on all chains, but only the family of chains that it was given out for finds its key.
 select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 1 else 0 end as branch,
        coalesce(s.address_index, 0) as address_index, last.cause,
-       d.address = coalesce(case %(chain)s::text when 'ERC20' then s.evm_address else s.tron_address end, m.address) as is_native
+       d.address = coalesce(case when %(is_evm)s::boolean then s.evm_address else s.tron_address end, m.address) as is_native
   from (select merchant_id, user_id, address, sum(amount) as arrived from deposit
          where chain = %(chain)s::text and status in ('pending', 'dust', 'credited') group by merchant_id, user_id, address) d
   join account_pool p on p.merchant_id = d.merchant_id
-  left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(chain)s::text
+  left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(key_name)s::text
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
   left join (select address, sum(amount) filter (where step = 'done') as swept,
                     bool_or(ended_ms is null) as is_open, max(sweep_id) filter (where step <> 'dropped') as last_id

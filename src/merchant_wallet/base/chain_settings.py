@@ -1,0 +1,155 @@
+"""The settings of a chain: one block for each row of the table of chains.
+
+Rules: a setting's name begins with the chain's code, as `erc20_rpc` does. Its default is the table's. A chain
+is off until its nodes are named.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from merchant_wallet.base.addresses import parse_evm, parse_tron, to_eip55, to_tron
+from merchant_wallet.base.chains import EVM, TABLE, Chain
+from merchant_wallet.base.setting_types import (
+    Setting,
+    coins,
+    read_finality,
+    read_link,
+    read_price,
+    read_urls,
+    show_coins,
+    show_price,
+    whole_number,
+)
+
+MAX_CHAIN_ID: Final = 2**53
+
+
+class ChainSettings(NamedTuple):
+    """What an operator says of one chain. Amounts of coin are in its smallest unit, prices in 10^-6 USDT."""
+
+    rpc: tuple[str, ...]
+    token: bytes
+    chain_id: int
+    finality: str | int
+    fee_cap: int
+    stuck_blocks: int
+    coin_price: int | None
+    explorer: str | None
+
+    def __repr__(self) -> str:
+        """Without the nodes' URLs, which may hold a key."""
+        return f"ChainSettings(chain_id={self.chain_id}, nodes={len(self.rpc)})"
+
+
+def list_chain_settings() -> dict[str, Setting]:
+    """Every chain's settings, by name."""
+    return {
+        f"{chain.code.lower()}_{part}": setting for chain in TABLE for part, setting in _list_parts(chain)
+    }
+
+
+def make_chain_settings(given: Mapping[str, Any]) -> dict[str, ChainSettings]:
+    """Each chain's settings by its code; `given` has values by the settings' names."""
+    return {chain.code: _make(chain, given) for chain in TABLE}
+
+
+def _make(chain: Chain, given: Mapping[str, Any]) -> ChainSettings:
+    prefix = f"{chain.code.lower()}_"
+    values: dict[str, Any] = {"finality": chain.finality, "stuck_blocks": chain.stuck_blocks}
+    values |= {part: setting.default for part, setting in _list_parts(chain)}
+    values |= {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+    return ChainSettings(**values)
+
+
+def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
+    """A chain's settings, each with the part of its name after the code."""
+    code, coin = chain.code, chain.coin
+    yield "rpc", _rpc(chain)
+    yield "token", _token(chain)
+    yield "chain_id", _chain_id(chain)
+    if chain.family is EVM:
+        yield (
+            "finality",
+            Setting(
+                chain.finality,
+                read_finality,
+                "finalized, or a whole number of blocks from 0 to 10000",
+                f"When a block of {code} is final: by the chain's own word, or with so many blocks above it.",
+            ),
+        )
+    yield (
+        "fee_cap",
+        Setting(
+            chain.fee_cap,
+            coins(chain.coin_decimals),
+            f"an amount with at most {chain.coin_decimals} decimals",
+            f"What one payout on {code} may cost at the most, in {coin}; above it, payouts wait.",
+            show=show_coins(chain.coin_decimals),
+        ),
+    )
+    if chain.family is EVM:
+        yield (
+            "stuck_blocks",
+            Setting(
+                chain.stuck_blocks,
+                whole_number(1, 10_000),
+                "a whole number from 1 to 10000",
+                f"After how many blocks a payout on {code} that no block took is sent again with a higher "
+                "fee.",
+            ),
+        )
+    yield (
+        "coin_price",
+        Setting(
+            None,
+            read_price,
+            "an amount above 0 with at most 6 decimals",
+            f"What one {coin} costs, in USDT, where the cost of sweeping is weighed. "
+            f"Without it, {code} is not swept.",
+            show=show_price,
+        ),
+    )
+    yield (
+        "explorer",
+        Setting(
+            None,
+            read_link,
+            "an http:// or https:// URL with {tx} in it",
+            f"Where the console's link to a transaction on {code} leads; {{tx}} is its hash. "
+            f"Without it, no link. Example: {chain.explorer}",
+        ),
+    )
+
+
+def _rpc(chain: Chain) -> Setting:
+    api = "JSON-RPC" if chain.family is EVM else "HTTP API"
+    return Setting(
+        (),
+        read_urls,
+        "http:// or https:// URLs, separated by commas",
+        f"{api} of the {chain.network} nodes, asked in this order. With several, two must agree on what is "
+        f"final. Without it, {chain.code} is off.",
+        secret=True,
+    )
+
+
+def _token(chain: Chain) -> Setting:
+    is_evm = chain.family is EVM
+    return Setting(
+        chain.token,
+        parse_evm if is_evm else parse_tron,
+        "an EVM address" if is_evm else "a TRON address",
+        f"The token's contract on {chain.code}.",
+        show=to_eip55 if is_evm else to_tron,
+    )
+
+
+def _chain_id(chain: Chain) -> Setting:
+    is_evm = chain.family is EVM
+    meaning = " (EIP-155)" if is_evm else ": the last four bytes of its first block's id as a number"
+    return Setting(
+        chain.chain_id,
+        whole_number(1, MAX_CHAIN_ID),
+        "a whole number from 1 to 2^53",
+        f"The chain id of {chain.code}{meaning}.",
+    )

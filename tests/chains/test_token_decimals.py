@@ -1,0 +1,67 @@
+"""A token with more decimals than the ledger: orders are exact, parts of a unit are kept apart."""
+
+import msgspec
+import pytest
+from tests.chains.signing import RECIPIENT, RULES, USDT, WALLETS, Asking
+
+from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
+from merchant_wallet.chains.evm.fees import suggest_offer
+from merchant_wallet.chains.evm.node import EvmFees
+from merchant_wallet.chains.evm.rules import EvmRules
+from merchant_wallet.chains.evm.transactions import parse_transfer_call, transfer_call
+from merchant_wallet.chains.keys.signing_rules import read_request
+from merchant_wallet.chains.protocol import Final, TokenTransfer, Transfer, TransferLog
+from merchant_wallet.chains.signer import SigningRefused
+from merchant_wallet.chains.transfer_logs import describe_final, final_of
+from merchant_wallet.custody.comparison import add_remainders
+
+BASE_UNITS = 10**12
+RULES_OF_BEP20 = EvmRules(name=BEP20, token_decimals=18)
+
+
+def test_a_payouts_call_is_exact_in_the_tokens_units() -> None:
+    call = RULES_OF_BEP20.transfer_call(RECIPIENT, 12_345_678)
+    assert parse_transfer_call(call) == (RECIPIENT, 12_345_678 * BASE_UNITS)
+    assert EvmRules().transfer_call(RECIPIENT, 12_345_678) == transfer_call(RECIPIENT, 12_345_678)
+
+
+@pytest.mark.parametrize(
+    "amount", [100 * USDT, 100 * USDT * BASE_UNITS + 1, 100 * USDT * BASE_UNITS - 1, 101 * USDT * BASE_UNITS]
+)
+def test_a_signer_refuses_bytes_with_another_amount_in_the_tokens_units(amount: int) -> None:
+    terms = msgspec.structs.replace(RULES.chains[ERC20], base_units=BASE_UNITS)
+    exact = {"call_data": transfer_call(RECIPIENT, 100 * USDT * BASE_UNITS)}
+    read_request(Asking(ERC20, made=exact).request(), terms, WALLETS[ERC20], None)
+    other = {"call_data": transfer_call(RECIPIENT, amount)}
+    with pytest.raises(SigningRefused, match="another amount"):
+        read_request(Asking(ERC20, made=other).request(), terms, WALLETS[ERC20], None)
+
+
+def test_a_transfer_that_moved_a_part_of_a_unit_more_is_not_what_was_ordered() -> None:
+    wallet = WALLETS[ERC20]
+    ordered = Transfer(BEP20, "USDT", RECIPIENT, 5 * USDT)
+    exact = final_of(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT)], "0xt1")
+    assert exact == Final(ordered, "0xt1")
+    more = final_of(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT, 1)], "0xt1")
+    assert not more.is_exactly(ordered)
+    assert "5 USDT and 1 of its smallest units from" in describe_final(more)
+
+
+def test_remainders_add_up_to_whole_units_address_by_address() -> None:
+    def transfer(recipient: bytes, remainder: int) -> TokenTransfer:
+        return TokenTransfer(BEP20, "0xt", 0, 1, "0xb", bytes(20), recipient, 1, 0, remainder)
+
+    one, other, stranger = (bytes([number]) * 20 for number in (1, 2, 3))
+    later = [transfer(one, 3), transfer(one, 4), transfer(other, 9), transfer(stranger, 99)]
+    assert add_remainders({}, later, {one, other}, 10) == {}
+    assert add_remainders({one: 13}, later, {one, other}, 10) == {one: 2}
+    assert add_remainders({one: 3, other: 1}, later, {one, other}, 10) == {one: 1, other: 1}
+    assert add_remainders({}, [], {one}, 1) == {}
+
+
+def test_where_the_base_fee_is_nothing_the_least_tip_is_offered() -> None:
+    least = CHAINS[BEP20].least_tip
+    offer = suggest_offer(EvmFees(0, (0, 0, 0)), least)
+    assert (offer.max_priority_fee, offer.max_fee) == (least, least)
+    dearer = suggest_offer(EvmFees(0, (2 * least,) * 3), least)
+    assert (dearer.max_priority_fee, dearer.max_fee) == (2 * least, 2 * least)

@@ -1,0 +1,255 @@
+"""BEP20, the third chain: off unless its nodes are named, and then a chain like the others.
+
+Its token has 18 decimals. What arrives is rounded down to the ledger's 6, what is paid is exact.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from devnet.chains import HOT_KEY, EvmSide, open_side
+from devnet.evm_node import COIN as ETHER
+from devnet.evm_node import EvmDevnet
+from devnet.tron_network import address_of
+from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
+from tests.deposits.conftest import in_town as in_town
+from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.orders import ERC20_ADDRESS, withdrawal
+from tests.processes.test_payout_workers import PASSPHRASE, QUICK_COST, opened
+from tests.withdrawals.conftest import InShop
+from tests.withdrawals.conftest import Shop as PayingShop
+from tests.withdrawals.conftest import in_shop as in_shop
+
+from merchant_wallet.base.addresses import to_eip55
+from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.custody.balances import CustodyReader
+from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.processes.signers import keys_folder
+
+CREATE = "createMerchantWithdrawOrder"
+UNKNOWN = "XRP20"
+BASE_UNITS = 10**12
+ALMOST_A_UNIT = BASE_UNITS - 1
+RECIPIENT = bytes(range(1, 21))
+
+
+@pytest.fixture
+def side() -> Iterator[EvmSide]:
+    """A second EVM node, with a chain id of its own and a token of 18 decimals."""
+    with EvmDevnet(chain_id=31356) as node:
+        yield open_side(BEP20, node)
+
+
+def open_reader(side: EvmSide) -> EvmChain:
+    """The chain as a service with the devnet's settings reads it."""
+    reader = open_chain_readers(load_settings({"WALLET_SANDBOX": "false", **side.settings}))[BEP20]
+    assert isinstance(reader, EvmChain)
+    return reader
+
+
+def send(side: EvmSide, recipient: bytes, units: int, remainder: int = 0) -> str:
+    """Pay from the issuer's purse in a block of its own; the transaction's hash."""
+    tx_hash = side.send(recipient, units, remainder)
+    side.node.mine()
+    return tx_hash
+
+
+def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
+    in_town: InTown, side: EvmSide
+) -> None:
+    async def scenario(town: Town) -> None:
+        reader = open_reader(side)
+        assert await reader.check_setup() == []
+        watcher = Watcher(
+            town.connect, BEP20, reader, minimum_units=MINIMUM, clock=town.clock, check=reader.check_chain
+        )
+        reconciler = Reconciler(
+            town.connect, lambda _: {BEP20: CustodyReader(reader, keeps_past=True)}, clock=town.clock
+        )
+        town.closing.push_async_callback(watcher.close)
+        town.closing.push_async_callback(reconciler.close)
+        await town.catch_up(watcher)
+        ulla = address("ulla")
+        first = send(side, ulla, 5 * COIN, ALMOST_A_UNIT)
+        second = send(side, ulla, 7 * COIN, 2)
+        too_small = send(side, ulla, 0, ALMOST_A_UNIT)
+        await town.catch_up(watcher)
+        assert await town.standing(first) == "seen"
+        side.node.mine(3)
+        await town.catch_up(watcher)
+        assert await town.crediting_worker().credit_due() == 2
+        assert (await town.standing(second), await town.standing(too_small)) == ("credited", "nothing")
+        assert await town.balances() == {"chain:BEP20:USDT": -12 * COIN, "ulla": 12 * COIN}
+        assert side.token.balance(ulla) == 12 * COIN * BASE_UNITS + 2 * ALMOST_A_UNIT + 2
+        # Nobody is owed the two units that the remainders make.
+        (compared,) = (await reconciler.reconcile())["chains"]
+        assert (compared["sound"], compared["unexplained"], compared["difference"]) == (True, "0", "0.000002")
+        assert [(line["kind"], line["effect"]) for line in compared["lines"]] == [("remainder", "0.000002")]
+        (again,) = (await reconciler.reconcile())["chains"]
+        assert again["lines"] == compared["lines"]
+        await town.expect_sound()
+
+    in_town(scenario)
+
+
+def test_remainders_are_counted_from_the_first_deposit_on_and_beside_those_of_new_blocks(
+    in_town: InTown, side: EvmSide
+) -> None:
+    async def scenario(town: Town) -> None:
+        reader = open_reader(side)
+        watcher = Watcher(town.connect, BEP20, reader, minimum_units=MINIMUM, clock=town.clock)
+        custody_reader = CustodyReader(reader, keeps_past=True)
+        reconciler = Reconciler(town.connect, lambda _: {BEP20: custody_reader}, clock=town.clock)
+        town.closing.push_async_callback(watcher.close)
+        town.closing.push_async_callback(reconciler.close)
+        await town.catch_up(watcher)
+        for blocks in (30, 3):
+            send(side, address("ulla"), COIN, BASE_UNITS // 2)
+            side.node.mine(blocks)
+            await town.catch_up(watcher)
+            await town.crediting_worker().credit_due()
+        (compared,) = (await reconciler.reconcile())["chains"]
+        assert [(line["kind"], line["effect"]) for line in compared["lines"]] == [("remainder", "0.000001")]
+        send(side, address("ulla"), COIN, BASE_UNITS // 2)
+        send(side, address("ulla"), COIN, BASE_UNITS // 2)
+        side.node.mine(3)
+        (compared,) = (await reconciler.reconcile())["chains"]
+        lines = {line["kind"]: line["effect"] for line in compared["lines"]}
+        assert lines == {"deposit unread": "2", "remainder": "0.000002"}
+        assert compared["unexplained"] == "0"
+
+    in_town(scenario)
+
+
+def test_a_withdrawal_is_paid_exactly_by_the_worker_with_the_key_of_its_family(
+    in_shop: InShop, side: EvmSide, tmp_path: Path
+) -> None:
+    environment = {
+        "WALLET_SANDBOX": "false",
+        **side.settings,
+        "WALLET_DATA": str(tmp_path),
+        "WALLET_MASTER_KEY": "11" * 32,
+        "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
+    }
+    store_key(keys_folder(load_settings(environment)), ERC20, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+    wallet = address_of(HOT_KEY)
+    side.node.fund(wallet, ETHER)
+    send(side, wallet, 1000 * COIN, ALMOST_A_UNIT)
+    side.node.mine(3)
+
+    async def scenario(shop: PayingShop) -> None:
+        shop.clock.now_ms = now_ms()
+        await ensure_nonce_partitions(shop.connection, now_ms() // DAY_MS)
+        order = await shop.order(12_345_670, to_eip55(RECIPIENT), chain=BEP20)
+        stop = asyncio.Event()
+        async with opened(shop.url, environment) as paying:
+            working = asyncio.create_task(paying.run(stop))
+            async with asyncio.timeout(120):
+                while await shop.status(order) != 2:
+                    await asyncio.to_thread(side.node.mine)
+                    await asyncio.sleep(0.2)
+            stop.set()
+            await working
+        assert side.token.balance(RECIPIENT) == order.arrival_units * BASE_UNITS
+        assert (await shop.balances())["chain:BEP20:USDT"] == order.arrival_units
+        [(tx_hash,)] = await shop.rows("select tx_hash from withdrawal")
+        receipt = side.node.ask("eth_getTransactionReceipt", tx_hash)
+        assert (receipt["status"], receipt["from"]) == ("0x1", "0x" + wallet.hex())
+
+    in_shop(scenario)
+
+
+def test_a_node_of_another_chain_or_token_is_told_of(side: EvmSide) -> None:
+    async def check(**changes: str) -> list[str]:
+        given = {"WALLET_SANDBOX": "false", **side.settings, **changes}
+        reader = open_chain_readers(load_settings(given))[BEP20]
+        try:
+            return await reader.check_setup()
+        finally:
+            await reader.close()
+
+    [wrong] = asyncio.run(check(WALLET_BEP20_CHAIN_ID="56"))
+    assert wrong.endswith("the chain id is 31356, the setting says 56")
+    other = to_eip55(side.node.deploy("MockUSDT").address)
+    [wrong] = asyncio.run(check(WALLET_BEP20_TOKEN=other))
+    assert wrong.endswith("the token has 6 decimals and must have 18")
+
+
+def test_everything_refuses_it_by_default_as_it_refuses_an_unknown_chain(shop: Shop) -> None:
+    shop.fund("USDT", "100")
+    told = []
+    for chain in (BEP20, UNKNOWN):
+        fields = withdrawal("1", chain=chain, address=ERC20_ADDRESS)
+        answer = shop.client.expect(40004, CREATE, **fields)
+        told.append((answer.code, answer.msg, answer.data))
+    assert told[0] == told[1]
+    assert told[0][1] == "chainType must be ERC20 or TRC20"
+    assert shop.platform.base.settings.open_chains == ("ERC20", "TRC20")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("wallets", "freeze", "CHAIN", "--reason", "a test"),
+        ("wallets", "thaw", "CHAIN", "--reason", "a test"),
+        ("reconcile", "--chain", "CHAIN"),
+        ("reconcile", "record", "IN", "CHAIN", "5", "--tx", "ab" * 32, "--reason", "a test"),
+        ("deposits", "rescan", "CHAIN", "1"),
+        ("deposits", "simulate", ERC20_ADDRESS, "5", "--chain", "CHAIN"),
+        ("sweep", "plan", "--chain", "CHAIN"),
+        ("keys", "import", "CHAIN"),
+    ],
+)
+def test_the_command_line_refuses_it_by_default(command: tuple[str, ...], tmp_path: Path) -> None:
+    told = []
+    for chain in (BEP20, UNKNOWN):
+        words = [chain if word == "CHAIN" else word for word in command]
+        found = subprocess.run(
+            [sys.executable, "-m", "merchant_wallet", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"]},
+            check=False,
+        )
+        told.append((found.returncode, found.stdout, found.stderr.replace(chain, "")))
+    assert told[0] == told[1]
+    assert told[0][0] == 2
+    assert "'ERC20', 'TRC20'." in told[0][2]
+
+
+def test_a_sandbox_that_plays_it_takes_it_wherever_a_chain_is_named(own_platform: RunPlatform) -> None:
+    settings = {"sandbox_chains": ("ERC20", BEP20), "sandbox_confirm_ms": 50}
+    with own_platform(working=True, **settings) as platform:
+        shop = platform.open_merchant()
+        shop.fund("USDT", "100")
+        order = shop.client.do(CREATE, **withdrawal("1", chain=BEP20, address=ERC20_ADDRESS.lower()))
+        assert (order["chainType"], order["address"]) == (BEP20, ERC20_ADDRESS.lower())
+        # The form of the address is the chain's, and it is compared as the chain compares it.
+        again = shop.client.do(CREATE, **withdrawal("1", chain=BEP20, address=ERC20_ADDRESS))
+        assert again["orderId"] == order["orderId"]
+        shop.client.expect(40005, CREATE, **withdrawal("2", chain=BEP20))
+        lost = to_eip55(CHAINS[BEP20].token)
+        shop.client.expect(40005, CREATE, **withdrawal("2", chain=BEP20, address=lost))
+        off = shop.client.expect(40004, CREATE, **withdrawal("2", chain="TRC20"))
+        assert off.msg == "chainType must be ERC20 or BEP20"
+
+        def is_paid() -> bool:
+            found = shop.client.do("queryOrder", orderId=order["orderId"], mcOrderId="1")
+            assert found["chainType"] == BEP20
+            return bool(found["txnStatus"] == "2")
+
+        wait_until(is_paid, "the order is paid")
+        assert platform.rows("select status from callback") == [(2,)]
