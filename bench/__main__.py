@@ -39,7 +39,7 @@ FULL_S: Final = 8
 RESULTS: Final = Path(__file__).with_name("results") / "latest.json"
 SIGNERS: Final = 2
 STEPS: Final = 10
-"""How often progress is told, from nothing to everything."""
+"""How often progress is shown, from start to end."""
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -113,7 +113,7 @@ def _measure(choice: Choice, program: Path, work: Path | None) -> Report:
 
 
 def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable[[Row], None]) -> Figures:
-    """The rows that a service is started for."""
+    """The rows that need a running service."""
     wrk = find_wrk(console.print)
     if not program.exists():
         raise ServiceFailed(f"There is no {program}. Type: make setup")
@@ -139,7 +139,7 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
 
 
 def _measure_chains(choice: Choice, folder: Path) -> Figures:
-    """The rows of payouts and deposits, which are told as they are found."""
+    """The rows of payouts and deposits, which are shown as they are measured."""
     figures: Figures = {}
     if choice.payouts:
         for signed in payouts.measure(folder / "payouts", choice.payouts, say=console.print):
@@ -173,7 +173,7 @@ def _prepare(service: RunningService, folder: Path, populations: list[str]) -> M
 
 
 def _progress() -> Progress:
-    """Tells how far a long piece of work is, ten times from beginning to end."""
+    """Shows the progress of long work in ten steps."""
     told: dict[str, int] = {}
 
     def tell(what: str, done: int, total: int) -> None:
@@ -187,7 +187,7 @@ def _progress() -> Progress:
 
 @contextmanager
 def _folder(inside: Path | None) -> Iterator[Path]:
-    """A folder of the bench's own, deleted at the end."""
+    """A temporary folder, deleted at the end."""
     made = Path(tempfile.mkdtemp(prefix="merchant-wallet-bench-", dir=inside))
     try:
         yield made

@@ -1,8 +1,9 @@
-"""Callbacks delivered a second: a messenger as the worker side runs it, with a database of its own, and
-endpoints that take everything at once in a process beside it. `python -m bench.callbacks` is this alone.
+"""Callbacks delivered a second: the sender as the worker side runs it, with its own database, and
+endpoints in another process that accept everything at once. `python -m bench.callbacks` runs only this.
 
-Rules: fsync is on; every callback is of an order that was made and cancelled through the book's writer; the
-clock runs from the first look at the queue until the last one is noted as delivered. There is no TLS in it.
+Rules: fsync is on. Every callback belongs to an order that was created and cancelled through the book's
+writer. The clock runs from the first look at the queue until the last delivery is stored. TLS is not
+included.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ Say = Callable[[str], None]
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """What was measured: callbacks, seconds, and this process's processor time in hundredths of one core."""
+    """The result: callbacks, seconds, and this process's CPU time in hundredths of one core."""
 
     callbacks: int
     seconds: float
@@ -65,7 +66,7 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 def measure(folder: Path, callbacks: int = COUNT, say: Say = lambda _: None) -> Delivered:
-    """Deliver so many callbacks, with a database in this folder."""
+    """Deliver this many callbacks, with a database in this folder."""
     logs.set_up("warning", None)
     say("callbacks: a database of their own")
     running = postgres.start(folder, lambda _: None)
@@ -99,7 +100,7 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
         began_s, worked_s = time.monotonic(), time.process_time()
         running = asyncio.create_task(messenger.run(stop))
         while await _count_left(connection):
-            # Looking is work too: now and then is enough.
+            # Polling costs CPU too, so not too often.
             await asyncio.wait((running,), timeout=POLL_S)
         seconds, worked_s = time.monotonic() - began_s, time.process_time() - worked_s
         stop.set()
@@ -119,7 +120,7 @@ async def _messenger(connect: Connect) -> AsyncIterator[Messenger]:
 
 
 def _endpoint(number: int) -> str:
-    """Each merchant's endpoint is a host of its own."""
+    """Each merchant's endpoint has its own host name."""
     return f"127.0.0.{number + 1}"
 
 
@@ -167,7 +168,7 @@ async def _count_left(connection: store.Connection) -> int:
 
 
 async def _receive() -> None:
-    """Take every callback; the port is said on standard output."""
+    """Accept every callback. Prints the port on standard output."""
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b'"}')

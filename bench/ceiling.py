@@ -1,10 +1,8 @@
-"""The ceiling: the service's own HTTP path, signatures and rules included, with memory in place of a
-database.
+"""The ceiling: the service's HTTP path with signatures and rules, but with memory instead of a database.
 
-What it takes to reach this many requests a second is no longer the database's affair. `python -m
-bench.ceiling CAST` serves until SIGTERM. Rules: routes, gate, endpoints and rules are the service's; only
-what stores and finds is replaced. An answer is given at once, from a book that forgets orders and nonces so
-that it does not grow.
+The database can't make the service faster than this. `python -m bench.ceiling FILE` serves until SIGTERM.
+Rules: routes, gate, endpoints and rules are the service's own; only storage is replaced. An answer is sent at
+once, from a book that forgets orders and nonces so that it does not grow.
 """
 
 import asyncio
@@ -57,7 +55,7 @@ DAY_MS: Final = 86_400_000
 
 
 class InMemoryMerchants:
-    """Stands in for the directory: every merchant is known from the start and never changes."""
+    """Replaces the merchant cache: every merchant is known from the start and never changes."""
 
     def __init__(self, merchants: list[Merchant]) -> None:
         self._merchants = {merchant.app_key: merchant for merchant in merchants}
@@ -76,13 +74,13 @@ class InMemoryMerchants:
 
 
 class MemoryWriter:
-    """Stands in for the writer: judges each command at once on a draft that stays."""
+    """Replaces the writer: judges each command at once on a draft that stays."""
 
     def __init__(self, merchants: list[BenchMerchant]) -> None:
         self._drafts = {merchant.merchant_id: make_draft(merchant) for merchant in merchants}
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
-        """The outcome, ready already."""
+        """The outcome, already set."""
         draft = self._drafts[merchant_id]
         draft.now_ms = now_ms()
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -101,7 +99,7 @@ def _forget(draft: Draft) -> None:
 
 
 def make_draft(merchant: BenchMerchant) -> Draft:
-    """A book in memory as the cast has it: fixed accounts, sub-users, rates and orders."""
+    """A book in memory: fixed accounts, sub-users, rates and orders of a merchant of the bench."""
     draft = Draft(merchant.merchant_id, now_ms(), 1, 0, None, 0, FIRST_HASH, VERSION, 0, 0)
     draft.balances.update((account.account_id, 0) for account in FIXED)
     draft.balances.update((MERCHANT_ID_OF[currency], MERCHANT_UNITS) for currency in (USDT, KFB))
@@ -147,7 +145,7 @@ def _make_order(order_id: int, mc_order_id: str) -> Withdrawal:
 
 
 def make_merchant(merchant: BenchMerchant) -> Merchant:
-    """The merchant as the directory of a service would have read it."""
+    """The merchant as the cache would load it."""
     return Merchant(
         merchant_id=merchant.merchant_id,
         name=f"bench {merchant.merchant_id}",
@@ -175,7 +173,7 @@ def make_merchant(merchant: BenchMerchant) -> Merchant:
 
 
 def make_dependencies(merchants: list[BenchMerchant], access_log: AccessLog, url: str) -> Dependencies:
-    """The service's own dependencies, with memory in place of the database."""
+    """The service's own dependencies, with memory instead of the database."""
     settings = load_settings({})
     base = Base(settings, "", Keyring(bytes(32)))
     gate = Gate(

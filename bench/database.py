@@ -1,6 +1,6 @@
-"""What a measurement without a service stands on: a database of its own, and books to be filled.
+"""For measurements without a service: a database of their own, and books to fill.
 
-Rules: fsync is on; everything in the books was made through the book's writer.
+Rules: fsync is on. Every entry is made through the book's writer.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ WRITER_CONNECTIONS: Final = 4
 
 @contextmanager
 def open_database(folder: Path) -> Iterator[str]:
-    """The URL of a migrated database in this folder, gone at the end."""
+    """The URL of a migrated database in this folder, deleted at the end."""
     logs.set_up("warning", None)
     running = postgres.start(folder, lambda _: None)
     try:
@@ -46,7 +46,7 @@ def open_database(folder: Path) -> Iterator[str]:
 
 
 class BenchDatabase:
-    """A database with its writer, to be filled."""
+    """A database with a writer."""
 
     def __init__(self, url: str, connection: store.Connection, writer: Writer) -> None:
         self.connect: Connect = partial(db.connect, url)
@@ -62,7 +62,7 @@ class BenchDatabase:
         return made.merchant
 
     async def ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:
-        """What the book says to these, none of which it may refuse."""
+        """Outcomes of commands. None may be refused."""
         futures = [self.writer.submit(merchant_id, Submission(command)) for command in commands]
         outcomes = list(await asyncio.gather(*futures))
         refusals = [outcome.msg for outcome in outcomes if isinstance(outcome, Refusal)]
@@ -71,11 +71,11 @@ class BenchDatabase:
         return outcomes
 
     async def fund(self, merchant_id: int, units: int) -> None:
-        """USDT from nowhere."""
+        """Credit USDT."""
         await self.ask(merchant_id, [Adjust(USDT, units, "funds for a measurement", "bench", None)])
 
     async def count(self, statement: bytes, **values: object) -> int:
-        """The number that a statement gives."""
+        """The number that a query returns."""
         row = await (await self.connection.execute(statement, values)).fetchone()
         assert row is not None
         return int(row[0])

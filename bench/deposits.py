@@ -1,9 +1,9 @@
-"""A scan of 100,000 transfers on each chain, of which one in 20 reaches an address of ours, and the crediting
-of those: the watcher and the creditor as the worker side runs them, on a node that answers from a record.
-`python -m bench.deposits` is this alone.
+"""A scan of 100,000 transfers on each chain, of which one in 20 reaches one of our addresses, and the
+crediting of those. Watcher and crediting run as on the worker side, with a node that answers from a
+record. `python -m bench.deposits` runs only this.
 
-Rules: fsync is on. The record's node is a process of its own (see `recorded`). The scan's clock runs from the
-first question until the last final block is settled, the crediting's from then until the books have all.
+Rules: fsync is on. The node is a separate process (see `recorded_nodes`). The scan's clock runs from the
+first request until the last final block is stored, the crediting's from then until all deposits are credited.
 """
 
 import random
@@ -40,7 +40,7 @@ TRANSFERS: Final = 100_000
 IN_A_BLOCK: Final = {ERC20: 40, TRC20: 100}
 """About as many as a block of the real chain has."""
 OURS: Final = 20
-"""One in so many is ours."""
+"""One transfer in this many is ours."""
 MERCHANTS: Final = 10
 SUB_USERS: Final = 200
 SEED: Final = 7
@@ -50,7 +50,7 @@ _COUNT_CREDITED: Final = b"select count(*) from deposit_credit where chain = %(c
 
 
 class Scanned(msgspec.Struct, frozen=True):
-    """What was measured on one chain: transfers read, credits made, and this process's time for each."""
+    """The result for one chain: transfers read, credits made, and this process's CPU time for each."""
 
     chain: str
     transfers: int
@@ -118,7 +118,7 @@ async def _measure(
 
 
 async def open_merchant(database: BenchDatabase, number: int, sub_users: int) -> list[tuple[bytes, bytes]]:
-    """A merchant whose sub-users have wallets in USDT; their EVM and TRON addresses."""
+    """A merchant whose sub-users have USDT wallets. Returns their EVM and TRON addresses."""
     merchant = await database.open_merchant(f"deposits {number}")
     pairs = []
     for _ in range(sub_users):
@@ -130,7 +130,7 @@ async def open_merchant(database: BenchDatabase, number: int, sub_users: int) ->
 
 
 def make_record(chain: str, ours: list[bytes], transfers: int) -> Record:
-    """Blocks with so many transfers, to strangers and in between to these addresses."""
+    """Blocks with this many transfers, some of them to these addresses."""
     dice, size = random.Random(SEED), IN_A_BLOCK[chain]
     sent = [
         (dice.choice(ours) if number % OURS == 0 else dice.randbytes(20), COIN + number)
@@ -141,7 +141,7 @@ def make_record(chain: str, ours: list[bytes], transfers: int) -> Record:
 
 @contextmanager
 def _open_node(path: Path) -> Iterator[int]:
-    """A node that answers from a record, by its port."""
+    """A node that answers from a record. Yields its port."""
     with subprocess.Popen(
         [sys.executable, "-m", "bench.recorded_nodes", str(path)], stdout=subprocess.PIPE, text=True
     ) as node:
@@ -159,7 +159,7 @@ def make_settings(chain: str, port: int) -> Settings:
 
 
 async def scan(database: BenchDatabase, record: Record, port: int) -> Scanned:
-    """Read all of a record's transfers, and have those credited that are ours. Raises HouseFailed."""
+    """Read all transfers of a record and credit ours. Raises ServiceFailed."""
     chain = record.chain
     settings = make_settings(chain, port)
     reader: Reader = open_chain_readers(settings)[chain]

@@ -1,7 +1,7 @@
-"""What the figures are held against: the goals, for two cores shared with the load generator, fsync on. Pure.
+"""The goals for two cores shared with the load generator, with fsync. Pure.
 
-Rules: a figure has a name, `row:column` or one that a stage made; a goal without its figure was not measured,
-which is neither met nor missed.
+Rules: a figure has a name: `row:column`, or a name that a stage gives. A goal without its figure was not
+measured and is neither met nor missed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """A goal, what was measured and the verdict."""
+    """A goal, the measured figure, and whether it is met."""
 
     goal: str
     wanted: str
@@ -74,7 +74,7 @@ GOALS: Final = (
 
 
 def figures_of(rows: Iterable[Row]) -> dict[str, float]:
-    """The figures that rows hold by themselves."""
+    """The figures of single rows."""
     figures = {}
     for row in rows:
         figures[f"{row.name}:rate"] = row.rate
@@ -84,7 +84,7 @@ def figures_of(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def judge(goal: Goal, figures: Mapping[str, float]) -> Judgement:
-    """Hold one goal against the figures."""
+    """Compare one goal with the figures."""
     measured = figures.get(goal.figure)
     if measured is None:
         return Judgement(goal.text, goal.wanted, None, "not measured")
@@ -93,5 +93,5 @@ def judge(goal: Goal, figures: Mapping[str, float]) -> Judgement:
 
 
 def judge_all(figures: Mapping[str, float]) -> list[Judgement]:
-    """Hold every goal against the figures."""
+    """Compare every goal with the figures."""
     return [judge(goal, figures) for goal in GOALS]

@@ -1,8 +1,8 @@
-"""A large book: filled through the book's own writer in batches far above what it gathers from requests, then
-verified and tidied up.
+"""A large book: filled through the book's own writer in very large batches, then verified and vacuumed.
 
-Rules: the rules and the store's statements write every entry, so the chain is the service's own; half of the
-transfers go each way, so no balance runs dry. Nonces are left out: no book keeps those of more than two days.
+Rules: the rules and the store's statements write every entry, so the hash chain is the service's own. Half of
+the transfers go each way, so no balance runs out. Nonces are left out: no book keeps those of more than two
+days.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ AMOUNT_UNITS: Final = 10_000
 
 
 async def fill_book(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> int:
-    """Add transfers until the book has `upto` entries, and give how many it has. Raises CastingFailed."""
+    """Add transfers until the book has `upto` entries. Returns how many it has. Raises PreparationFailed."""
     writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
     await writer.open()
     prefix = secrets.token_hex(4)
@@ -48,7 +48,7 @@ async def read_entry_count(url: str, merchant_id: int) -> int:
 
 
 async def count_entries(connection: store.Connection, merchant_id: int) -> int:
-    """How many entries a book has, for whoever asks again and again."""
+    """How many entries a book has, for repeated calls."""
     found = await connection.execute(QUERIES["read_entry_count"].text.encode(), {"merchant_id": merchant_id})
     row = await found.fetchone()
     assert row is not None
@@ -56,7 +56,7 @@ async def count_entries(connection: store.Connection, merchant_id: int) -> int:
 
 
 async def check_book(url: str, merchant: BenchMerchant, progress: Progress) -> None:
-    """Verify the book from its first entry to its last. Raises CastingFailed, naming the first fault."""
+    """Verify the whole book. Raises PreparationFailed with the first violation."""
 
     def verified(merchant_id: int, done: int, total: int) -> None:
         progress("entries verified", done, total)

@@ -1,8 +1,8 @@
-"""The merchants that call: opened, funded and given sub-users and orders before anything is measured.
+"""The calling merchants: created, funded and given sub-users and orders before anything is measured.
 
-Rules: everything goes through the service's own code, merchants by `merchants.store` and the rest by the
-book's writer, so every book verifies. A population is a named group of merchants. The cast is kept in a file
-that only its owner may read, since it holds the merchants' secrets.
+Rules: everything uses the service's own code, `merchants.store` for merchants and the book's writer for the
+rest, so every book verifies. A population is a named group of merchants. They are stored in a file that only
+its owner may read, because it holds their secrets.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ THOUSAND: Final = "thousand"
 LARGE: Final = "large"
 
 SETTINGS: Final = {"rate-limit": "0", "approval-limit": "0"}
-"""No limit on requests; every order waits for an approval that never comes, so that no payout runs beside."""
+"""No rate limit. Every order waits for an approval that never comes, so that no payout runs meanwhile."""
 USDT_KFB_E8: Final = 7_10000000
 KFB_USDT_E8: Final = 14000000
 MERCHANT_UNITS: Final = 50_000_000 * 1_000_000
@@ -45,7 +45,7 @@ CREATORS: Final = 4
 DAY_MS: Final = 86_400_000
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done and how much there is."""
+"""Called with the present task, how much is done, and how much there is."""
 
 
 class SubUser(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class KnownOrder(msgspec.Struct, frozen=True):
 
 
 class BenchMerchant(msgspec.Struct, frozen=True):
-    """A merchant with what its requests may name."""
+    """A merchant with everything that its requests may name."""
 
     merchant_id: int
     app_key: str
@@ -97,25 +97,25 @@ SIZES: Final = {HOT: Size(1, 500, 200), THOUSAND: Size(1000, 2, 1), LARGE: Size(
 
 
 class PreparationFailed(Exception):
-    """The service refused something that the bench needs; the text says what."""
+    """The service refused something that the bench needs. The text says what."""
 
 
 def write_merchants(merchant_set: MerchantSet, path: Path) -> None:
-    """Keep the cast for the processes that sign and for the ceiling."""
+    """Write the merchants to a file for the processes that sign and for the ceiling."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.encode(merchant_set))
 
 
 def read_merchants(path: Path) -> MerchantSet:
-    """The cast from its file."""
+    """Read the merchants from their file."""
     return msgspec.json.decode(path.read_bytes(), type=MerchantSet)
 
 
 async def prepare_merchants(
     url: str, keyring: Keyring, populations: Sequence[str], progress: Progress
 ) -> MerchantSet:
-    """Set rates, open the populations' merchants and give them what they need. Raises CastingFailed."""
+    """Set rates, create the populations' merchants and fund them. Raises PreparationFailed."""
     async with AsyncExitStack() as stack:
         connections = [await db.connect(url) for _ in range(CREATORS)]
         for connection in connections:
@@ -133,7 +133,7 @@ async def prepare_merchants(
 
 
 class _Maker:
-    """Makes one population, with as many merchants at a time as there are connections."""
+    """Creates one population, with one merchant per connection at a time."""
 
     def __init__(self, keyring: Keyring, writer: Writer, name: str, size: Size, progress: Progress) -> None:
         self._keyring = keyring
@@ -144,7 +144,7 @@ class _Maker:
         self._players: list[BenchMerchant] = []
 
     async def make(self, connections: Sequence[store.Connection]) -> list[BenchMerchant]:
-        """The population's merchants, in no particular order."""
+        """The population's merchants, in any order."""
         numbers = iter(range(1, self._size.merchants + 1))
 
         async def work(connection: store.Connection) -> None:

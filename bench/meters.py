@@ -1,7 +1,7 @@
-"""What a run costs: processor time and memory from /proc (Linux), the disk's own latency by trying it.
+"""The cost of a run: CPU time and memory from /proc (Linux), and the disk's latency by a trial.
 
-Rules: processor time of a family is that of its living members and of those its head has buried, so a
-database session that ended is still counted; memory is what is resident.
+Rules: the CPU time of a process tree is that of its living processes and of the children that its root has
+waited for, so database sessions that ended are counted. Memory is what is resident.
 """
 
 import os
@@ -21,7 +21,7 @@ SYNC_BYTES: Final = 8192
 
 
 class Stat(NamedTuple):
-    """One process: its parent, and its processor seconds without and with its buried children's."""
+    """One process: its parent, and its CPU seconds without and with its waited-for children."""
 
     parent: int
     own_s: float
@@ -29,28 +29,28 @@ class Stat(NamedTuple):
 
 
 class Busy(NamedTuple):
-    """Processor seconds of the whole machine: worked, and withheld by the host it is a guest of."""
+    """CPU seconds of the whole machine: used, and stolen by the host of a virtual machine."""
 
     worked_s: float
     stolen_s: float
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """How long this disk takes to keep 8 KiB for good, in milliseconds."""
+    """How long this disk takes to write and sync 8 KiB, in milliseconds."""
 
     fdatasync_p50_ms: float
     fdatasync_p99_ms: float
 
 
 def read_stat(text: str) -> Stat:
-    """A process from the text of its /proc/PID/stat; its name may hold blanks and brackets (proc(5))."""
+    """A process from the text of its /proc/PID/stat. Its name may contain spaces and brackets (proc(5))."""
     fields = text[text.rindex(")") + 2 :].split()
     user, system, child_user, child_system = (int(field) for field in fields[11:15])
     return Stat(int(fields[1]), (user + system) / TICKS_PER_S, (child_user + child_system) / TICKS_PER_S)
 
 
 def list_processes() -> dict[int, Stat]:
-    """Every process there is."""
+    """All processes."""
     found = {}
     for folder in PROC.iterdir():
         if folder.name.isdecimal():
@@ -70,20 +70,20 @@ def family_of(head: int, processes: dict[int, Stat]) -> set[int]:
 
 
 def processor_s(head: int) -> float:
-    """The processor seconds of a process and all that descend from it, so far."""
+    """The CPU seconds so far of a process and all its descendants."""
     processes = list_processes()
     family = family_of(head, processes) & processes.keys()
     return sum(processes[pid].own_s + processes[pid].buried_s for pid in family)
 
 
 def read_busy(text: str) -> Busy:
-    """The machine's seconds from the text of /proc/stat (proc(5)); waiting for a disk is not work."""
+    """The machine's seconds from the text of /proc/stat (proc(5)). Waiting for a disk does not count."""
     user, nice, system, _, _, interrupts, soft, stolen = (int(field) for field in text.split()[1:9])
     return Busy((user + nice + system + interrupts + soft) / TICKS_PER_S, stolen / TICKS_PER_S)
 
 
 def machine_busy() -> Busy:
-    """What the whole machine has worked so far."""
+    """What the whole machine has used so far."""
     return read_busy((PROC / "stat").read_text())
 
 
@@ -93,7 +93,7 @@ def resident_mib(pid: int) -> float:
 
 
 def find_process(head: int, words: Iterable[str]) -> int:
-    """The descendant of a process whose command line has all the words. Raises LookupError."""
+    """The descendant of a process whose command line has all these words. Raises LookupError."""
     wanted = {word.encode() for word in words}
     for pid in sorted(family_of(head, list_processes())):
         try:
@@ -106,13 +106,13 @@ def find_process(head: int, words: Iterable[str]) -> int:
 
 
 def percentile(values: Iterable[float], hundredths: int) -> float:
-    """The smallest of the values that at least so many hundredths of them do not exceed."""
+    """The smallest value that at least this percentage of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * hundredths // 100) - 1)]
 
 
 def try_disk(folder: Path) -> Disk:
-    """Write and fdatasync 8 KiB again and again, as a database's log does, in a file deleted after."""
+    """Write and fdatasync 8 KiB again and again, as a database's log does, in a temporary file."""
     path = folder / "fdatasync"
     block, took_ms = os.urandom(SYNC_BYTES), []
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)

@@ -1,10 +1,10 @@
-"""The console over a large book: how long the service takes for each page, and what it costs the transfers
-when somebody goes through them. `python -m bench.pages` is this alone, `--quick` with a small book.
+"""The console over a large book: the time for each page, and what browsing costs the transfers. `python -m
+bench.pages` runs only this, `--quick` with a small book.
 
-Rules: the book and its sub-users are made by the book's own writer, and the figures are added up before
-anything is measured. Pages are asked for one after the other on one kept connection, as one who is signed in;
-a page that isn't answered with 200 is named and counts for nothing. What pages cost the transfers is seen
-within one run, by the entries committed in windows with and without a visitor.
+Rules: the book and its sub-users are made by the book's own writer, and the figures are added up first. Pages
+are requested one after the other on one connection with a session. A page with a status other than 200 is
+named and not counted. The cost for transfers is measured within one run, by the entries committed in windows
+with and without a visitor.
 """
 
 import asyncio
@@ -79,15 +79,17 @@ PAGES: Final = (
     "/console/audit",
     "/console/debugger",
 )
-"""What is asked for; `{merchant_id}` is the large book's, `{account_id}` its busiest account."""
+"""The requested pages. `{merchant_id}` is the large book's, `{account_id}` its busiest account."""
 COOKIE: Final = "console_session"
 PREFIX: Final = "pages"
 PAUSE_S: Final = 0.5
-"""Between two pages of whoever goes through them while transfers run."""
+"""The pause between two pages of the visitor while transfers run."""
 ALONE_S: Final = 5
 LEAD_S: Final = 2.0
 WINDOW_S: Final = 1.0
-"""Long enough for two pages and a hundred commits, and so short that a machine stays as it is for a pair."""
+"""Long enough for two pages and a hundred commits, and short enough that the machine's speed stays the
+same within a pair.
+"""
 SPARE: Final = 1.3
 """What is signed for the run, by the speed of the one before it."""
 CONNECTIONS: Final = 64

@@ -1,9 +1,10 @@
-"""Payouts signed and stored a second on each chain: the payer as the worker side runs it, with a signer that
-opens a keystore and keeps its journal, on the development nodes. `python -m bench.payouts` is this alone.
+"""Payouts signed and stored a second on each chain: the payer as the worker side runs it, with a signer
+that opens a keystore and keeps its journal, on the development nodes. `python -m bench.payouts` runs
+only this.
 
-Rules: fsync is on, for the database and for the signer's journal. The nodes run in a process of their own and
-make no block meanwhile, so that nothing becomes final. The clock runs from the payer's first look at the
-queue until the last order's signed bytes are committed; sending them is done on the way, as always.
+Rules: fsync is on, for the database and for the signer's journal. The nodes run in a separate process and
+mine no block meanwhile, so nothing becomes final. The clock runs from the payer's first look at the queue
+until the last order's signed bytes are committed. Broadcasting is included, as always.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ _COUNT_SIGNED: Final = (
 
 
 class Signed(msgspec.Struct, frozen=True):
-    """What was measured on one chain: payouts, seconds, and the payer's processor time for all of them."""
+    """The result for one chain: payouts, seconds, and the payer's CPU time."""
 
     chain: str
     payouts: int
@@ -68,7 +69,7 @@ class Signed(msgspec.Struct, frozen=True):
 
     @property
     def cost_ms(self) -> float:
-        """The payer's processor time for one payout, signer included, nodes and database not."""
+        """The payer's CPU time for one payout, with the signer but without nodes and database."""
         return 1000 * self.payer_cpu_s / self.payouts
 
     @property
@@ -92,7 +93,7 @@ class Signed(msgspec.Struct, frozen=True):
 def measure(
     folder: Path, chains: tuple[str, ...] = CHAINS, payouts: int = COUNT, say: Say = lambda _: None
 ) -> list[Signed]:
-    """Sign so many payouts on each chain, with database, keys and journal in this folder."""
+    """Sign this many payouts on each chain, with database, keys and journal in this folder."""
     say("payouts: a database and two development chains of their own")
     with open_database(folder / "data") as url, open_nodes() as (nodes, told):
         settings = make_settings(folder / "payer", told)
@@ -101,7 +102,7 @@ def measure(
 
 @contextmanager
 def open_nodes() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """The development chains as a user starts them, and what they say of themselves. Raises HouseFailed."""
+    """The development chains as a user starts them, and what they print. Raises ServiceFailed."""
     command = [sys.executable, "-m", "devnet", "--json", "--block-time", str(NO_BLOCKS_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nodes:
         try:
@@ -115,7 +116,7 @@ def open_nodes() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
 
 
 def make_settings(data: Path, told: dict[str, Any]) -> Settings:
-    """The settings of a worker side on these nodes, whose data folder has the keys."""
+    """The settings of a worker side with these nodes and the keys in this data folder."""
     limits = {"WALLET_SIGNER_HOUR_LIMIT": "1000000000"}
     secret = {"WALLET_DATA": str(data), "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE}
     settings = load_settings({**told["settings"], **limits, **secret})
@@ -128,7 +129,7 @@ def make_settings(data: Path, told: dict[str, Any]) -> Settings:
 async def pay(
     url: str, settings: Settings, chain: str, payouts: int, nodes_pid: int, say: Say = lambda _: None
 ) -> Signed:
-    """Have so many orders on one chain signed, stored and sent. Raises HouseFailed."""
+    """Sign, store and send this many orders on one chain. Raises ServiceFailed."""
     async with open_bench_database(url) as database:
         say(f"payouts: {payouts:,} orders on {chain}")
         for number in range(MERCHANTS):
@@ -149,7 +150,7 @@ async def _race(database: BenchDatabase, payer: Payer, chain: str, wanted: int, 
     nodes_s, worked_s, began_s = processor_s(nodes_pid), time.process_time(), time.monotonic()
     running = asyncio.create_task(payer.run(stop))
     while signed < wanted and time.monotonic() - began_s < PATIENCE_S:
-        # Looking is work too: now and then is enough.
+        # Polling costs CPU too, so not too often.
         await asyncio.wait((running,), timeout=POLL_S)
         signed = await database.count(_COUNT_SIGNED, chain=chain)
     seconds, worked_s = time.monotonic() - began_s, time.process_time() - worked_s

@@ -1,7 +1,7 @@
-"""Which measurements there are, by name, and how a word on the command line picks among them. Pure.
+"""All measurements by name, and how a word on the command line selects some. Pure.
 
-Rules: a name is `group/operation/connections`; withdrawals come last in a group, because the orders they
-leave behind are the one thing here that other rows could feel.
+Rules: a name is `group/operation/connections`. Withdrawals come last in a group, because the orders that they
+leave behind could affect other rows.
 """
 
 from fnmatch import fnmatchcase
@@ -35,7 +35,7 @@ QUICK: Final = (
     (THOUSAND, DEBIT, 256),
     (HOT, BALANCE, 256),
 )
-"""The rows that a goal is set for."""
+"""The rows that have a goal."""
 
 
 def matrix_plans(seconds: int, *, quick: bool) -> list[Plan]:
@@ -62,7 +62,9 @@ def ceiling_plans(seconds: int, *, quick: bool) -> list[Plan]:
 
 
 def flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
-    """Transfers alone, beside others that transfer too, and beside a flood of reads: what, beside what."""
+    """Transfers alone, beside other transfers, and beside a flood of reads: each plan with the one beside
+    it.
+    """
 
     def transfers(name: str) -> Plan:
         return Plan(f"{FLOOD}/{name}", HOT, DEBIT, FLOODED_CONNECTIONS, seconds)
@@ -90,12 +92,12 @@ def large_plans(book: str, seconds: int) -> list[Plan]:
 
 
 def is_picked(name: str, only: str | None) -> bool:
-    """Whether a row of this name is wanted: `only` is a part of it or a pattern with `*`; None wants all."""
+    """Whether a row is selected: `only` is a part of its name or a pattern with `*`. None selects all."""
     return only is None or only in name or fnmatchcase(name, only)
 
 
 def pick(plans: list[Plan], only: str | None) -> list[Plan]:
-    """The plans that are wanted."""
+    """The selected plans."""
     return [plan for plan in plans if is_picked(plan.name, only)]
 
 
@@ -104,19 +106,19 @@ def _plan(group: str, population: str, operation: str, connections: int, seconds
 
 
 def _pick_chains(group: str, only: str | None, *, quick: bool) -> tuple[str, ...]:
-    """The chains of a group that has a row for each; no goal is set for it."""
+    """The selected chains of a group with one row for each. There is no goal for them."""
     return () if quick else tuple(chain for chain in CHAINS if is_picked(f"{group}/{chain}", only))
 
 
 class Choice:
-    """Which rows are wanted. `seconds` is how long each lasts."""
+    """The selected rows. `seconds` is how long each lasts."""
 
     def __init__(self, *, quick: bool, large: bool, only: str | None, seconds: int) -> None:
         memory = memory_plan()
         self.seconds = seconds
         self.matrix = pick(matrix_plans(seconds, quick=quick), only)
         self.ceiling = pick(ceiling_plans(seconds, quick=quick), only)
-        # The flood's figures are shares of each other, so its rows are wanted all or none.
+        # The flood's figures are shares of each other, so all its rows are selected or none.
         flood = flood_plans(seconds)
         self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
         self.memory = memory if not quick and is_picked(memory.name, only) else None
@@ -129,12 +131,12 @@ class Choice:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is wanted."""
+        """Whether no row is selected."""
         return not (self.populations or self.callbacks or self.payouts or self.deposits)
 
     @property
     def populations(self) -> list[str]:
-        """The merchants that the wanted rows need; none when no row is wanted."""
+        """The merchants that the selected rows need."""
         names = {plan.population for plan in self.matrix}
         if self.ceiling or self.flood or self.memory:
             names.add(HOT)

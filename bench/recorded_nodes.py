@@ -1,9 +1,9 @@
-"""Nodes that answer from a record: a chain of final blocks full of token transfers, served over HTTP as a
-node of that chain tells of them. `python -m bench.recorded_nodes FILE` serves, and says its port.
+"""Nodes that answer from a record: final blocks full of token transfers, served over HTTP as a node of
+that chain serves them. `python -m bench.recorded_nodes FILE` serves and prints its port.
 
-Rules: the forms are those that the development nodes answer with, which a test holds them to; only what a
-reader of deposits asks for is answered. Answers are put together from pieces made at the start, so that the
-one who asks is measured and not this.
+Rules: the answers have the forms of the development nodes; a test compares them. Only what a reader of
+deposits requests is answered. Answers are made from parts that are prepared at the start, so that the reader
+is measured and not the node.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from merchant_wallet.chains.evm.bloom import BLOOM_BYTES, bloom_of
 from merchant_wallet.chains.evm.node import TRANSFER_TOPIC
 
 HEAD_MARGIN: Final = 4
-"""Empty blocks above the final one, so that the last transfers are final."""
+"""Empty blocks above the last one with transfers, so that all transfers are final."""
 BLOCK_MS: Final = {True: 12_000, False: 3_000}
 TOKEN: Final = bytes(range(20, 40))
 SENDER: Final = bytes(range(40, 60))
@@ -33,9 +33,9 @@ Answer = Any
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What is in the chain: the recipients and amounts of each block's transfers, from block 1 on.
+    """The content of the chain: recipients and amounts of each block's transfers, from block 1 on.
 
-    `began_ms` is when block 0 was made.
+    `began_ms` is the time of block 0.
     """
 
     chain: str
@@ -71,7 +71,7 @@ class RecordedEvm:
         self._receipts = [self._write_receipts(number) for number in numbers]
 
     def answer(self, path: str, question: Any) -> bytes:
-        """The body for one question or a batch. Raises KeyError for a method that it does not have."""
+        """The body for one call or a batch. Raises KeyError for an unknown method."""
         if isinstance(question, list):
             return b"[" + b",".join(self.answer(path, each) for each in question) + b"]"
         method, params = question["method"], question["params"]
@@ -146,7 +146,7 @@ class RecordedTron:
         self._records = [self._write_records(number) for number in range(record.head_number + 1)]
 
     def answer(self, path: str, question: dict[str, Any]) -> bytes:
-        """The body for one question. Raises KeyError for a path that it does not have."""
+        """The body for one call. Raises KeyError for an unknown path."""
         _, side, name = path.split("/")
         newest = {"wallet": self._record.head_number, "walletsolidity": self._record.final_number}[side]
         answers = {"getblock": self._block, "gettransactioninfobyblocknum": self._receipts_in}
@@ -204,7 +204,7 @@ def _evm_hash(*words: object) -> str:
 
 
 def _tron_id(number: int) -> str:
-    """An id that begins with the block's number, as all do there; zeros for the first one's parent."""
+    """A block id begins with the block's number. Zeros for the parent of the first block."""
     return "0" * 64 if number < 0 else number.to_bytes(8, "big").hex() + _hash("block", number)[16:]
 
 
@@ -237,7 +237,7 @@ async def serve(record: Record) -> asyncio.Server:
                 )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
-            # Whoever asked has gone.
+            # The client has gone.
             pass
         finally:
             writer.close()

@@ -1,4 +1,4 @@
-"""What a run found, as a table for people and a file for programs."""
+"""The results of a run, as a table for people and a file for programs."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where it was measured."""
+    """The machine that was measured."""
 
     processors: int
     processor: str
@@ -43,7 +43,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything that a run found."""
+    """All results of a run."""
 
     machine: Machine
     disk: Disk
@@ -78,7 +78,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def tell_row(row: Row) -> str:
-    """One row as a line, told while the run goes on."""
+    """One row as a line, shown during the run."""
     marks = "  (used up early)" if row.used_up else ""
     if row.failures:
         marks += f"  FAILED {tell_failures(row)}"
@@ -86,7 +86,7 @@ def tell_row(row: Row) -> str:
 
 
 def tell_failures(row: Row) -> str:
-    """What went wrong in a row, empty when nothing did."""
+    """What went wrong in a row; empty if nothing did."""
     found = {**row.refusals, **{name: count for name, count in row.errors.items() if count}}
     return " ".join(f"{name}×{count}" for name, count in found.items())
 

@@ -1,9 +1,8 @@
-"""One measurement: slices signed, wrk let loose on a service, processor time and memory read before and
-after.
+"""One measurement: sign requests, run wrk against a service, read CPU time and memory before and after.
 
-Rules: slices are in memory where the machine allows it (their writing to disk would compete with the
-database's); signing is over before the clock starts; a row says how many answers were no success, and it is
-for the reader of the row to mind that.
+Rules: signed requests are in memory if possible: writing them to disk would compete with the database.
+Signing is finished before the clock starts. A row says how many answers were not a success; the reader must
+look at that.
 """
 
 import resource
@@ -20,16 +19,18 @@ from bench.signed_requests import RequestWriter
 from bench.wrk import Result, WrkRun, threads_for
 
 MOST_RATE: Final = 20_000
-"""Signed for each second of a run; a service that is faster ends its run early, its rate still right."""
+"""Requests signed for each second of a run. With a faster service the run ends early, and its rate is
+still right.
+"""
 RATE_PER_CONNECTION: Final = 3_000
 FLOOD_LEAD_S: Final = 1
 WARM_UP_S: Final = 20
 LIFE_S: Final = 240
-"""No run is longer: a request is good for 300 seconds and is signed before the run."""
+"""The longest run: a request is valid for 300 seconds and is signed before the run."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a row is to measure. `name` is how it is picked and found again."""
+    """What a row measures. `name` is its name for selection."""
 
     name: str
     population: str
@@ -39,10 +40,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a run took, processor time in hundredths of one core; None where there is no such process.
+    """The cost of a run: CPU time in hundredths of one core; None if there is no such process.
 
-    `other_cpu` is everybody else on the machine, the rest of the service among them; `stolen_cpu` is what the
-    machine's own host withheld. Where these are high, the figures beside them are too low.
+    `other_cpu` is everything else on the machine, including the rest of the service. `stolen_cpu` is what the
+    machine's host withheld. If these are high, the figures are too low.
     """
 
     web_cpu: float
@@ -54,7 +55,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What a run measured, under the name of its plan."""
+    """The result of a plan."""
 
     name: str
     merchants: str
@@ -72,12 +73,12 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def failures(self) -> int:
-        """Answers that were no success, and requests without an answer."""
+        """Answers that are not a success, and requests without an answer."""
         return sum(self.refusals.values()) + sum(self.errors.values())
 
 
 class Use(NamedTuple):
-    """Processor seconds used so far: by the web process, PostgreSQL, ended load generators, the machine."""
+    """CPU seconds so far: of the web process, PostgreSQL, ended load generators, the machine."""
 
     web_s: float
     postgres_s: float
@@ -86,7 +87,7 @@ class Use(NamedTuple):
 
 
 class Meter:
-    """Processor time since it was made."""
+    """Measures CPU time from its creation on."""
 
     def __init__(self, service: RunningService) -> None:
         self._service = service
@@ -122,7 +123,7 @@ class Meter:
 
 
 class LoadGenerator:
-    """Carries plans out. `said` is told each row as it is measured."""
+    """Runs plans. `said` is called with each row."""
 
     def __init__(self, wrk: str, request_writer: RequestWriter, said: Callable[[Row], None]) -> None:
         self._wrk = wrk
@@ -131,14 +132,14 @@ class LoadGenerator:
         self._count = 0
 
     def measure(self, service: RunningService, plan: Plan, requests: int | None = None) -> Row:
-        """Run one plan; with `requests`, exactly so many are signed. Raises WrkFailed."""
+        """Run one plan. With `requests`, exactly that many are signed. Raises WrkFailed."""
         slices = self._sign(plan, plan.seconds, requests)
         meter = Meter(service)
         result = self._run_wrk(service, plan, slices, plan.seconds).wait()
         return self._note(service, plan, result, meter, slices)
 
     def measure_beside(self, service: RunningService, plan: Plan, flood: Plan) -> Row:
-        """Run one plan within another one, which begins before it and ends after it. Raises WrkFailed."""
+        """Run one plan during another one, which begins before it and ends after it. Raises WrkFailed."""
         flood_s = plan.seconds + 2 * FLOOD_LEAD_S
         flood_slices, slices = self._sign(flood, flood_s, None), self._sign(plan, plan.seconds, None)
         flooding = self._run_wrk(service, flood, flood_slices, flood_s)
@@ -154,7 +155,7 @@ class LoadGenerator:
     ) -> Row:
         """Run one plan, and meanwhile `watch`, which can ask whether it still runs. Raises WrkFailed.
 
-        With `requests` so many are signed, or fewer where there is no room for them.
+        `requests` are signed, or fewer if there is no room for them.
         """
         count = max(1, min(requests, self._request_writer.count_room()))
         slices = self._sign(plan, plan.seconds, count)
@@ -167,7 +168,7 @@ class LoadGenerator:
         return self._note(service, plan, result, meter, slices)
 
     def warm_up(self, service: RunningService, population: str, operation: str, requests: int) -> None:
-        """Send some requests that are not reported, so that merchants are known and code has run."""
+        """Send some requests that are not measured, so that caches are filled."""
         plan = Plan("warm-up", population, operation, 16, WARM_UP_S)
         slices = self._sign(plan, WARM_UP_S, requests)
         self._run_wrk(service, plan, slices, WARM_UP_S).wait()

@@ -1,8 +1,7 @@
-"""The service under load: `merchant-wallet up` on a data folder of its own, or the ceiling, started and
-ended.
+"""The service under load: `merchant-wallet up` with a temporary data folder, or the ceiling.
 
-Rules: a user's own WALLET_ settings do not reach the service that is measured; what the bench sets is listed
-here. A service writes its log to a file, which is shown when it does not start.
+Rules: the user's own WALLET_ settings are not used. The settings of the bench are listed here. The log goes
+to a file, which is shown if the service does not start.
 """
 
 import os
@@ -27,11 +26,11 @@ STOP_TIMEOUT_S: Final = 90.0
 LOG_TAIL: Final = 3000
 CONSOLE_SCRIPT: Final = Path(sys.executable).with_name("merchant-wallet")
 SETTINGS: Final = {"WALLET_FAILED_AUTH_LIMIT": "0"}
-"""Everything else is as a user gets it, the request log and fsync included."""
+"""Everything else has its default, including the request log and fsync."""
 
 
 class ServiceFailed(Exception):
-    """A service did not start or stop as it should; the text holds the end of its log."""
+    """A service did not start or stop properly. The text has the end of its log."""
 
 
 class RunningService(msgspec.Struct, frozen=True):
@@ -45,7 +44,7 @@ class RunningService(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_service(program: Path, data: Path, log: Path) -> Iterator[RunningService]:
-    """`up` on this data folder, until the block ends. Raises HouseFailed."""
+    """`up` with this data folder, until the block ends. Raises ServiceFailed."""
     command = [str(program), "up", "--data", str(data), "--port", "0"]
     with _run(command, log) as (process, address):
         url = postgres.locate(data)
@@ -57,14 +56,14 @@ def open_service(program: Path, data: Path, log: Path) -> Iterator[RunningServic
 
 @contextmanager
 def open_ceiling(merchants_path: Path, log: Path) -> Iterator[RunningService]:
-    """The HTTP path without a database, until the block ends. Raises HouseFailed."""
+    """The HTTP path without a database, until the block ends. Raises ServiceFailed."""
     with _run([sys.executable, "-m", "bench.ceiling", str(merchants_path)], log) as (process, address):
         yield RunningService(address, process.pid)
 
 
 @contextmanager
 def _run(command: Sequence[str], log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process that says `ready: ADDRESS` on standard output, ended with SIGTERM."""
+    """A process that prints `ready: ADDRESS`, ended with SIGTERM."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
     with log.open("ab") as log_file:
         process = subprocess.Popen(
@@ -74,7 +73,7 @@ def _run(command: Sequence[str], log: Path) -> Iterator[tuple[subprocess.Popen[s
             stdout=subprocess.PIPE,
             stderr=log_file,
             text=True,
-            # Ctrl-C is for the bench alone, which then ends the service in its own order.
+            # Ctrl-C reaches only the bench, which then stops the service in order.
             start_new_session=True,
         )
         try:

@@ -1,8 +1,8 @@
-"""Signed requests, ready to be sent: each written once, to a file that `walk.lua` walks through.
+"""Signed requests, ready to send: each is written once, to a file that `walk.lua` reads.
 
-Rules: a nonce and an order id are used once in the life of a machine's run (a random prefix and a count);
-amounts are small enough that no balance runs dry; what a run draws is settled by its seed. A request is good
-for 300 seconds, so slices are written right before they are sent.
+Rules: a nonce and an order id are used once (a random prefix and a count). Amounts are small enough that no
+balance runs out. The seed determines what a run draws. A request is valid for 300 seconds, so slices are
+written right before they are sent.
 """
 
 import os
@@ -26,7 +26,7 @@ BLOCK: Final = 2000
 MIX: Final = "mix"
 SHARED_MEMORY: Final = Path("/dev/shm")
 RECORD_BYTES: Final = 512
-"""More than a transfer takes in a slice."""
+"""More than a transfer needs in a slice."""
 
 Draw = random.Random
 Values = dict[str, str | int]
@@ -90,7 +90,7 @@ FIELDS: Final[dict[str, Callable[[BenchMerchant, Draw, str], Values]]] = {
     "exchange": _exchange,
     WITHDRAW: _withdraw,
 }
-"""The eight operations, each with what it asks for beside the common fields."""
+"""The eight operations, each with its fields beside the common ones."""
 
 SHARES: Final = {
     DEBIT: 30,
@@ -102,11 +102,13 @@ SHARES: Final = {
     "exchange": 7,
     WITHDRAW: 3,
 }
-"""What the mix consists of, in hundredths."""
+"""The mix of operations, in percent."""
 
 
 class SliceSpec(NamedTuple):
-    """What a slice holds: `size` requests of an operation (or the mix) by the merchants of a population."""
+    """The content of a slice: `size` requests of an operation (or the mix) by the merchants of a
+    population.
+    """
 
     population: str
     operation: str
@@ -115,7 +117,7 @@ class SliceSpec(NamedTuple):
 
 
 def make_request(merchant: BenchMerchant, operation: str, draw: Draw, name: str, at_ms: int) -> bytes:
-    """One signed HTTP request; `name`, unique and at most 20 characters, is its nonce and its order id."""
+    """One signed HTTP request. `name`, unique and at most 20 characters, is its nonce and its order id."""
     path = f"/merchant/{operation}"
     values: Values = {
         "appKey": merchant.app_key,
@@ -135,7 +137,7 @@ def make_request(merchant: BenchMerchant, operation: str, draw: Draw, name: str,
 def make_requests(
     merchant_set: MerchantSet, spec: SliceSpec, at_ms: int, first: int, count: int
 ) -> list[bytes]:
-    """A stretch of a slice's requests, numbered from `first`."""
+    """A part of a slice's requests, numbered from `first`."""
     draw = random.Random(f"{spec.prefix}{first}")
     merchants = merchant_set.populations[spec.population]
     operations = (
@@ -150,7 +152,7 @@ def make_requests(
 
 
 def write_slice(merchants_path: str, path: str, spec: SliceSpec) -> None:
-    """Write one slice; runs in a process of its own."""
+    """Write one slice, in a process of its own."""
     merchant_set = _read_merchants(merchants_path)
     with open(path, "wb") as file:
         for first in range(0, spec.size, BLOCK):
@@ -165,7 +167,7 @@ def _read_merchants(path: str) -> MerchantSet:
 
 
 def find_memory() -> Path | None:
-    """Where signed requests do not go to the disk that is measured, on machines that have such a place."""
+    """A folder in memory, so that signed requests do not go to the measured disk, if the machine has one."""
     return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
 
 
@@ -178,11 +180,11 @@ class RequestWriter:
         self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
 
     def count_room(self) -> int:
-        """How many requests the folder has room for; a shared memory may be small."""
+        """How many requests fit into the folder; a shared memory may be small."""
         return shutil.disk_usage(self._folder).free // 2 // RECORD_BYTES
 
     def write_slices(self, name: str, population: str, operation: str, count: int, slices: int) -> Path:
-        """Write `count` requests in all and give the slices' common path."""
+        """Write `count` requests and return the common path of the slices."""
         path = self._folder / name
         each = -(-count // slices)
         written = [
@@ -204,5 +206,5 @@ class RequestWriter:
             piece.unlink()
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the processes."""
         self._pool.shutdown(cancel_futures=True)

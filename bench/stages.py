@@ -1,7 +1,7 @@
-"""The measurements in their order: the ceiling, the matrix, the flood, a million transfers, a large book.
+"""The measurements in order: the ceiling, the matrix, the flood, a million transfers, a large book.
 
-Rules: what no row asks for is not prepared; a stage's rows are told by the gunner, the figures that no single
-row holds are given back.
+Rules: what no selected row needs is not prepared. The load generator reports a stage's rows; the stage
+returns the figures of several rows together.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 class Benchmark:
-    """Every stage, on one service with one cast."""
+    """Every stage, on one service with one set of merchants."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Benchmark:
         self._progress = progress
 
     def run(self, choice: Choice, merchants_path: Path, log: Path) -> Figures:
-        """Measure everything that is wanted; the figures that no single row holds."""
+        """Measure everything selected. Returns the figures of several rows together."""
         self._say("warming up")
         for population in choice.populations:
             self._load_generator.warm_up(self._service, population, DEBIT, WARM_UP_REQUESTS)

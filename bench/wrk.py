@@ -1,7 +1,7 @@
-"""The load generator: Debian's `wrk`, told by `walk.lua` to send prepared requests, and what it reports.
+"""The load generator: Debian's `wrk`, which `walk.lua` gives prepared requests, and its results.
 
-Rules: latencies are wrk's own, which it corrects for the requests it could not send while it waited; rates
-are counted answers over the time between the first and the last of them, thread by thread.
+Rules: latencies are wrk's own, corrected for requests that it could not send while it waited. Rates are
+counted answers over the time between the first and the last of them, for each thread.
 """
 
 import os
@@ -23,11 +23,11 @@ HOW_TO_INSTALL: Final = "The load generator `wrk` is missing. Type: sudo apt-get
 
 
 class WrkFailed(Exception):
-    """wrk is missing or did not end as it should; the text says what to do."""
+    """wrk is missing or failed. The text says what to do."""
 
 
 class ThreadResult(msgspec.Struct, frozen=True):
-    """What one thread of wrk counted; `seconds` from its first answer to its last."""
+    """The counts of one thread of wrk. `seconds` from its first answer to its last."""
 
     answered: int
     seconds: float
@@ -36,7 +36,9 @@ class ThreadResult(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a run of wrk found. Latencies in microseconds; refusals are answers whose code is not 200."""
+    """The result of a run of wrk. Latencies in microseconds. Refusals are answers with a code other than
+    200.
+    """
 
     threads: list[ThreadResult]
     p50_us: int
@@ -56,12 +58,12 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether a thread ran out of requests, so that the run was shorter than asked for."""
+        """Whether a thread ran out of requests, so that the run was shorter than planned."""
         return any(thread.used_up for thread in self.threads)
 
     @property
     def refusals(self) -> dict[str, int]:
-        """How many answers had each code other than 200."""
+        """The number of answers for each code other than 200."""
         total: Counter[str] = Counter()
         for thread in self.threads:
             total.update(thread.refusals)
@@ -69,7 +71,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def find_wrk(say: Callable[[str], None]) -> str:
-    """The program's path; as root on Debian it is installed when missing. Raises WrkFailed."""
+    """The program's path. As root on Debian it is installed if missing. Raises WrkFailed."""
     found = shutil.which("wrk")
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         say("wrk is missing; installing it with apt-get")
@@ -91,7 +93,7 @@ def threads_for(connections: int) -> int:
 
 
 class WrkRun:
-    """One run of wrk under way; `slices` is the common beginning of the slices' file names."""
+    """A running wrk. `slices` is the common prefix of the slices' file names."""
 
     def __init__(self, program: str, address: str, slices: Path, connections: int, seconds: int) -> None:
         self._seconds = seconds
@@ -117,7 +119,7 @@ class WrkRun:
         return self._wrk.poll() is None
 
     def wait(self) -> Result:
-        """Wait for the run's end and read what it found. Raises WrkFailed."""
+        """Wait for the end of the run and read its result. Raises WrkFailed."""
         try:
             output, _ = self._wrk.communicate(timeout=self._seconds + MARGIN_S)
         except BaseException:
@@ -128,7 +130,7 @@ class WrkRun:
 
 
 def read_output(output: str) -> Result:
-    """The result inside wrk's output. Raises WrkFailed."""
+    """The result in wrk's output. Raises WrkFailed."""
     for line in output.splitlines():
         if line.startswith(RESULT_PREFIX):
             return msgspec.json.decode(line.removeprefix(RESULT_PREFIX), type=Result)
