@@ -81,7 +81,7 @@ class ToldChain:
         self.signed: list[SignedTransfer] = []
         self.broadcasts: list[bytes] = []
         self.judged: list[list[str]] = []
-        self.examine_error: Exception | None = None
+        self.check_error: Exception | None = None
         self.build_error: Exception | None = None
         self.on_broadcast: Callable[[bytes], Awaitable[None]] | None = None
         self.building = asyncio.Event()
@@ -107,8 +107,8 @@ class ToldChain:
         return self.funds_units
 
     async def check_payable(self, transfer: Transfer) -> None:
-        if self.examine_error:
-            raise self.examine_error
+        if self.check_error:
+            raise self.check_error
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         self.built.append(payout)

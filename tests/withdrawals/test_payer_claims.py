@@ -154,7 +154,7 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
 def test_the_database_lets_nothing_be_signed_for_an_order_that_was_given_up(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.told(), await shop.order()
-        chain.examine_error = Unpayable("never")
+        chain.check_error = Unpayable("never")
         assert await shop.pay(shop.payer(chain), order) == 6
         with pytest.raises(psycopg.errors.CheckViolation):
             await shop.rows("update payout set signed_no = signed_no + 1")

@@ -25,7 +25,7 @@ ADDRESSES = {
 }
 FIRST_POINTS = [
     "after TakeUp",
-    "after examine",
+    "after check_payable",
     "after funds",
     "before build",
     "after build",

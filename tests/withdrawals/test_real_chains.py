@@ -33,7 +33,7 @@ MOST_ORDERS = 100
 RECIPIENT = bytes(range(1, 21))
 POINTS = {
     "after TakeUp": 9,
-    "after examine": 5,
+    "after check_payable": 5,
     "after funds": 1,
     "before build": 7,
     "after build": 13,

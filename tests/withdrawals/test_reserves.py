@@ -132,7 +132,7 @@ def test_an_obstacle_is_kept_with_the_order_until_it_has_passed(
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.told(), await shop.order()
         payer = shop.payer(chain)
-        chain.examine_error = error
+        chain.check_error = error
         began = shop.clock.now_ms
         for _ in range(4):
             await shop.turn(payer)
@@ -141,7 +141,7 @@ def test_an_obstacle_is_kept_with_the_order_until_it_has_passed(
         assert (waiting.order_id, waiting.kind, waiting.since_ms) == (order.order_id, kind, began)
         assert waiting.cause in (str(error), f"{type(error).__name__}: {error}")
         assert (await shop.status(order), chain.built) == (1, [])
-        chain.examine_error = None
+        chain.check_error = None
         shop.clock.advance(50_000)
         await shop.turn(payer)
         assert (len(chain.built), await list_blocked(shop.connection)) == (1, [])

@@ -1,9 +1,13 @@
-"""One attempt at one order, under the claim of a payer: as far towards its end as it goes now.
+"""One attempt at one order, under the claim of a payer. It takes the order as far as it goes now.
 
-Rules, in their order: freeze an order that was approved too early; take it up in the book (0 to 1); compare
-it with the journal; let `Payment` pay it; settle when the chain's final record is exactly the order, fail and
-refund when it is committed that it can never be paid. What differs from the journal or from the chain's
-record is frozen for an operator and moves nothing.
+An attempt does this, in this order:
+- It freezes an order that was approved while an approver's word did not count.
+- It has the book take the order up (status 0 to 1).
+- It compares the order with the journal, and freezes one that differs.
+- It lets `Payment` pay the order.
+- It settles the order when the chain's final record is exactly the order. It fails and refunds the order once
+  it is committed that the order can never be paid. It freezes order and hot wallet when the chain's record is
+  not the order.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,7 +46,7 @@ class Book(Protocol):
 
 
 class StepRefused(Exception):
-    """The book refused a step although the order's status allows it; the text has the book's sentence."""
+    """The book refused a step although the order's status allows it. The text is the book's sentence."""
 
 
 class Attempt:

@@ -7,9 +7,10 @@ an action ends the attempt. `payment` runs the tables.
 Rules that the tables hold:
 - Bytes are sent only after they are stored.
 - A second transfer is signed only when a stuck one is replaced at the same nonce, or when the chain has
-  proven that all earlier ones are void. At most one attempt in a row does so.
-- A nonce is released only while nothing is signed for it. If the signer was asked and did not say no, it may
-  have signed: the order keeps the nonce. The same holds for a nonce from an earlier attempt.
+  proven that all earlier ones are void. An attempt does so at most once.
+- A nonce is released only while nothing signed for it is stored. If the signer was asked and did not say no,
+  it may have signed: the order keeps the nonce until it fails. The same holds for a nonce from an earlier
+  attempt.
 - An order is failed only on proof: the recipient can't be paid and nothing signed can count, or the chain
   calls all transfers dead.
 - An order is settled only by a final transfer that is exactly the order.
@@ -40,7 +41,7 @@ class State(Enum):
     SIGNING = auto()
     """This attempt reserved: nobody has signed for the nonce."""
     SIGNING_RESERVED = auto()
-    """The signer may have signed for the nonce before, so the nonce stays whatever happens."""
+    """The signer may have signed for the nonce before, so the order keeps it until it fails."""
     STORING = auto()
     RELEASING_BLOCKED = auto()
     RELEASING_FAILED = auto()
@@ -113,7 +114,7 @@ class Event(Enum):
     DIFFERENT = auto()
     """A transfer is final, and is not the order."""
     FAILED = auto()
-    """Any other error. Nothing is known about the action's effect, except that nothing was signed."""
+    """Any other error. The action may have had its effect all the same, but nothing was signed by it."""
 
 
 class Action(Enum):
