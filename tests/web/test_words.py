@@ -7,6 +7,7 @@ pages show: the constants in capitals of the modules named below.
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
@@ -52,6 +53,7 @@ def sentences_of_module(path: Path) -> Iterator[str]:
                 yield text
 
 
+@cache
 def list_texts() -> dict[str, str]:
     """Each text that pages show, with the file it stands in."""
     found: dict[str, str] = {}
@@ -66,12 +68,9 @@ def list_texts() -> dict[str, str]:
     return found
 
 
-TEXTS = list_texts()
-
-
 def test_every_text_has_its_chinese() -> None:
-    lacking = [f"{where}: {text}" for text, where in TEXTS.items() if text not in read_words()]
-    assert len(TEXTS) > 1000
+    lacking = [f"{where}: {text}" for text, where in list_texts().items() if text not in read_words()]
+    assert len(list_texts()) > 1000
     assert not lacking, "\n".join(lacking)
 
 
@@ -82,7 +81,7 @@ def test_no_chinese_is_left_over() -> None:
         for node in nodes_of(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    left = [text for text in read_words() if text not in TEXTS and text not in said]
+    left = [text for text in read_words() if text not in list_texts() and text not in said]
     assert not left, "\n".join(left)
 
 
