@@ -29,8 +29,8 @@ async def add_deposit(
         "at_ms": at_ms,
     }
     async with connection.transaction():
-        await connection.execute(_TEXTS["lock_arrivals"])
-        row = await (await connection.execute(_TEXTS["insert_arrival"], values)).fetchone()
+        await connection.execute(_TEXTS["lock_deposits"])
+        row = await (await connection.execute(_TEXTS["insert_deposit"], values)).fetchone()
     assert row is not None
     return SandboxDeposit(row[0], sender, recipient, amount_units, row[1])
 
@@ -46,12 +46,15 @@ class SandboxDeposits:
 
     async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
         """The newest arrival up to a moment."""
-        rows = await self._read("last_arrival", chain=chain, until_ms=until_ms)
+        rows = await self._read("last_deposit", chain=chain, until_ms=until_ms)
         return _show(rows[0]) if rows else None
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
         """The arrivals of these blocks."""
-        return [_show(row) for row in await self._read("page_arrivals", chain=chain, first=first, last=last)]
+        return [
+            _show(row)
+            for row in await self._read("page_sandbox_deposits", chain=chain, first=first, last=last)
+        ]
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
         """Units that an address has got up to a block."""
