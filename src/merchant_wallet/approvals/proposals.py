@@ -291,9 +291,7 @@ async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Propos
 
 
 async def note_outcome(conn: AsyncConnection, proposal: Proposal, outcome: Outcome) -> bool:
-    """Store the book's answer. Returns False if it was known already. Raises TypeError for any other
-    outcome.
-    """
+    """Store the book's answer. False if it was known already. Raises TypeError for any other outcome."""
     values: dict[str, Any] = {"merchant_id": proposal.merchant_id, "proposal_no": proposal.proposal_no}
     if isinstance(outcome, Adjusted):
         name, values["entry_id"] = "note_entry", outcome.entry_id

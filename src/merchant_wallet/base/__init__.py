@@ -1,5 +1,5 @@
-"""What all other rooms stand on: money, ids, codes, signing, settings, the database, worker loops.
+"""What all other packages use: money, ids, codes, signing, settings, the database, worker loops.
 
-Rules: nothing here imports another room. Modules without SQL and clock are pure; `db`, `workers` and
-`config` are not.
+Nothing here imports another package of the service. Modules are pure, except those that use SQL, files or a
+clock: `db`, `pool`, `workers`, `config`, `disk`, `file_ownership`, `clock`.
 """

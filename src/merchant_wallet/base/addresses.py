@@ -43,7 +43,7 @@ def keccak256(message: bytes) -> bytes:
 
 
 def encode_base58check(payload: bytes) -> str:
-    """`payload` with its 4-byte double SHA-256 checksum, in base58."""
+    """Base58 of `payload` and its 4-byte double SHA-256 checksum."""
     checked = payload + _checksum(payload)
     number = int.from_bytes(checked, "big")
     digits = []
@@ -57,7 +57,7 @@ def encode_base58check(payload: bytes) -> str:
 def decode_base58check(text: str) -> bytes:
     """The payload of a base58check text.
 
-    Raises ValueError. Callers bound the length, the cost of which is square.
+    Raises ValueError. Callers limit the length, since the cost grows with its square.
     """
     number = 0
     for character in text:
@@ -75,7 +75,7 @@ def decode_base58check(text: str) -> bytes:
 
 @lru_cache(maxsize=_CACHED_FORMS)
 def to_eip55(address: bytes) -> str:
-    """The EVM form of 20 bytes with its checksum in the case of the letters (EIP-55)."""
+    """The EVM form of 20 bytes, with its checksum in the case of the letters (EIP-55)."""
     _check_size(address)
     digits = address.hex()
     case = keccak256(digits.encode()).hex()
@@ -91,7 +91,7 @@ def to_tron(address: bytes) -> str:
 
 @lru_cache(maxsize=_CACHED_FORMS)
 def parse_evm(text: str) -> bytes:
-    """The 20 bytes of `0x` and 40 hex digits, all lower case or with a right EIP-55 checksum.
+    """The 20 bytes of `0x` and 40 hex digits, in lower case or with a correct EIP-55 checksum.
 
     Raises ValueError.
     """
@@ -139,7 +139,7 @@ def parse_wallet_address(text: str) -> tuple[Family, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class ExtendedPublicKey:
-    """A BIP32 extended public key: all addresses below it, no way to spend from them."""
+    """A BIP32 extended public key: it gives all addresses below it, but can't spend from them."""
 
     key: bytes
     chain_code: bytes
@@ -149,13 +149,13 @@ class ExtendedPublicKey:
 
     @classmethod
     def parse(cls, text: str) -> "ExtendedPublicKey":
-        """Read an `xpub…` text (BIP32, serialization format). Raises ValueError."""
+        """Parse an `xpub…` text (BIP32, serialization format). Raises ValueError."""
         raw = decode_base58check(text) if len(text) == _XPUB_LENGTH else b""
         if len(raw) != 78 or raw[:4] != _XPUB_VERSION:
             raise ValueError("not an extended public key (xpub)")
         if raw[4] == 0 and any(raw[5:13]):
             raise ValueError("an extended public key of depth 0 cannot have a parent")
-        # The curve library would also read other encodings of a point; only a compressed one belongs here.
+        # The curve library would also accept other encodings of a point. Only a compressed one is valid here.
         _point(raw[45:])
         return cls(raw[45:], raw[13:45], raw[4], raw[5:9], int.from_bytes(raw[9:13], "big"))
 
@@ -165,7 +165,9 @@ class ExtendedPublicKey:
         return encode_base58check(_XPUB_VERSION + head + self.chain_code + self.key)
 
     def child(self, number: int) -> "ExtendedPublicKey":
-        """The child of this number below 2**31. Raises ValueError; a public key has no hardened children."""
+        """The child with this number below 2**31. Public keys have no hardened children. Raises
+        ValueError.
+        """
         if not 0 <= number < _HARDENED:
             raise ValueError("a public key has no hardened children")
         tweak, chain_code = _split_hmac(self.chain_code, self.key + number.to_bytes(4, "big"))
@@ -179,7 +181,7 @@ class ExtendedPublicKey:
 
 @dataclass(frozen=True, slots=True)
 class ExtendedPrivateKey:
-    """A BIP32 extended private key, for the signer and for deriving accounts. Its repr shows no secret."""
+    """A BIP32 extended private key, for the signer and to derive accounts. Its repr shows no secret."""
 
     secret: bytes = field(repr=False)
     chain_code: bytes = field(repr=False)
@@ -198,7 +200,7 @@ class ExtendedPrivateKey:
         return cls(secret, chain_code)
 
     def child(self, number: int, *, hardened: bool = False) -> "ExtendedPrivateKey":
-        """The child of this number below 2**31, hardened or not. Raises ValueError."""
+        """The child with this number below 2**31, hardened or not. Raises ValueError."""
         if not 0 <= number < _HARDENED:
             raise ValueError("a child's number is below 2**31")
         own_public = self.public().key
@@ -219,7 +221,7 @@ class ExtendedPrivateKey:
         )
 
     def public(self) -> ExtendedPublicKey:
-        """The extended public key that belongs to this key."""
+        """The extended public key of this key."""
         from coincurve import PrivateKey
 
         key = PrivateKey(self.secret).public_key.format()
@@ -235,7 +237,7 @@ def derive_account(seed: bytes, coin_type: int, account: int) -> ExtendedPrivate
 
 
 def derive_account_xpub(seed: bytes, coin_type: int, account: int) -> str:
-    """The extended public key of `derive_account`, as text: all that serving deposit addresses needs."""
+    """The extended public key of `derive_account`, as text. It is enough to give out deposit addresses."""
     return derive_account(seed, coin_type, account).public().text()
 
 
@@ -256,7 +258,7 @@ def address_of_merchant(xpub: str) -> bytes:
 
 
 def fingerprint_of(public_key: bytes) -> bytes:
-    """The first 4 bytes of HASH160 of a compressed public key, by which a BIP32 child names its parent."""
+    """The first 4 bytes of HASH160 of a compressed public key. A BIP32 child names its parent by them."""
     return RIPEMD160.new(hashlib.sha256(public_key).digest()).digest()[:4]
 
 
@@ -268,7 +270,7 @@ def _receiving_key(xpub: str) -> ExtendedPublicKey:
 def _point(key: bytes) -> "PublicKey":
     """A point of the curve. Raises ValueError.
 
-    The curve's library is loaded only here and for private keys: who reads settings needs addresses alone.
+    The curve's library is imported only here and for private keys: reading settings needs only addresses.
     """
     from coincurve import PublicKey
 

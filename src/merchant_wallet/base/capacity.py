@@ -1,18 +1,18 @@
-"""How many database connections the parts open at the most, and how many workers the own PostgreSQL bears."""
+"""How many database connections each part opens at most, and how many workers the own PostgreSQL supports."""
 
 from typing import Final
 
 OWN_CONNECTIONS: Final = 300
 """`max_connections` of the own PostgreSQL."""
 RESERVED: Final = 3
-"""What PostgreSQL keeps for superusers (`superuser_reserved_connections`)."""
+"""The connections that PostgreSQL keeps for superusers (`superuser_reserved_connections`)."""
 COMMANDS: Final = 12
-"""What is left for commands at the terminal."""
+"""The connections left for commands at the terminal."""
 WRITER_EXTRA: Final = 4
-"""Connections on which batches are looked up whose COMMIT got no answer."""
+"""Extra connections of a writer, to look up batches whose COMMIT got no answer."""
 SERVE_CONNECTIONS: Final = 60
-"""The most that one `serve` opens with the usual `WALLET_CONNECTIONS`."""
+"""The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 45
 """The most that one `work` opens, under load."""
 MOST_WORKERS: Final = (OWN_CONNECTIONS - RESERVED - COMMANDS - SERVE_CONNECTIONS) // WORK_CONNECTIONS
-"""How many `work` the own PostgreSQL of one `up` bears, its own among them."""
+"""How many `work` processes the own PostgreSQL of one `up` supports, including its own."""

@@ -1,12 +1,11 @@
-"""The business codes of the interface, and how a refusal travels.
+"""The business codes of the interface, and refusals.
 
-`CODES` is the one table: the documentation's table is printed from it and a test holds the two together. A
-refusal is a value, `Refusal`, wherever it is an outcome among others; it is an exception, `Refused`, only
-where a check deep inside the gate or the field parsers ends the request at once. Both become the same
-envelope (see `wire`).
+`CODES` is the only table. The documentation's table is generated from it. A refusal is a value, `Refusal`,
+where it is one outcome among others. It is an exception, `Refused`, only in checks of the gate or the field
+parsers, which end the request at once. Both become the same envelope (see `wire`).
 
-Rules: a code never changes its meaning, `msg` names the field and the rule that it breaks, and nothing secret
-is ever put in `msg` or `payload`.
+Rules: a code never changes its meaning. `msg` names the field and the rule that it breaks. `msg` and
+`payload` never contain a secret.
 """
 
 from typing import Any, Final, Literal, NamedTuple, NoReturn
@@ -63,7 +62,7 @@ UNAVAILABLE: Final = 50300
 
 
 class Code(NamedTuple):
-    """One row of the code table: number, constant's name, meaning, when a retry makes sense, HTTP status."""
+    """One row of the code table: number, constant's name, meaning, when to retry, HTTP status."""
 
     code: int
     name: str
@@ -179,10 +178,10 @@ CODES: Final[dict[int, Code]] = {row.code: row for row in _ROWS}
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
-    """Why a request was not carried out.
+    """Why a request was refused.
 
-    `payload` becomes `data` of the answer (null when None) and `retry_after_s`, whole seconds, the header
-    `Retry-After`.
+    `payload` becomes `data` of the answer (null if None). `retry_after_s`, in whole seconds, becomes the
+    header `Retry-After`.
     """
 
     code: int
@@ -192,12 +191,12 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def http_status(self) -> int:
-        """The HTTP status this refusal is answered with."""
+        """The HTTP status of the answer."""
         return CODES[self.code].http_status
 
 
 class Refused(Exception):
-    """Ends a request with `refusal`: raised by gate and field checks, caught where answers are made."""
+    """Ends a request with `refusal`. Gate and field checks raise it."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.code, refusal.msg)
@@ -207,5 +206,5 @@ class Refused(Exception):
 def refuse(
     code: int, msg: str, payload: dict[str, Any] | None = None, retry_after_s: int | None = None
 ) -> NoReturn:
-    """Raise `Refused` carrying a refusal of these values."""
+    """Raise `Refused` with these values."""
     raise Refused(Refusal(code, msg, payload, retry_after_s))

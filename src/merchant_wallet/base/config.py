@@ -1,11 +1,13 @@
-"""Where a running service's settings come from, and the master key that lives beside its database.
+"""Loads the settings, and the master key that is stored beside the database.
 
-Rules: a setting comes from the environment (`WALLET_NAME`) or from the TOML file that `WALLET_CONFIG` names
-(`name`); the environment wins; an empty value counts as not set. A name that is not in the table (see
-`settings`) is refused, since a misspelt limit that is silently ignored is worse than a service that does not
-start. With a database from outside the mode must be said: a sandbox pays nothing and looks as if it did. A
-settings file that holds a secret may be read by its owner and its group alone. Nothing here reads
-`os.environ` or any clock.
+Rules:
+- A setting comes from the environment (`WALLET_NAME`) or from the TOML file that `WALLET_CONFIG` names
+  (`name`). The environment wins. An empty value counts as not set.
+- An unknown name is refused (see `settings`). A misspelt limit that is ignored would be worse than a service
+  that does not start.
+- With an external database the mode must be set: a sandbox pays nothing, but looks as if it did.
+- Only its owner and its group may read a settings file with a secret.
+- Nothing here reads `os.environ` or a clock.
 """
 
 import difflib
@@ -28,22 +30,22 @@ NODE_SETTINGS = " or ".join(f"{PREFIX}{code}_RPC" for code in DEFAULT_CODES)
 """The settings of which one must be given to run on real chains, for a sentence."""
 MASTER_KEY_BYTES = 32
 MASTER_KEY_FILE = "master.key"
-# Others may pass through, since as root PostgreSQL runs as another user inside this folder.
+# Others may pass through this folder: as root, PostgreSQL runs as another user inside it.
 DATA_DIR_MODE = 0o711
 
 
 class ConfigError(Exception):
-    """A setting, or the master key's file, breaks its rule. The text names which, and the rule."""
+    """A setting, or the master key's file, breaks its rule. The text names both."""
 
 
 def load_settings(
     env: Mapping[str, str], toml_path: Path | None = None, typed: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Read every setting from `env` and the TOML file (`toml_path`, else the one that WALLET_CONFIG names).
+    """Read all settings from `env` and the TOML file (`toml_path`, or the one that WALLET_CONFIG names).
 
-    `typed` has parsed values from the command line; they win over both.
+    `typed` has parsed values from the command line, which win over both.
 
-    Raises `ConfigError` for a name that is no setting, a value that breaks its rule, or an unreadable file.
+    Raises `ConfigError` for an unknown name, a value that breaks its rule, or an unreadable file.
     """
     path = toml_path or (Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None)
     values = {name: _parse(name, text, f"{name} in {path}") for name, text in _read_file(path).items()}
@@ -59,7 +61,7 @@ def load_settings(
 
 
 def spell_out(env: Mapping[str, str]) -> dict[str, str]:
-    """The same environment with the settings file's values in it, for a process that can't read the file.
+    """The same environment plus the settings file's values, for a process that can't read the file.
 
     Raises as `load_settings`.
     """
@@ -90,7 +92,7 @@ def _known(name: str, shown: str) -> str:
 
 
 def _require_mode(settings: Settings, *, said: bool) -> None:
-    """Refuse a mode that nobody chose, and pages over plain HTTP where real money is. Raises ConfigError."""
+    """Refuse a mode that nobody set, and pages over plain HTTP in production. Raises ConfigError."""
     if settings.database_url is not None and not said:
         raise ConfigError(
             "WALLET_DATABASE_URL names a database, so WALLET_SANDBOX must say what it is for: "
@@ -147,12 +149,12 @@ def _as_text(value: object, shown: str) -> str:
 
 
 def load_or_create_master_key(data_dir: Path) -> bytes:
-    """The 32 bytes in `data_dir`/master.key, made at random on first use. Raises as `load_key_file`."""
+    """The 32 bytes in `data_dir`/master.key. Creates a random key on first use. Raises as `load_key_file`."""
     return load_or_create_key_file(data_dir / MASTER_KEY_FILE, "master key")
 
 
 def load_or_create_key_file(path: Path, name: str) -> bytes:
-    """The key in a file, made at random on first use. Two processes that start at once get the same key.
+    """The key in a file. Creates a random key on first use. Two processes at once get the same key.
 
     Raises as `load_key_file`.
     """
@@ -163,9 +165,9 @@ def load_or_create_key_file(path: Path, name: str) -> bytes:
 
 
 def load_key_file(path: Path, name: str) -> bytes:
-    """The 32 bytes of a key in a file that its owner alone may read.
+    """The 32 bytes of a key file that only its owner may read.
 
-    Raises `ConfigError` when the file is not there, is malformed or may be read by others.
+    Raises `ConfigError` if the file is missing or malformed, or if others may read it.
     """
     try:
         if path.stat().st_mode & 0o077:
@@ -178,7 +180,7 @@ def load_key_file(path: Path, name: str) -> bytes:
 
 
 def _create_key(path: Path) -> None:
-    """Write a whole key beside its place, then link it there: a link never replaces, nor shows half a key."""
+    """Write the key to a temporary file, then link it. A link never replaces a file or shows half a key."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -190,7 +192,7 @@ def _create_key(path: Path) -> None:
         try:
             os.link(draft, path)
         except FileExistsError:
-            # Another process came first; its key is the one that counts.
+            # Another process was first, and its key counts.
             return
     finally:
         draft.unlink()

@@ -1,10 +1,12 @@
-"""How the database is reached, and how SQL is kept: in `.sql` files, each query with a name and its reason.
+"""Database connections, and SQL in `.sql` files: each query has a name and a reason.
 
-Rules: connections commit by themselves; what belongs together opens its transaction. Once a server refused to
-write, all connections of this process that were open by then are closed when they are next needed: readers
-too follow to the new primary. SQL stands beside the module that runs it, never inside Python. A query's text
-is taken as it is written, so its parameters may be PostgreSQL's own (`$1::bigint`) or psycopg's (`%(name)s`),
-whichever its caller uses.
+Rules:
+- Connections commit by themselves. Code that needs a transaction opens one.
+- After a server refused to write, all connections of this process that were open then are replaced when they
+  are next needed. So readers too follow to the new primary.
+- SQL is beside the module that runs it, never inside Python.
+- A query's text is used as written. Its parameters may be PostgreSQL's (`$1::bigint`) or psycopg's
+  (`%(name)s`).
 """
 
 import re
@@ -24,7 +26,7 @@ from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
 APPLICATION_NAME = "merchant-wallet"
 CONNECT_TIMEOUT_S = 10
 DEFAULTS: Final[dict[str, Any]] = {
-    # A host that vanished is noticed in half a minute, not when TCP gives up.
+    # A host that vanished is noticed in half a minute. TCP alone would take much longer.
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -32,52 +34,52 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """How every connection is opened, unless the URL says otherwise."""
 SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
-"""A commit is on the disk whatever the database's default, and nobody holds a lock in his sleep."""
+"""Commits are synced to disk whatever the default is, and no idle transaction holds a lock for long."""
 
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 class DatabaseReadOnly(psycopg.OperationalError):
-    """The server takes no writes now, as after a failover. The connection is closed."""
+    """The server takes no writes now, for example after a failover. The connection is closed."""
 
     sqlstate = READ_ONLY
 
 
 class TransientError(Exception):
-    """Base of our own errors that pass by themselves: the same call may succeed later."""
+    """Base class of our own transient errors: the same call may succeed later."""
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Whether the database can't be asked at all just now: not reached, starting, full, read-only."""
+    """Whether the database can't be used at all now: unreachable, starting, full or read-only."""
     if not isinstance(error, psycopg.Error):
         return False
     if error.sqlstate is None:
-        # libpq has no SQLSTATE for a connection that could not be made or broke.
+        # libpq has no SQLSTATE for a connection that broke or could not be opened.
         return isinstance(error, psycopg.OperationalError)
     return is_away(error.sqlstate)
 
 
 def is_transient_error(error: BaseException) -> bool:
-    """Whether an error passes by itself, so that a trace of it would lead nowhere."""
+    """Whether an error is transient. Then a traceback would not help."""
     if isinstance(error, psycopg.Error):
         return is_database_away(error) or is_transient(error.sqlstate or "")
     return isinstance(error, TransientError)
 
 
 class ReadOnlyErrors:
-    """How often a server refused to write: a connection from before that may lead to the old primary."""
+    """Counts how often a server refused to write. An older connection may lead to the old primary."""
 
     count = 0
 
     @classmethod
     def note(cls) -> None:
-        """A server refused to write."""
+        """Count one refusal to write."""
         cls.count += 1
 
 
 class Connection(psycopg.AsyncConnection[Any]):
-    """A connection that is closed when its server takes no writes any more."""
+    """A connection that closes itself when its server takes no writes any more."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -86,15 +88,15 @@ class Connection(psycopg.AsyncConnection[Any]):
 
     @property
     def is_suspect(self) -> bool:
-        """Whether some server refused to write since this connection was opened."""
+        """Whether any server refused to write since this connection was opened."""
         return self._read_only_errors != ReadOnlyErrors.count
 
 
 class Cursor(psycopg.AsyncCursor[Any]):
-    """A cursor of such a connection."""
+    """The cursor of such a connection."""
 
     async def execute(self, *arguments: Any, **options: Any) -> "Cursor":
-        """As psycopg's. Raises DatabaseReadOnly."""
+        """As in psycopg. Raises DatabaseReadOnly."""
         try:
             return await super().execute(*arguments, **options)
         except psycopg.errors.ReadOnlySqlTransaction as error:
@@ -107,20 +109,20 @@ class Cursor(psycopg.AsyncCursor[Any]):
 def complete_conninfo(
     url: str, name: str = APPLICATION_NAME, connect_timeout_s: int = CONNECT_TIMEOUT_S
 ) -> str:
-    """The URL as a connection string with our parameters; of the usual ones the URL's own win.
+    """The URL as a connection string with our parameters. The URL's own values win over the defaults.
 
-    A URL may name several hosts; all are kept.
+    A URL may name several hosts. All are kept.
     """
     usual = {**DEFAULTS, "connect_timeout": connect_timeout_s}
-    # What is compared and hashed here is UTF-8, whatever the server's or the environment's default.
+    # Compared and hashed texts are UTF-8, whatever the default of the server or the environment is.
     forced = {"application_name": name, "client_encoding": "utf8"}
     return make_conninfo("", **{**usual, **conninfo_to_dict(url), **forced})
 
 
 def for_writing(url: str) -> str:
-    """The URL, asking for a server that takes writes unless it says itself what it asks for.
+    """The URL with a request for a server that takes writes, unless it sets `target_session_attrs` itself.
 
-    Among several hosts that is how the primary is found; a single one that is read-only counts as away.
+    This finds the primary among several hosts. A single read-only server counts as away.
     """
     if "target_session_attrs" in conninfo_to_dict(url):
         return url
@@ -133,23 +135,23 @@ async def connect(url: str) -> psycopg.AsyncConnection:
     try:
         await connection.execute(SESSION)
     except BaseException:
-        # Nobody else knows of it yet, also when the caller was cancelled.
+        # Nobody else can close it, for example after a cancellation.
         await connection.close()
         raise
     return connection
 
 
 def connect_sync(url: str) -> psycopg.Connection:
-    """The same for commands and tests that have no event loop."""
+    """The same for commands and tests without an event loop."""
     connection = psycopg.connect(complete_conninfo(url), autocommit=True)
     connection.execute(SESSION)
     return connection
 
 
 def is_open(connection: psycopg.AsyncConnection) -> bool:
-    """Whether a connection that nobody uses is still good, without asking the server.
+    """Whether an unused connection is still good, without a query to the server.
 
-    What the server said meanwhile is read: its last words, or the end of the stream, show here.
+    It reads what the server sent meanwhile: a last message, or the end of the stream.
     """
     if connection.closed or (isinstance(connection, Connection) and connection.is_suspect):
         return False
@@ -164,12 +166,12 @@ def is_open(connection: psycopg.AsyncConnection) -> bool:
 
 
 class QueryFileError(ValueError):
-    """A `.sql` file breaks the form; the text names the file and the query."""
+    """A `.sql` file has a wrong form. The text names the file and the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named statement: its text without the ending semicolon, and why it is there."""
+    """One named statement: its text without the final semicolon, and its reason."""
 
     name: str
     text: str
@@ -179,11 +181,11 @@ class Query:
 class Queries(Mapping[str, Query]):
     """The named queries of one `.sql` file.
 
-    A line `-- name: read_heads` begins a query. The comment lines right after it are its reason, the rest is
+    A line `-- name: read_heads` begins a query. The comment lines right after it are its reason; the rest is
     its text. A line `-- fragment: columns` begins a part that several queries share. A text below it, of a
-    query or of another fragment, says `{columns}` where that part belongs. `made` are fragments that the
-    module derives from a definition of its own. Raises `QueryFileError` for a part without a reason or text,
-    a name twice, a fragment that is unknown or never used, or SQL before the first name.
+    query or of another fragment, contains `{columns}` at that place. `made` are fragments that the module
+    derives from a definition of its own. Raises `QueryFileError` for a part without a reason or text, a
+    duplicate name, a fragment that is unknown or never used, or SQL before the first name.
     """
 
     def __init__(self, path: Path, made: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -208,7 +210,7 @@ class Queries(Mapping[str, Query]):
 
 
 def _read_parts(path: Path) -> Iterator[tuple[str, Query]]:
-    """The queries and fragments as they are written, each with the word that begins it."""
+    """The queries and fragments as written, each with the word that begins it."""
     begun: tuple[str, str] | None = None
     lines: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -225,7 +227,7 @@ def _read_parts(path: Path) -> Iterator[tuple[str, Query]]:
 
 
 def _fill(path: Path, part: Query, fragments: Mapping[str, Query], used: set[str]) -> Query:
-    """The part with the text of each fragment in its place."""
+    """The part with its fragments filled in."""
 
     def text_of(found: re.Match[str]) -> str:
         if found[1] not in fragments:

@@ -1,11 +1,11 @@
-"""What must be on the disk before anything else is done."""
+"""Syncing to disk."""
 
 import os
 from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk. Raises OSError."""
+    """Sync a folder, so that the names in it are on the disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

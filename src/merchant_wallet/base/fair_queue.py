@@ -1,10 +1,10 @@
-"""A queue for two kinds of work, writes and reads, in which neither keeps the other waiting.
+"""A fair queue for two kinds of work, writes and reads. Neither can starve the other.
 
 Rules:
-- first come, first served within each kind;
-- while both wait, reads keep a few places of each batch, so that a flood of writes can't stop them;
-- writes get all other places, so that a flood of reads can't stop them;
-- a batch that costs its writes time has a cap on reads: half as many as there are writes.
+- Within each kind: first come, first served.
+- While both wait, reads keep a few places of each batch. So a flood of writes can't stop them.
+- Writes get all other places. So a flood of reads can't stop them.
+- If reads slow down the writes of their batch, they are limited: half as many as there are writes.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Work that waits. `min_reads` places of each batch are for reads that wait."""
+    """Waiting work. `min_reads` places of each batch are kept for waiting reads."""
 
     __slots__ = ("_caps_reads", "_min_reads", "_reads", "_writes")
 
@@ -28,11 +28,11 @@ class FairQueue(Generic[T]):
         return len(self._writes) + len(self._reads)
 
     def put(self, work: T, *, is_read: bool) -> None:
-        """Let a piece of work wait."""
+        """Add a piece of work."""
         (self._reads if is_read else self._writes).append(work)
 
     def take(self, limit: int) -> list[T]:
-        """The next batch, writes first: at most `limit`, which is 2 or more."""
+        """The next batch, writes first, of at most `limit`, which is 2 or more."""
         writes, reads = self._writes, self._reads
         for_writes = max(limit - min(len(reads), self._min_reads), limit // 2)
         batch = [writes.popleft() for _ in range(min(len(writes), for_writes))]

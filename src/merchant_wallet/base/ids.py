@@ -1,8 +1,8 @@
-"""Ids that name their book: a 20-bit range number, then a 33-bit counter.
+"""Ids that contain their book: a 20-bit range number, then a 33-bit counter.
 
-Rules: every id is positive and below 2**53, so that a JSON reader that keeps numbers as doubles keeps it
-exactly. A range belongs to one book alone and range 0 is never given out; the counter is kept in the book's
-row. Nothing is drawn from a sequence shared between machines.
+Every id is positive and below 2**53, so a JSON reader that stores numbers as doubles keeps it exactly. A
+range belongs to one book, and range 0 is never used. The book's row has the counter. No sequence is shared
+between books.
 """
 
 from typing import Final
@@ -15,9 +15,9 @@ MAX_ID: Final = 2 ** (RANGE_BITS + COUNTER_BITS) - 1
 
 
 def compose(range_no: int, counter: int) -> int:
-    """The id of one range and counter.
+    """The id of a range and a counter.
 
-    Raises ValueError when either is outside its bits or the range is 0.
+    Raises ValueError if either is out of range.
     """
     if not 1 <= range_no <= MAX_RANGE:
         raise ValueError(f"range {range_no} is not between 1 and {MAX_RANGE}")
@@ -27,10 +27,10 @@ def compose(range_no: int, counter: int) -> int:
 
 
 def range_of(composed_id: int) -> int:
-    """The range number inside an id; 0 or more than MAX_RANGE when no book can have made that id."""
+    """The range number of an id. It is 0 or more than MAX_RANGE if no book can have made that id."""
     return composed_id >> COUNTER_BITS
 
 
 def counter_of(composed_id: int) -> int:
-    """The counter inside an id."""
+    """The counter of an id."""
     return composed_id & MAX_COUNTER

@@ -18,12 +18,12 @@ RATE_DECIMALS: Final = 8
 RATE_SCALE: Final = 10**RATE_DECIMALS
 MAX_RATE_E8: Final = 1_000_000 * RATE_SCALE
 MAX_RATE_AGE_S: Final = 3_153_600_000
-"""The longest time, a hundred years, for which a rate can be told to hold."""
-# Leaves room to add two balances in a signed 64-bit column without leaving its range.
+"""The longest maximum age of a rate: a hundred years."""
+# The sum of two balances still fits into a signed 64-bit column.
 MAX_BALANCE_UNITS: Final = 2**62
 
 _match_decimal = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?").fullmatch
-# Far beyond anything meant, and well below where int() itself starts to refuse digits.
+# Much longer than any real input, and much shorter than the length at which int() raises an error.
 _MAX_TYPED_LENGTH: Final = 40
 
 
@@ -36,11 +36,11 @@ def parse_amount(
     minimum_units: int,
     maximum_units: int,
 ) -> int:
-    """The units of an amount in a request; `field` is the name that a refusal gives.
+    """The units of an amount in a request. `field` is the field's name in refusals.
 
-    Refused 40001 when longer than `max_length` or not a plain decimal (no sign, exponent, grouping, leading
-    zero or bare point), 40002 when it has more decimals than `max_decimals` (at most 6), counted as written,
-    or lies outside [`minimum_units`, `maximum_units`]. Interface 4.1 to 4.8 and 8.
+    Refuses 40001 if it is longer than `max_length` or not a plain decimal (no sign, exponent, grouping,
+    leading zero or bare point). Refuses 40002 if it has more decimals as written than `max_decimals` (at most
+    6), or is outside [`minimum_units`, `maximum_units`]. Interface 4.1 to 4.8 and 8.
     """
     if len(text) > max_length:
         refuse(FIELD_INVALID, f"{field} must have at most {max_length} characters")
@@ -61,9 +61,9 @@ def parse_amount(
 
 
 def parse_units(text: str) -> int:
-    """The units of an amount an operator types: at most 6 decimals, up to MAX_BALANCE_UNITS.
+    """The units of an amount that an operator types: at most 6 decimals, up to MAX_BALANCE_UNITS.
 
-    Raises ValueError with a sentence fit for the terminal.
+    Raises ValueError with a sentence for the terminal.
     """
     units = _parse_typed(text, UNITS_DECIMALS)
     if units > MAX_BALANCE_UNITS:
@@ -72,9 +72,9 @@ def parse_units(text: str) -> int:
 
 
 def parse_rate(text: str, *, minimum_e8: int = 1, maximum_e8: int = MAX_RATE_E8) -> int:
-    """The 10**-8 parts of a typed rate: at most 8 decimals, by default above 0 and at most 1000000.
+    """A typed rate in parts of 10**-8: at most 8 decimals, by default above 0 and at most 1000000.
 
-    A fee rate is read with `minimum_e8=0` and a smaller maximum. Raises ValueError with a sentence for the
+    A fee rate is parsed with `minimum_e8=0` and a smaller maximum. Raises ValueError with a sentence for the
     terminal.
     """
     rate_e8 = _parse_typed(text, RATE_DECIMALS)
@@ -84,7 +84,7 @@ def parse_rate(text: str, *, minimum_e8: int = 1, maximum_e8: int = MAX_RATE_E8)
 
 
 def format_units(units: int) -> str:
-    """The shortest plain decimal of an amount: `100`, `100.5`, `0.000001`; below zero with a minus sign."""
+    """The shortest plain decimal of an amount: `100`, `100.5`, `0.000001`, with a minus sign if negative."""
     whole, rest = divmod(abs(units), UNITS_PER_COIN)
     text = f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
     return text if units >= 0 else "-" + text
@@ -97,14 +97,14 @@ def format_rate(rate_e8: int) -> str:
 
 
 def fee_units(amount_units: int, rate_e8: int) -> int:
-    """`amount_units` × rate, rounded half up to a unit; neither is negative."""
+    """`amount_units` × rate, rounded half up to a unit. Neither is negative."""
     return (amount_units * rate_e8 + RATE_SCALE // 2) // RATE_SCALE
 
 
 def exchange_units(amount_units: int, rate_e8: int) -> int:
-    """`amount_units` × rate, rounded down to a unit; neither is negative.
+    """`amount_units` × rate, rounded down to a unit. Neither is negative.
 
-    May be 0: the caller judges that.
+    The result may be 0; the caller checks that.
     """
     return amount_units * rate_e8 // RATE_SCALE
 

@@ -1,8 +1,7 @@
-"""Whether a `notifyUrl` can be called back, judged by its form alone. Pure (interface 4.3; RFC 3986).
+"""Checks the form of a `notifyUrl`. Pure (interface 4.3; RFC 3986).
 
-Rules: https, in the sandbox http too; a host, by name or address; no user info; nothing that a client could
-read in two ways.
-Where it leads is judged at each delivery, not here.
+It must be https (in the sandbox also http), with a host name or address, without user info, and without
+anything that two clients could read differently. Its target is checked at each delivery, not here.
 """
 
 import re
@@ -18,7 +17,7 @@ _search_unsafe = re.compile(r"[^\x21-\x7e]|[\\\"<>^`{|}]").search
 
 
 def check_notify_url(url: str, *, sandbox: bool) -> None:
-    """Refuses 40006 with the rule that the URL breaks."""
+    """Refuse 40006 with the rule that the URL breaks."""
     if _search_unsafe(url):
         refuse(
             NOTIFY_URL_UNACCEPTABLE,

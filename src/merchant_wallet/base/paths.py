@@ -1,9 +1,9 @@
-"""The one spelling of a path that is served, and how a URL is written into a header. Pure.
+"""The only accepted spelling of a path, and URLs in headers. Pure.
 
 Rules:
-- A path is served in its plain form alone: what needs no escape has none. So a proxy that allows or forbids
-  paths by their text sees the path that is served (RFC 3986 section 6.2.2).
-- An escape has capital digits and stands for no letter, no digit, none of `-._~/` and no control character.
+- A path is served only in its plain form: characters that need no escape are not escaped. So a proxy that
+  filters paths by their text sees the path that is served (RFC 3986 section 6.2.2).
+- An escape has capital digits. It stands for no letter, no digit, none of `-._~/` and no control character.
 - The escapes of a path are valid UTF-8.
 """
 
@@ -31,5 +31,5 @@ def is_plain(raw_path: bytes) -> bool:
 
 
 def write_location(url: str) -> str:
-    """A URL of ours as a header can hold it; escapes in it stay as they are."""
+    """One of our URLs in a form for a header. Its escapes stay as they are."""
     return quote(url, safe=_VISIBLE)

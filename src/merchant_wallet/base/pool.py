@@ -1,14 +1,15 @@
-"""A pool of connections, for one user at a time each.
+"""A pool of connections. Each is used by one task at a time.
 
 Rules:
-- at most `limit` are open; whoever finds none free waits in the order of asking;
-- a connection is opened when it is needed. If that fails, the one who asked gets the error at once, and the
-  next one who asks tries again;
-- a connection is judged when it is given back and when it is given out, without asking the server; one that
-  is not usable is closed;
-- the connection that was used last is given out first, so that the others grow old; what nobody used for
-  `IDLE_S` is closed, all but `min_idle`.
-Why this is not `psycopg_pool`: docs/decisions/0069.
+- At most `limit` connections are open. Tasks that find none free wait in the order of asking.
+- A connection is opened when it is needed. If that fails, the task that asked gets the error at once. The
+  next task tries again.
+- A connection is checked when it is given out and when it comes back, without a query to the server. An
+  unusable one is closed.
+- The connection that was used last is given out first, so the others grow old. Connections unused for
+  `IDLE_S` are closed, except `min_idle` of them.
+
+Decision 0069 says why this is not `psycopg_pool`.
 """
 
 import asyncio
@@ -27,10 +28,10 @@ IDLE_S: Final = 30.0
 
 
 class Closable(Protocol):
-    """What a pool holds."""
+    """The interface of a pooled connection."""
 
     async def close(self) -> None:
-        """Close it; closing again does nothing."""
+        """Close it. A second call does nothing."""
 
 
 C = TypeVar("C", bound=Closable)
@@ -41,7 +42,7 @@ class PoolBusy(db.TransientError):
 
 
 class Pool(Generic[C]):
-    """At most `limit` connections, opened by `open_connection`; `min_idle` of them stay open unused."""
+    """At most `limit` connections, opened by `open_connection`. `min_idle` of them stay open when unused."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Pool(Generic[C]):
 
     @asynccontextmanager
     async def acquire(self, timeout_s: float | None = None) -> AsyncIterator[C]:
-        """A connection of one's own. Raises PoolBusy when none is free in time, and what opening raises."""
+        """A connection for one task. Raises PoolBusy if none is free in time, and what opening raises."""
         try:
             await asyncio.wait_for(self._free.acquire(), timeout_s)
         except TimeoutError:
@@ -106,7 +107,7 @@ class Pool(Generic[C]):
         self._plan_shrinking()
 
     async def close(self) -> None:
-        """Close the connections that are free now; the pool may be used again."""
+        """Close the free connections. The pool may be used again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -120,5 +121,5 @@ async def _end(connection: Closable) -> None:
 
 
 def is_idle(connection: AsyncConnection) -> bool:
-    """Whether a connection is good for the next user: open, in no transaction, its server takes writes."""
+    """Whether a connection is good for the next task: open, in no transaction, on a server that writes."""
     return db.is_open(connection) and connection.info.transaction_status == TransactionStatus.IDLE

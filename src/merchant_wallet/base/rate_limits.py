@@ -1,9 +1,9 @@
-"""Limits on how often: token buckets for requests, and a count of failed authentications.
+"""Rate limits: token buckets for requests, and a limit on failed authentications.
 
-Rules: the caller hands in the moment, from a clock that never goes back, in seconds; inside it is kept as
-whole nanoseconds, so that a burst is exactly its number. Nothing grows without bound: a bucket that is full
-again is the same as none and is dropped, and the failures of the longest quiet source are forgotten first.
-Every answer is 0 ("go ahead") or the whole seconds to wait.
+The caller passes the time in seconds, from a clock that never goes back. Inside it is kept as whole
+nanoseconds, so a burst has exactly its number. Memory is bounded: a full bucket is dropped, since a missing
+one counts as full, and the failures of the source that was quiet longest are forgotten first. Every answer is
+0 ("go ahead") or the whole seconds to wait.
 """
 
 from collections import OrderedDict
@@ -16,12 +16,12 @@ _FIRST_SWEEP: Final = 1024
 
 
 class TokenBuckets:
-    """One bucket per key: `burst` requests at once, then `rate_per_s`. A rate of 0 is no limit."""
+    """One bucket for each key: `burst` requests at once, then `rate_per_s`. A rate of 0 means no limit."""
 
     def __init__(self, rate_per_s: int, burst: int) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst
-        # A bucket is kept as the moment at which it would be full again; an absent one is full.
+        # A bucket is stored as the time when it is full again. A missing one is full.
         self._full_at_ns: dict[int | str, int] = {}
         self._sweep_at = _FIRST_SWEEP
 
@@ -31,9 +31,9 @@ class TokenBuckets:
     def take(
         self, key: int | str, now_s: float, rate_per_s: int | None = None, burst: int | None = None
     ) -> int:
-        """Take a token of `key`: 0 when there was one, else the seconds until there is.
+        """Take a token of `key`. Returns 0 if there was one, else the seconds until there is one.
 
-        `rate_per_s` and `burst` stand in for the buckets' own, for a key with limits of its own.
+        `rate_per_s` and `burst` replace the defaults for a key with limits of its own.
         """
         rate = self._rate_per_s if rate_per_s is None else rate_per_s
         if rate <= 0:
@@ -52,12 +52,12 @@ class TokenBuckets:
 
     def _drop_full(self, now_ns: int) -> None:
         self._full_at_ns = {key: at_ns for key, at_ns in self._full_at_ns.items() if at_ns > now_ns}
-        # Doubling what is left keeps the cost of all sweeps in proportion to the requests.
+        # With a doubling threshold, the cost of all sweeps stays in proportion to the requests.
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._full_at_ns))
 
 
 class FailureLimit:
-    """How many authentications a source may fail in the minute that its first one starts; 0 is no limit."""
+    """How many authentications a source may fail in the minute after its first failure. 0 means no limit."""
 
     def __init__(self, per_minute: int, max_sources: int = 100_000) -> None:
         self._per_minute = per_minute
@@ -81,7 +81,7 @@ class FailureLimit:
             self._counts.popitem(last=False)
 
     def blocked(self, key: str, now_s: float) -> int:
-        """The seconds for which further failures of `key` are answered with 42900; 0 when they are not."""
+        """For how many seconds requests of `key` get 42900; 0 if they do not."""
         if self._per_minute <= 0:
             return 0
         ends_ns, count = self._counts.get(key, (0, 0))
@@ -90,11 +90,11 @@ class FailureLimit:
 
 
 def subscriber_of(source: str) -> str:
-    """What a source address is counted as: an IPv6 one as its /64, which is one subscriber's. Pure."""
+    """The key of a source address. IPv6 addresses count as their /64, which is one subscriber. Pure."""
     try:
         address = ip_address(source)
     except ValueError:
-        # A name that a proxy gave, or none at all: then that is what is counted.
+        # A name from a proxy, or an empty text, is the key itself.
         return source
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:

@@ -1,15 +1,15 @@
-"""How long to wait before a process that ended by itself is started again: pure."""
+"""Pauses before an ended process is started again. Pure."""
 
 from typing import Final
 
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 30.0
 HEALTHY_AFTER_S: Final = 30.0
-"""A process that ran for this long was healthy: its next end counts as a first one."""
+"""A process that ran this long was healthy. Its next end counts as the first one."""
 
 
 class Backoff:
-    """The pauses between the restarts of one process: each twice as long as the last, up to a limit."""
+    """The pauses between restarts of one process. Each is twice as long as the one before, up to a limit."""
 
     def __init__(self, *, at_once: bool = False) -> None:
         """`at_once`: the first restart after a healthy run has no pause."""
@@ -17,7 +17,7 @@ class Backoff:
         self._failures = 0
 
     def next_pause_s(self, ran_s: float) -> float:
-        """The pause before the next start of the process; it ran for `ran_s` and ended by itself."""
+        """The pause before the next start, after the process ran for `ran_s` and ended by itself."""
         doublings = 0 if ran_s > HEALTHY_AFTER_S else self._failures
         self._failures = doublings + 1
         if self._at_once:

@@ -1,6 +1,6 @@
-"""The forms that settings are written in: from a text to its value, and back for the operators' table.
+"""The types of settings: parsers from text to value, and formatters for the operators' table. Pure.
 
-Rules: pure. A reader raises ValueError or KeyError for what it does not take, with no secret in the text.
+A parser raises ValueError or KeyError for an invalid text. The message contains no secret.
 """
 
 import re
@@ -64,7 +64,7 @@ def read_flag(value: str) -> bool:
 
 
 def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
-    """A reader of whole numbers in this range, which raises ValueError."""
+    """A parser of integers in this range. It raises ValueError."""
 
     def parse(value: str) -> int:
         if not re.fullmatch(r"[0-9]{1,18}", value) or not lowest <= int(value) <= highest:
@@ -75,7 +75,7 @@ def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """A reader of one of these words, in any case of letters, which raises ValueError."""
+    """A parser of one of these words, in any case of letters. It raises ValueError."""
 
     def parse(value: str) -> str:
         if value.lower() not in words:
@@ -86,24 +86,24 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def read_database_url(value: str) -> str:
-    """A URL that libpq reads. Raises ValueError."""
-    # Python's own parser refuses some lists of hosts that libpq takes.
+    """A URL that libpq accepts. Raises ValueError."""
+    # Python's own parser refuses some lists of hosts that libpq accepts.
     if value.partition("://")[0] not in ("postgresql", "postgres"):
         raise ValueError(value)
-    # Loaded only for this: most commands, their help above all, work without it.
+    # Imported only here: most commands and their help work without it.
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
     try:
         conninfo_to_dict(value)
     except psycopg.ProgrammingError:
-        # Its text quotes the part that is wrong, which may be the password.
+        # libpq's message quotes the wrong part, which may be the password.
         raise ValueError("not a URL that libpq reads") from None
     return value
 
 
 def read_url(value: str) -> str:
-    """An http or https URL without query, without its last slash. Raises ValueError."""
+    """An http or https URL without query. A final slash is removed. Raises ValueError."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(value)
@@ -111,7 +111,7 @@ def read_url(value: str) -> str:
 
 
 def read_origin(value: str) -> str:
-    """An http or https URL without path and query, without its last slash. Raises ValueError."""
+    """An http or https URL without path and query. A final slash is removed. Raises ValueError."""
     url = read_url(value)
     if urlsplit(url).path:
         raise ValueError(value)
@@ -119,7 +119,7 @@ def read_origin(value: str) -> str:
 
 
 def read_link(value: str) -> str:
-    """An http or https URL with `{tx}` once, for a transaction's hash. Raises ValueError."""
+    """An http or https URL that contains `{tx}` once, for a transaction's hash. Raises ValueError."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or value.count("{tx}") != 1:
         raise ValueError(value)
@@ -134,7 +134,7 @@ def parse_key(value: str) -> bytes:
 
 
 def read_urls(value: str) -> tuple[str, ...]:
-    """Several of them, separated by commas. Raises ValueError."""
+    """Several URLs, separated by commas. Raises ValueError."""
     return tuple(read_url(part.strip()) for part in value.split(",") if part.strip())
 
 
@@ -144,7 +144,7 @@ def read_finality(value: str) -> str | int:
 
 
 def coins(decimals: int) -> Callable[[str], int]:
-    """A reader of amounts of a chain's own coin, into its smallest unit, which raises ValueError."""
+    """A parser of amounts of a chain's own coin, into its smallest unit. It raises ValueError."""
 
     def parse(value: str) -> int:
         whole, _, fraction = value.partition(".")
@@ -156,7 +156,7 @@ def coins(decimals: int) -> Callable[[str], int]:
 
 
 def show_coins(decimals: int) -> Callable[[int], str]:
-    """The form in which `coins` reads an amount."""
+    """A formatter for what `coins` parses."""
 
     def show(amount: int) -> str:
         whole, fraction = divmod(amount, 10**decimals)
@@ -174,12 +174,12 @@ def read_price(value: str) -> int:
 
 
 def show_price(units: int | None) -> str:
-    """A price in the form in which it can be set."""
+    """A price in the form of the setting."""
     return "none" if units is None else format_units(units)
 
 
 def read_share(value: str) -> int:
-    """A share from 0 to 1, in 10^-8. Raises ValueError."""
+    """A share from 0 to 1, in parts of 10^-8. Raises ValueError."""
     return parse_rate(value, minimum_e8=0, maximum_e8=RATE_SCALE)
 
 
@@ -189,7 +189,7 @@ def read_networks(value: str) -> tuple[Network, ...]:
 
 
 def show_networks(value: tuple[Network, ...]) -> str:
-    """The form in which `read_networks` reads them."""
+    """A formatter for what `read_networks` parses."""
     return ",".join(map(str, value))
 
 

@@ -1,4 +1,4 @@
-"""The settings of one running service: the table of them, with each one's parser, rule and documentation.
+"""The table of all settings, each with its parser, its rule and its documentation.
 
 Rules: every setting is one line of `Settings`, and those of the chains come from `chain_settings`, so that
 the operators' table can be made from them. Units are in the names and texts. Nothing here reads a file, the
@@ -53,7 +53,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting, parsed and in range. Units are in the names and texts; money is in units of 10^-6."""
+    """All settings, parsed and checked. Names and texts contain the units; money is in units of 10^-6."""
 
     database_url: str | None = _setting(
         None,
@@ -371,32 +371,32 @@ class Settings:
 
     @property
     def mode(self) -> str:
-        """`sandbox` or `live`, as it is told to people and machines."""
+        """`sandbox` or `live`, for people and machines."""
         return "sandbox" if self.sandbox else "live"
 
     @property
     def mode_line(self) -> str:
-        """What a start says of the mode."""
+        """The line about the mode at a start."""
         return f"mode: {self.mode}, {'no real money moves' if self.sandbox else 'real money moves'}"
 
     @property
     def needs_two_people(self) -> bool:
-        """Whether what guards money is changed by two people, and new operators' words wait."""
+        """Whether two people are needed to change what protects money, and new operators must wait."""
         return self.sandbox_two_people or not self.sandbox
 
     @property
     def operator_wait_ms(self) -> int:
-        """For how long an operator's word does not count; see `operators.waits`."""
+        """How long an operator's approvals do not count (see `operators.waits`)."""
         return self.operator_wait_s * 1000 if self.needs_two_people else 0
 
     @property
     def checkpoint_folder(self) -> Path:
-        """Where signed checkpoints are kept, outside the database."""
+        """The folder of signed checkpoints, outside the database."""
         return self.checkpoint_dir or self.data / "checkpoints"
 
     @property
     def checkpoint_key_path(self) -> Path:
-        """Where the private key that signs checkpoints is kept, unless it is set. Workers alone read it."""
+        """The file with the private key of checkpoints, unless the key is set. Only workers read it."""
         return self.checkpoint_key_file or self.data / "checkpoint.key"
 
 

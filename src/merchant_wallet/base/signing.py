@@ -1,17 +1,21 @@
-"""Signatures of requests, answers and callbacks: the string that is signed, and both methods.
+"""Signatures of requests, answers and callbacks: the string to sign, and both methods.
 
-Rules: a string to sign starts with the path (the word `callback` for a callback), so that a signature is good
-for one operation only; then comes one line `name=value` per present field, in the byte order of the names.
-Values are the raw texts that were on the wire. A value with a control character must be refused before its
-signature is believed (`find_control_character`): that is what keeps one value from posing as a further line.
-Field names are of `[A-Za-z0-9_]` (see `wire`), where the order of str is the order of bytes.
+Rules:
+- A string to sign starts with the path (for a callback, the word `callback`). So a signature is valid for one
+  operation only.
+- Then each present field is one line `name=value`, in the byte order of the names. Values are the raw texts
+  from the wire.
+- A value with a control character must be refused before its signature is trusted (`find_control_character`).
+  Otherwise a value could look like another line.
+- Field names consist of `[A-Za-z0-9_]` (see `wire`). For these the order of str is the order of bytes.
 
-`HMAC` is HMAC-SHA256 cut to 128 bits, the least that RFC 2104 section 5 allows for it. `MD5` is a legacy
-method that an operator may switch on for a merchant: it binds neither path nor field borders and is weak.
+`HMAC` is HMAC-SHA256 cut to 128 bits, the minimum of RFC 2104 section 5. `MD5` is a weak legacy method that
+an operator may switch on for a merchant. It covers neither the path nor the borders between fields.
 
-Requests, answers and callbacks are signed with the same secret, so no text may be two of them:
-- With HMAC the first line tells a callback from the others. A request has an `appKey`, an answer has none.
-- With MD5 the fields tell them apart: a callback has `eventId`, a request has `appKey` and no `eventId`, an
+Requests, answers and callbacks are signed with the same secret, so no text may be valid as two of them:
+- With HMAC the first line distinguishes a callback from the others. A request has an `appKey`, an answer has
+  none.
+- With MD5 the fields distinguish them: a callback has `eventId`, a request has `appKey` and no `eventId`, an
   answer has neither. A value may not hide one of these fields (`find_hidden_field`). Decision 0051.
 """
 
@@ -31,16 +35,16 @@ CALLBACK_PATH: Final = "callback"
 EVENT_ID: Final = "eventId"
 """The field that every callback has and no request may have."""
 
-# The category Cc of Unicode: C0, DEL and C1.
+# Unicode's category Cc: C0, DEL and C1.
 _search_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
-# What marks a request or a callback, where MD5 would read it as a field of its own.
+# The fields of requests and callbacks, as MD5 would read them inside a value.
 _search_hidden = re.compile(r"&(?:appKey|eventId|nonceStr|timestamp)=").search
 
 
 def find_control_character(fields: Mapping[str, str]) -> str | None:
-    """The name of the first field whose value holds a control character (C0, DEL or C1), or None."""
-    # A printable text holds none; only what is not printable, such as an emoji's joiner, costs the second
-    # look.
+    """The name of the first field whose value has a control character (C0, DEL or C1), or None."""
+    # A printable text has none. Only other texts, such as those with an emoji's joiner, need the second
+    # check.
     if "".join(fields.values()).isprintable():
         return None
     return next((name for name, text in fields.items() if _search_control(text)), None)
@@ -49,7 +53,7 @@ def find_control_character(fields: Mapping[str, str]) -> str | None:
 def find_hidden_field(fields: Mapping[str, str]) -> tuple[str, str] | None:
     """The first field whose value hides a field from MD5, and what it hides: `("notifyUrl", "&appKey=")`.
 
-    None when no value does. MD5 signs the same text whether `b` is a field or a part of `a=1&b=2`.
+    None if no value does. In MD5's text, `a=1&b=2` may be two fields or one.
     """
     if "&" not in "".join(fields.values()):
         return None
@@ -58,17 +62,17 @@ def find_hidden_field(fields: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def string_to_sign(path: str, fields: Mapping[str, str]) -> str:
-    """What HMAC signs: `path`, then the present fields but `sign`, sorted, joined with line feeds."""
+    """What HMAC signs: `path`, then the present fields except `sign`, sorted, joined with line feeds."""
     return "\n".join([path, *[f"{name}={fields[name]}" for name in sorted(fields)]])
 
 
 def md5_string_to_sign(fields: Mapping[str, str]) -> str:
-    """What MD5 signs, short of the secret that is appended to it: the sorted fields joined with `&`."""
+    """What MD5 signs, without the secret at the end: the sorted fields joined with `&`."""
     return "&".join([f"{name}={fields[name]}" for name in sorted(fields)])
 
 
 def sign(method: Method, secret: str, path: str, fields: Mapping[str, str]) -> str:
-    """The 32-character `sign` over `fields`, which hold neither `sign` nor absent ones. Interface 5.
+    """The 32-character `sign` of `fields`, which has neither `sign` nor absent fields. Interface 5.
 
     Lower-case hex for HMAC, upper-case hex for MD5.
     """
@@ -80,9 +84,9 @@ def sign(method: Method, secret: str, path: str, fields: Mapping[str, str]) -> s
 def verify(
     method: Method, secrets: Sequence[str], path: str, fields: Mapping[str, str], given: str
 ) -> str | None:
-    """The one of the live `secrets` that makes `given` the signature of `fields`, or None.
+    """The live secret with which `given` is the signature of `fields`, or None.
 
-    Letter case is ignored. Takes the same time wherever `given` is wrong and whichever secret matches.
+    Letter case is ignored. The time does not depend on where `given` is wrong or which secret matches.
     """
     given_bytes = given.encode("ascii", "replace").lower()
     signed = md5_string_to_sign(fields) if method == MD5 else string_to_sign(path, fields)
@@ -103,11 +107,11 @@ def sign_response(
     nonce: str,
     length: int = SIGN_LENGTH,
 ) -> str:
-    """`data.sign` of an answer, cut to `length` characters; `secret` is the one that signed the request.
+    """`data.sign` of an answer, cut to `length` characters. `secret` is the one that signed the request.
 
-    `fields` are the present fields of `data` as the texts on the wire. HMAC signs `code` and the request's
-    nonceStr with them, so that an answer cannot be replayed to another request; the legacy MD5 signs the
-    fields alone. Raises ValueError for MD5 when a value hides a field: the answer would sign a request.
+    `fields` are the present fields of `data` as texts on the wire. HMAC also signs `code` and the request's
+    nonceStr, so an answer can't be replayed to another request. The legacy MD5 signs only the fields. Raises
+    ValueError for MD5 if a value hides a field: such an answer could be a signed request.
     """
     if method == MD5:
         hidden = find_hidden_field(fields)
@@ -126,7 +130,7 @@ def _hmac_hex(secret: str, signed: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _keyed(secret: str) -> hmac.HMAC:
-    """A digest that has taken in the key alone; to set one up costs as much as to sign a request."""
+    """An HMAC with only the key set up. To set it up costs as much as to sign a request."""
     return hmac.new(secret.encode(), digestmod="sha256")
 
 

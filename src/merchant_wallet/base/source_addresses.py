@@ -1,4 +1,4 @@
-"""Where a request comes from: addresses as text, and the client behind trusted proxies. Pure."""
+"""Source addresses of requests: parsing, and the client behind trusted proxies. Pure."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -11,9 +11,9 @@ Address = IPv4Address | IPv6Address
 
 
 def read_address(text: str) -> Address:
-    """An address from its text; one that can't be read is nobody's, `::`."""
+    """Parse an address. An unreadable one becomes `::`, which is nobody's."""
     try:
-        # A scope id is any text, and names no address that anyone could be allowed from.
+        # A scope id may be any text. An address with one can't be on an allow-list.
         address = IPv6Address(0) if "%" in text else ip_address(text)
     except ValueError:
         return IPv6Address(0)
@@ -22,10 +22,10 @@ def read_address(text: str) -> Address:
 
 
 def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
-    """The client's address: the last hop of X-Forwarded-For that is no trusted proxy, if one tells it.
+    """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, if there is one.
 
-    A header that comes from anyone else says nothing (RFC 7239 section 8.1). What a proxy forwards is given
-    in an address's own spelling, since it goes into the log; a hop that is no address is `::`.
+    The header is ignored unless a trusted proxy sent it (RFC 7239 section 8.1). The address is normalized,
+    since it is logged. A hop that is no address becomes `::`.
     """
     if not trusted or not is_trusted(peer, trusted):
         return peer
@@ -38,7 +38,7 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
 
 
 def _hops_from_the_last(forwarded: list[str]) -> Iterator[str]:
-    """The hops, the nearest first; further ones than a chain of proxies can have are not looked at."""
+    """The hops, nearest first. Hops beyond the longest possible chain of proxies are ignored."""
     for line in reversed(forwarded):
         for hop in reversed(line.rsplit(",", MAX_HOPS)):
             if hop.strip():

@@ -1,9 +1,12 @@
-"""How the workers run: a turn of work, a pause, again, until told to stop.
+"""The loop of a worker: a turn of work, a pause, and again, until it is told to stop.
 
-Rules: a worker polls, so a wake-up may be missed; a turn that fails is logged with its worker's name and
-tried again after a growing pause, never silently; a worker that was told to stop finishes its turn. A lost
-database connection is opened anew when it is next needed. While the database is away every worker asks again
-each second, so that all work goes on soon after it is back; the log has a line of each every ten seconds.
+Rules:
+- A worker polls, so it may miss a wake-up.
+- A failed turn is logged with the worker's name and repeated after a growing pause.
+- A worker that is told to stop finishes its turn.
+- A lost database connection is opened again when it is next needed.
+- While the database is away, every worker tries again each second, so work continues soon after it is back.
+  The log gets one line per worker every ten seconds.
 """
 
 import asyncio
@@ -31,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class WorkerConnection:
-    """One database connection, opened when it is first needed and again after it was lost."""
+    """One database connection. It is opened when it is first needed, and again after it was lost."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -39,7 +42,7 @@ class WorkerConnection:
         self._opening = asyncio.Lock()
 
     async def get(self) -> psycopg.AsyncConnection:
-        """The live connection. Raises `psycopg.OperationalError` when the database can't be reached."""
+        """The open connection. Raises `psycopg.OperationalError` if the database can't be reached."""
         async with self._opening:
             kept = self._connection
             if kept is None or not _is_usable(kept):
@@ -51,7 +54,7 @@ class WorkerConnection:
             return self._connection
 
     async def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection, if it is open."""
         async with self._opening:
             if self._connection is not None:
                 await self._connection.close()
@@ -61,13 +64,13 @@ class WorkerConnection:
 def _is_usable(connection: psycopg.AsyncConnection) -> bool:
     if connection.closed:
         return False
-    # A line may be shared: while another task is at work on the connection, it is that task's.
+    # Several tasks may share the connection. While one of them uses it, it counts as usable.
     busy = connection.lock.locked() or connection.info.transaction_status != TransactionStatus.IDLE
     return busy or db.is_open(connection)
 
 
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
-    """Log an error: with its trace, unless it passes by itself."""
+    """Log an error, with its traceback unless it is transient."""
     if is_transient_error(error):
         logger.warning(event, reason=" ".join(str(error).split()), **facts)
     else:
@@ -87,7 +90,7 @@ async def repeat(
     interval_s: float,
     wake: asyncio.Event | None = None,
 ) -> None:
-    """Do `turn` every `interval_s` seconds, sooner when `wake` is set, until `stop` is set."""
+    """Run `turn` every `interval_s` seconds, sooner if `wake` is set, until `stop` is set."""
     failures = FailureLog(name)
     while not stop.is_set():
         if wake is not None:
@@ -95,7 +98,7 @@ async def repeat(
         try:
             await turn()
         except Exception as error:
-            # The loop must outlive whatever a turn meets; the log keeps the trace and the retry is bounded.
+            # The loop must survive any error of a turn. The log gets the traceback, and the retry is delayed.
             await _pause(failures.note(error), stop)
         else:
             failures.end()
@@ -118,7 +121,7 @@ class FailureLog:
         self._count, self._away_logged_s = 0, None
 
     def note(self, error: Exception) -> float:
-        """Log a failed turn, now and then while the database is away; gives the pause before the next."""
+        """Log a failed turn and return the pause. While the database is away, log only from time to time."""
         self._count += 1
         away, now_s = is_database_away(error), self._monotonic()
         logged_s = self._away_logged_s
@@ -130,9 +133,9 @@ class FailureLog:
 
 
 async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:
-    """Run workers side by side until all have stopped. One that raises stops the others; then that is raised.
+    """Run workers concurrently until all have stopped. If one raises, the others stop, then it is raised.
 
-    Raises ExceptionGroup when more than one raised.
+    Raises ExceptionGroup if more than one raised.
     """
     errors = [
         error for error in await asyncio.gather(*(_run_one(worker, stop) for worker in workers)) if error
@@ -144,7 +147,7 @@ async def run_workers(workers: Sequence[Worker], stop: asyncio.Event) -> None:
 
 
 def start_after(ready: asyncio.Event, worker: Worker) -> Worker:
-    """The worker, which begins when `ready` is set."""
+    """A worker that starts when `ready` is set."""
 
     async def run(stop: asyncio.Event) -> None:
         stopped, begun = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ready.wait())
@@ -163,14 +166,14 @@ async def _run_one(worker: Worker, stop: asyncio.Event) -> Exception | None:
     try:
         await worker(stop)
     except Exception as error:
-        # The others are stopped, not cancelled: they may be between a commit and what follows it.
+        # The others are stopped, not cancelled: one may be between a commit and what follows it.
         stop.set()
         return error
     return None
 
 
 async def _pause(timeout_s: float, *events: asyncio.Event | None) -> None:
-    """Wait until one of the events is set or the time is over."""
+    """Wait until one of the events is set or the time has passed."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events if event is not None]
     try:
         await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

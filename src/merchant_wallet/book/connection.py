@@ -104,9 +104,7 @@ class PipelineConnection:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether any server refused to write since this connection was opened. It gets no new batches
-        then.
-        """
+        """Whether any server refused to write since this connection was opened. No new batches use it."""
         return self._read_only_errors != db.ReadOnlyErrors.count
 
     @classmethod

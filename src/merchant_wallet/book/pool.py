@@ -1,11 +1,15 @@
-"""The writer's connections: some for batches that read first, others shared by those that are foreseen.
+"""The writer's connections: exclusive ones for batches that read first, shared ones for optimistic batches.
 
-Rules: a batch that reads first has its connection to itself from beginning to end, and such batches get one
-in the order in which they asked. A foreseen batch is one transaction in one flush, so any number of them,
-each of another book, follow each other on a shared connection; there a book whose lock is held elsewhere
-would make others wait, so it is waited for only shortly. A few shared connections are the least work where
-the disk is fast; where batches wait for its flushes, more are opened, which gather in one flush. Once a
-server refused to write, no new batch goes to a connection that was open by then.
+Rules:
+- A batch that reads first has its connection alone until it ends. Such batches get connections in the order
+  in which they asked.
+- An optimistic batch is one transaction in one flush. So any number of them, each of another book, can be in
+  flight on one shared connection.
+- A book whose lock is held elsewhere would delay the others on a shared connection. So there a batch waits
+  only briefly for the lock.
+- Where the disk is fast, a few shared connections cost least. Where commits wait for the disk, more are
+  opened, so that more commits share one sync.
+- After a server refused to write, connections that were open then get no new batches.
 """
 
 import asyncio
@@ -23,17 +27,17 @@ SHARED: Final = 4
 MAX_SHARED: Final = 12
 SLOW_COMMIT_S: Final = 0.004
 DEEP_PIPELINE: Final = 4
-"""Where so many batches wait on each connection, and usually take so long, a further one is worth it."""
+"""A further shared connection is opened if each has this many batches in flight, and they take this long."""
 RETRY_S: Final = 5.0
-"""So long no further connection is tried after one could not be had."""
+"""After a connection could not be opened, this is the pause before the next try."""
 SHARED_SESSION: Final = "set lock_timeout = '250ms'"
 
 
 class ConnectionPool:
-    """Connections to one database, opened when they are needed."""
+    """Connections to one database, opened on demand."""
 
     def __init__(self, url: str, connections: int) -> None:
-        """At most `connections` for batches that read, as many, but at most 12, that are shared."""
+        """At most `connections` exclusive ones, and as many shared ones, but at most 12."""
         self._url = url
         self._exclusive = Pool(self._open, connections, is_usable=_is_usable, min_idle=1)
         self._most_shared = min(MAX_SHARED, connections)
@@ -45,7 +49,7 @@ class ConnectionPool:
         self._extra = asyncio.Semaphore(WRITER_EXTRA)
 
     async def connect(self) -> None:
-        """Connect once, so that a database that is away is known at the start. Raises LinkLost."""
+        """Connect once, to find out at the start whether the database is away. Raises ConnectionLost."""
         async with self._exclusive.acquire():
             pass
 
@@ -53,7 +57,7 @@ class ConnectionPool:
         return await PipelineConnection.open(self._url, store.STATEMENTS, session=session)
 
     async def close(self) -> None:
-        """Close the connections; nobody uses them any more."""
+        """Close the connections. Nobody uses them any more."""
         if self._shrinking is not None:
             self._shrinking.cancel()
         await self._exclusive.close()
@@ -63,12 +67,12 @@ class ConnectionPool:
         self._retired.clear()
 
     def acquire(self) -> AbstractAsyncContextManager[PipelineConnection]:
-        """A connection for one batch alone, once it is this batch's turn. Raises ConnectionLost."""
+        """A connection for one batch alone, in the order of asking. Raises ConnectionLost."""
         return self._exclusive.acquire()
 
     @asynccontextmanager
     async def open_extra(self) -> AsyncIterator[PipelineConnection]:
-        """A new connection to look something up; there are few at a time. Raises LinkLost."""
+        """A new connection for a look-up. Few can be open at a time. Raises ConnectionLost."""
         async with self._extra:
             connection = await self._open()
             try:
@@ -77,9 +81,9 @@ class ConnectionPool:
                 await connection.close()
 
     async def acquire_shared(self) -> PipelineConnection | None:
-        """The shared connection with the fewest batches under way; None while the first is being opened.
+        """The shared connection with the fewest batches in flight. None while the first one is being opened.
 
-        Raises LinkLost when there is none and none can be had.
+        Raises ConnectionLost if there is none and none can be opened.
         """
         await self._retire_unusable()
         connection = self._least_busy()
@@ -101,7 +105,7 @@ class ConnectionPool:
         return opened
 
     async def _shrink(self) -> None:
-        """Close shared connections that no batch used for a while, all but one."""
+        """Close shared connections that no batch used for a while, except one."""
         while True:
             await asyncio.sleep(IDLE_S)
             before_s = time.monotonic() - IDLE_S
@@ -115,7 +119,7 @@ class ConnectionPool:
                 await connection.close()
 
     async def _retire_unusable(self) -> None:
-        """Give no more batches to broken or spent links; close each once its last batch is answered."""
+        """Take broken and suspect connections out of use. Close each after its last batch is answered."""
         good = [connection for connection in self._shared if _is_usable(connection)]
         if len(good) < len(self._shared):
             self._retired += [connection for connection in self._shared if connection not in good]

@@ -1,4 +1,4 @@
-"""The queue of one book: commands that move something, and beside them reads (`base.fair_queue`)."""
+"""The queue of one book's commands: writes, and reads beside them (see `base.fair_queue`)."""
 
 import asyncio
 from typing import Final
@@ -15,7 +15,7 @@ MIN_READS: Final = 4
 
 
 class PendingCommand:
-    """A submission and who waits for its outcome."""
+    """A submission, and the future of its outcome."""
 
     __slots__ = ("future", "submission")
 
@@ -25,7 +25,7 @@ class PendingCommand:
 
 
 class CommandQueue(FairQueue[PendingCommand]):
-    """What waits for one book."""
+    """The commands that wait for one book."""
 
     __slots__ = ()
 
@@ -33,5 +33,5 @@ class CommandQueue(FairQueue[PendingCommand]):
         super().__init__(MIN_READS, caps_reads=True)
 
     def add(self, pending: PendingCommand) -> None:
-        """Let a command wait."""
+        """Add a command."""
         self.put(pending, is_read=type(pending.submission.command) in READS)

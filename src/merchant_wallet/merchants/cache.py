@@ -1,7 +1,7 @@
-"""Merchants by appKey, kept in memory.
+"""Merchants by appKey, cached in memory.
 
-Rules: a kept merchant may be out of date; whoever relies on it says so to the book with its settings'
-version, or asks `refresh` before refusing for its sake. A key that is unknown is looked up every time.
+A cached merchant may be outdated. So callers send the settings' version to the book with each command, and
+call `refresh` before they refuse a request because of a setting. An unknown appKey is looked up every time.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ READ_TIMEOUT_S = 10.0
 
 
 class MerchantsUnavailable(db.TransientError):
-    """The database can't be asked right now."""
+    """The database can't be used now."""
 
 
 class MerchantCache:
-    """What the web side knows of merchants."""
+    """The merchants that the web process has read."""
 
     def __init__(self, url: str, keyring: Keyring, connections: int = 4) -> None:
         self._keyring = keyring
@@ -40,14 +40,15 @@ class MerchantCache:
         self._pool_for_unknown = Pool(partial(db.connect, url), 1, is_usable=is_idle)
 
     def get(self, app_key: str) -> Merchant | None:
-        """What was read last, without asking the database."""
+        """The merchant as it was read last, without asking the database."""
         return self._merchants.get(app_key)
 
     async def load(self, app_key: str) -> Merchant | None:
-        """Read a merchant anew. None when there is none. Raises MerchantsUnavailable.
+        """Read a merchant again; None if there is none. Raises MerchantsUnavailable.
 
-        A reading that had begun before the call might miss a change, so the caller waits for the next one,
-        together with all others who ask for it: a flood of refused requests costs one reading at a time.
+        A read that began before the call might miss a change. So the caller waits for the next read, together
+        with all others who ask for the same merchant. A flood of refused requests thus costs one read at a
+        time.
         """
         following = self._following.get(app_key)
         if following is None:
@@ -61,7 +62,7 @@ class MerchantCache:
             await asyncio.wait((reading,))
         mine = self._reading[app_key] = self._following.pop(app_key)
         try:
-            # Who guesses keys waits for other guessers. A known merchant never waits for them.
+            # Callers who guess appKeys wait for each other. A known merchant never waits for them.
             pool = self._pool if app_key in self._merchants else self._pool_for_unknown
             async with asyncio.timeout(READ_TIMEOUT_S), _acquire(pool) as connection:
                 return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
@@ -72,7 +73,7 @@ class MerchantCache:
                 del self._reading[app_key]
 
     async def refresh(self, merchant: Merchant) -> Merchant | None:
-        """The merchant as it is now: the same object when nothing changed. Raises MerchantsUnavailable."""
+        """The merchant as it is now: the same object if nothing changed. Raises MerchantsUnavailable."""
         fresh = await self.load(merchant.app_key)
         return (
             merchant if fresh is not None and fresh.settings_version == merchant.settings_version else fresh
@@ -93,14 +94,14 @@ class MerchantCache:
         return merchant
 
     async def take_address_index(self, merchant_id: int) -> int:
-        """The next address index of a merchant, never given twice. Raises MerchantsUnavailable."""
+        """The next address index of a merchant, given out once. Raises MerchantsUnavailable."""
         async with _acquire(self._pool) as connection:
             return await store.take_address_index(connection, merchant_id)
 
 
 @asynccontextmanager
 async def _acquire(pool: Pool[store.Connection]) -> AsyncIterator[store.Connection]:
-    """A connection, used again only when nothing went wrong with it. Raises MerchantsUnavailable."""
+    """A connection. It is used again only if nothing went wrong with it. Raises MerchantsUnavailable."""
     try:
         async with pool.acquire() as connection:
             try:

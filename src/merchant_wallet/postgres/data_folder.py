@@ -1,7 +1,7 @@
-"""The data folder: the names in it, who holds it, and what is noted about the server that runs on it.
+"""The data folder: its file names, its lock, and the runtime file of its server.
 
-Rules: secrets have mode 0600 from the moment they exist. A pid that was written down is believed only after a
-look at the process itself, since by now it may be anyone's.
+Rules: secrets have mode 0600 from the moment they exist. A stored pid is trusted only after a look at the
+process itself, since another process may have that pid now.
 """
 
 import contextlib
@@ -18,25 +18,24 @@ from urllib.parse import quote
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.postgres.privileges import Account
 
-NAME = "wallet"  # The database's, and the role's that owns all tables.
+NAME = "wallet"  # The name of the database, and of the role that owns all tables.
 WEB_ROLE = "wallet_web"
 WORKER_ROLE = "wallet_worker"
 SIDE_ROLES = (WEB_ROLE, WORKER_ROLE)
 PORT = 5432  # Part of the socket's file name only: nothing listens on the network.
 SOCKET_PREFIX = "merchant-wallet-"
-# The system takes 107 bytes for a socket's path; the socket's own name and the folder's random part need the
-# rest.
+# A socket's path may have 107 bytes. The socket's own name and the folder's random part need the rest.
 SOCKET_BASE_BYTES = 60
-# Above every pid that Linux gives out.
+# Above every pid that Linux uses.
 _NO_PID = 2**22 + 1
 
 
 class PostgresError(Exception):
-    """The own PostgreSQL cannot be made, started or stopped. The text says what to do."""
+    """The own PostgreSQL can't be created, started or stopped. The text says what to do."""
 
 
 class AlreadyRunning(PostgresError):
-    """Another live process has this data folder. `pid` is its number, 0 when it could not be read."""
+    """Another live process has this data folder. `pid` is its number, 0 if it could not be read."""
 
     def __init__(self, data_dir: Path, pid: int) -> None:
         super().__init__(
@@ -47,7 +46,7 @@ class AlreadyRunning(PostgresError):
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The names inside a data folder. `root` is absolute."""
+    """The file names in a data folder. `root` is absolute."""
 
     root: Path
 
@@ -62,31 +61,31 @@ class DataFolder:
         return self.root / f"postgres{part}.password"
 
     def has_side_roles(self) -> bool:
-        """Whether the roles of both sides were made."""
+        """Whether the roles of web and worker were created."""
         return all(self.password(role).exists() for role in SIDE_ROLES)
 
     @property
     def log(self) -> Path:
-        """What PostgreSQL says."""
+        """PostgreSQL's log."""
         return self.root / "postgres.log"
 
     @property
     def lock(self) -> Path:
-        """Held by the one live `up`."""
+        """The lock that the one live `up` holds."""
         return self.root / "up.lock"
 
     @property
     def runtime(self) -> Path:
-        """Where the running server is, for commands that talk to it."""
+        """Where the running server is, for commands that connect to it."""
         return self.root / "runtime.json"
 
     def url(self, socket_dir: Path, role: str = NAME) -> str:
-        """The libpq URL of a role; it holds the password."""
+        """The libpq URL of a role. It contains the password."""
         secret = self.password(role).read_text().strip()
         return f"postgresql://{role}:{secret}@/{NAME}?host={quote(str(socket_dir), safe='')}&port={PORT}"
 
     def postmaster_lines(self) -> list[str]:
-        """PostgreSQL's own note: pid, folder, start, port, socket folder, address, shared memory, status."""
+        """The lines of `postmaster.pid`: pid, folder, start, port, socket folder, address, memory, status."""
         try:
             return (self.cluster / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
@@ -99,18 +98,18 @@ class DataFolder:
         return pid if is_postmaster(pid, self.cluster) else None
 
     def log_size(self) -> int:
-        """Where the next line of the log will begin, in bytes."""
+        """The size of the log, which is where its next line begins."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def log_since(self, offset: int) -> str:
-        """The log's text from `offset` on; of much text, the end."""
+        """The log's text from `offset` on. Of a long text only the end."""
         if not self.log.exists():
             return ""
         return self.log.read_bytes()[offset:].decode(errors="replace")[-4000:].strip()
 
 
 def is_postmaster(pid: int, cluster: Path) -> bool:
-    """Whether `pid` is alive and is the PostgreSQL server of this very folder."""
+    """Whether `pid` is alive and is the PostgreSQL server of exactly this folder."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         named = arguments[arguments.index(b"-D") + 1]
@@ -121,7 +120,7 @@ def is_postmaster(pid: int, cluster: Path) -> bool:
 
 
 def take_lock(folder: DataFolder) -> IO[str]:
-    """Lock the folder until the file is closed, and note this pid for whoever comes second."""
+    """Lock the folder until the file is closed, and write this pid into it for the next process."""
     file = os.fdopen(os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o644), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,9 +128,7 @@ def take_lock(folder: DataFolder) -> IO[str]:
         holder = file.read().strip()
         file.close()
         raise AlreadyRunning(folder.root, int(holder) if holder.isdecimal() else 0) from None
-    os.fchmod(
-        file.fileno(), 0o644
-    )  # Whether the server's user can read this file shows if it may pass in here.
+    os.fchmod(file.fileno(), 0o644)  # If the server's user can read this file, it may enter this folder too.
     file.truncate(0)
     file.write(f"{os.getpid()}\n")
     file.flush()
@@ -139,14 +136,14 @@ def take_lock(folder: DataFolder) -> IO[str]:
 
 
 def write_runtime(folder: DataFolder, pid: int, socket_dir: Path) -> None:
-    """Write down where the server is, whole or not at all."""
+    """Write the runtime file, whole or not at all."""
     draft = folder.runtime.with_suffix(".new")
     draft.write_text(json.dumps({"pid": pid, "socket_dir": str(socket_dir)}))
     draft.replace(folder.runtime)
 
 
 def read_runtime(folder: DataFolder) -> tuple[int, Path] | None:
-    """The pid and socket folder that were noted last, true or not."""
+    """The pid and socket folder in the runtime file. They may be outdated."""
     try:
         noted = json.loads(folder.runtime.read_text())
     except FileNotFoundError:
@@ -155,11 +152,10 @@ def read_runtime(folder: DataFolder) -> tuple[int, Path] | None:
 
 
 def disown_reused_pid(folder: DataFolder) -> None:
-    """Make PostgreSQL's note name no process, when the one it names is alive and is not a server of this
-    folder.
+    """Remove the pid from `postmaster.pid` if it now belongs to a process that is not this folder's server.
 
-    PostgreSQL would take that process for its predecessor and refuse to start. Only the number is changed:
-    the line with the shared memory stays, by which PostgreSQL finds sessions that outlived a killed server.
+    PostgreSQL would take that process for its predecessor and refuse to start. Only the number is changed.
+    The line with the shared memory stays: PostgreSQL uses it to find sessions that outlived a killed server.
     """
     lines = folder.postmaster_lines()
     if lines and lines[0].isdecimal() and Path(f"/proc/{lines[0]}").exists():
@@ -168,7 +164,7 @@ def disown_reused_pid(folder: DataFolder) -> None:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write `text` to a file that only this user can read, and force it to the disk."""
+    """Write `text` to a file that only this user can read, and sync it to disk."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         follow_owner(file.fileno(), path.parent)
@@ -178,7 +174,7 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def make_socket_dir(account: Account | None) -> Path:
-    """A private folder with a short name: the data folder's own may be too long for a socket's path."""
+    """Create a private folder with a short name. The data folder's own path may be too long for a socket."""
     usual = tempfile.gettempdir()
     base = usual if len(os.fsencode(usual)) <= SOCKET_BASE_BYTES and "," not in usual else "/tmp"
     if account and not os.stat(base).st_mode & 0o001:
@@ -190,7 +186,7 @@ def make_socket_dir(account: Account | None) -> Path:
 
 
 def open_socket_dir(path: Path, group: int) -> None:
-    """Let a group pass in and connect. The socket that a server makes there will be the group's as well."""
+    """Let a group enter the folder and connect. A new server's socket belongs to the group too."""
     os.chown(path, -1, group)
     path.chmod(0o2710)
     socket = path / f".s.PGSQL.{PORT}"
@@ -200,9 +196,9 @@ def open_socket_dir(path: Path, group: int) -> None:
 
 
 def clear_socket_dir(path: Path, account: Account | None) -> None:
-    """Prepare the private folder for the next server: remove a dead one's socket, make a missing folder.
+    """Prepare the private folder for the next server: remove a dead server's socket, create a missing folder.
 
-    Raises PostgresError when somebody else has made something of that name, or could put a socket there.
+    Raises PostgresError if somebody else created something with that name, or could put a socket there.
     """
     try:
         path.mkdir(mode=0o700)
@@ -215,10 +211,10 @@ def clear_socket_dir(path: Path, account: Account | None) -> None:
 
 
 def require_private(path: Path, uid: int) -> None:
-    """Raises PostgresError unless this is a real folder of that user that nobody else can write to.
+    """Raise PostgresError unless this is a real folder of that user, and nobody else can write to it.
 
-    Temporary folders are cleaned up, and any local user may then make one of the same name. Who can write
-    there can put a socket of their own in place of the server's.
+    Temporary folders are cleaned up, and then any local user may create one with the same name. Anyone who
+    can write there can replace the server's socket with one of their own.
     """
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
@@ -229,7 +225,7 @@ def require_private(path: Path, uid: int) -> None:
 
 
 def _remove_socket(path: Path) -> None:
-    # By the folder itself: a link that somebody put in its place must lead nobody elsewhere.
+    # Use the folder's descriptor: a link that somebody put in its place must not lead elsewhere.
     descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in (f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock"):
@@ -242,7 +238,7 @@ def _remove_socket(path: Path) -> None:
 def remove_socket_dir(path: Path) -> None:
     """Remove the private folder and the socket that a killed server left in it.
 
-    Something else of that name, which only somebody else can have made, stays.
+    If something else has that name, somebody else created it, and it stays.
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         _remove_socket(path)
@@ -250,7 +246,7 @@ def remove_socket_dir(path: Path) -> None:
 
 
 def remove_recorded_socket_dir(folder: DataFolder) -> None:
-    """Clear away what the last server left when it was killed."""
+    """Remove what the last server left when it was killed."""
     if (noted := read_runtime(folder)) and noted[1].name.startswith(SOCKET_PREFIX):
         remove_socket_dir(noted[1])
     folder.runtime.unlink(missing_ok=True)

@@ -1,14 +1,14 @@
-"""What the web side and the worker side may do in the database, each with a role of its own.
+"""What the web process and the worker may do in the database. Each has its own role.
 
-`GRANTS` is the only list: each table, and what each side may do with it. The owner of the tables is a third
-role, which migrates and which commands use.
+`GRANTS` is the only list: each table, and what each of them may do with it. A third role owns the tables. It
+migrates, and commands use it.
 
-- Neither side can change or delete what was written for ever: entries, postings, steps of orders, the audit
-  log, signed transactions.
-- `update (column, ...)` leaves the other columns of a row as they were inserted.
-- A new table needs a line here, and nobody but the owner can read it before that. A test compares `GRANTS`
-  with the queries of both sides.
-- PostgreSQL checks foreign keys and makes identity columns without a grant.
+- Neither can change or delete what is permanent: entries, postings, steps of orders, the audit log, signed
+  transactions.
+- `update (column, ...)` means that the other columns stay as they were inserted.
+- A new table needs a line here. Before that only the owner can read it. A test compares `GRANTS` with the
+  queries of both.
+- PostgreSQL needs no grant to check foreign keys and to fill identity columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,19 +24,19 @@ from merchant_wallet.base.db import connect_sync
 
 
 class Side(StrEnum):
-    """A part of the service that has a database role of its own."""
+    """A part of the service with a database role of its own."""
 
     WEB = "web"
     WORKER = "worker"
 
 
 class GrantRefused(Exception):
-    """A role can't be a side's role; the text says which and why."""
+    """A role can't be used as the web's or worker's role. The text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The privileges of both sides on one table, as GRANT takes them; empty is none."""
+    """The privileges of both on one table, in the form of GRANT. Empty means none."""
 
     web: LiteralString = ""
     worker: LiteralString = ""
@@ -147,7 +147,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),
 }
-"""Each table of the schema, and what each side may do with it."""
+"""Each table of the schema, and what web and worker may do with it."""
 
 FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
     "add_nonce_days(int, int)": (Side.WEB, Side.WORKER),
@@ -155,14 +155,14 @@ FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
 }
 """The functions that run with the owner's rights, and who may call them."""
 
-# What is asked of a role: whether it is there, and whether its own rights would make grants pointless.
+# Whether a role exists, and whether its own rights would make grants pointless.
 _ROLE = """
 select r.rolsuper or r.rolcreaterole or r.rolbypassrls
     or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
        exists (select from pg_roles m where pg_has_role(r.oid, m.oid, 'member')
                   and has_schema_privilege(m.oid, 'public', 'create'))
   from pg_roles r where r.rolname = %s"""
-# Only the owner's own objects: it may have no right on those of an extension, and then REVOKE fails.
+# Only the owner's own objects. It may lack rights on those of an extension, and then REVOKE would fail.
 _LIST_REVOKES: Final = """
 select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
   from (select case c.relkind when 'S' then 'sequence' else 'table' end as kind,
@@ -180,10 +180,10 @@ on conflict (side) do update set role_name = excluded.role_name, granted_ms = ex
 
 
 def grant(url: str, roles: Mapping[Side, str] | None = None) -> dict[Side, str]:
-    """Give each side's role what `GRANTS` says and take everything else from it; gives the roles.
+    """Give each role what `GRANTS` says, and revoke everything else. Returns the roles.
 
-    `url` is the owner's. Without `roles`, those that were given last. All of it is one transaction, so that
-    a running side never lacks anything. Raises GrantRefused, psycopg.Error.
+    `url` is the owner's. Without `roles`, the ones of the last time are used. It is one transaction, so a
+    running process never lacks a right. Raises GrantRefused, psycopg.Error.
     """
     with connect_sync(url) as connection, connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtext('side_role'))")
@@ -221,7 +221,8 @@ def _check_role(connection: psycopg.Connection, role: str) -> None:
             " owner may: a side needs a plain role of its own."
         )
     if row[1]:
-        # What it makes there could be taken for the functions of PostgreSQL in the owner's own statements.
+        # Objects that the role creates there could replace PostgreSQL's functions in the owner's own
+        # statements.
         raise GrantRefused(
             f"The database role {role} may create objects in schema public, as everybody may in databases of"
             f" PostgreSQL 14 and older: `revoke create on schema public from public, {role}`."
@@ -249,5 +250,5 @@ def _list_grants(side: Side, role: sql.Identifier) -> Iterator[sql.Composed]:
 
 
 def _join(statements: Iterable[sql.Composed]) -> sql.Composed:
-    """All of them in one go to the server and back."""
+    """Join the statements, so that all of them need one round trip."""
     return sql.SQL("; ").join(statements)

@@ -1,9 +1,11 @@
-"""Bringing a database to the schema that this code needs, and writing that schema down.
+"""Migrations: bring a database to the schema that this code needs, and write that schema down.
 
-Rules: a migration is a file `NNNN_name.sql` in `migrations/`, numbered from 0001 without gaps, forward only.
-Each runs in one transaction together with its line in `schema_migration`; a lock on that table lets one
-process at a time through. An applied file never changes, and a database that is ahead of the code is left
-alone.
+Rules:
+- A migration is a file `NNNN_name.sql` in `migrations/`, numbered from 0001 without gaps. There is no way
+  back.
+- Each runs in one transaction, together with its row in `schema_migration`. A lock on that table lets one
+  process at a time through.
+- An applied file never changes. A database that is ahead of the code is left alone.
 """
 
 import hashlib
@@ -37,7 +39,7 @@ _READ_APPLIED = "SELECT version, checksum FROM schema_migration"
 
 
 class MigrationError(Exception):
-    """The files or the database are not what a migration can start from; the text names the version."""
+    """The files or the database don't fit. The text names the version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Migration:
 
 
 def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
-    """The files in order. Raises `MigrationError` for a name that does not fit, a gap, or a number twice."""
+    """The files in order. Raises `MigrationError` for a wrong name, a gap or a duplicate number."""
     found = []
     for path in sorted(folder.glob("*.sql")):
         named = re.fullmatch(r"([0-9]{4})_[a-z0-9_]+", path.stem)
@@ -69,10 +71,10 @@ def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
 
 
 def migrate(url: str, progress: Callable[[str], None], folder: Path = MIGRATIONS) -> list[str]:
-    """Apply what is missing, in order, and give the names of what was applied.
+    """Apply the missing migrations in order, and return their names.
 
-    Any number of processes may call this at once. Raises `MigrationError`, and `psycopg.Error` when a file's
-    SQL fails; the files before it stay applied.
+    Any number of processes may call this at once. Raises `MigrationError`, and `psycopg.Error` if the SQL of
+    a file fails. The files before it stay applied.
     """
     migrations = read_migrations(folder)
     with connect_sync(url) as connection:
@@ -82,7 +84,7 @@ def migrate(url: str, progress: Callable[[str], None], folder: Path = MIGRATIONS
 
 
 def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
-    """The names of what `migrate` would apply; changes nothing. Raises `MigrationError` as `migrate` does."""
+    """The names that `migrate` would apply. Changes nothing. Raises `MigrationError` as `migrate` does."""
     migrations = read_migrations(folder)
     with connect_sync(url) as connection:
         exists = connection.execute(_HAS_TABLE).fetchone()
@@ -92,7 +94,7 @@ def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
 
 
 async def require_schema(connection: psycopg.AsyncConnection, folder: Path = MIGRATIONS) -> None:
-    """See that the database has exactly our schema. Raises MigrationError that says what to do."""
+    """Check that the database has exactly our schema. Raises MigrationError with what to do."""
     exists = await (await connection.execute(_HAS_TABLE)).fetchone()
     if exists != (True,):
         raise MigrationError("The database has no tables yet: run `merchant-wallet migrate`.")
@@ -108,10 +110,10 @@ async def require_schema(connection: psycopg.AsyncConnection, folder: Path = MIG
 
 
 def _create_table(connection: psycopg.Connection) -> None:
-    """Make the table unless it is there; of first starts at once, one makes it and the others wait for it.
+    """Create the table if it is missing. Of several processes one creates it and the others wait.
 
-    IF NOT EXISTS does not see a table that another transaction is making, and fails in several ways when that
-    one commits; there is no table to lock yet, so the lock is an advisory one.
+    IF NOT EXISTS does not see a table that another transaction is creating, and fails in several ways when
+    that one commits. There is no table to lock yet, so the lock is an advisory one.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('schema_migration'))")
@@ -140,7 +142,7 @@ def _apply(
     all_of_them: list[Migration],
     progress: Callable[[str], None],
 ) -> bool:
-    """Apply one file unless another process has, under the lock; whether it was applied here."""
+    """Under the lock, apply one file unless another process has. Returns whether it was applied here."""
     with connection.transaction():
         connection.execute("LOCK TABLE schema_migration IN EXCLUSIVE MODE")
         applied = _read_applied(connection)
@@ -156,7 +158,7 @@ def _apply(
     return True
 
 
-# What pg_dump adds that says nothing about the schema, or differs from run to run.
+# Lines of pg_dump that say nothing about the schema, or differ from run to run.
 _NOISE = re.compile(
     r"--|-- (Name:|PostgreSQL database dump|Dumped (from|by)).*|\\(un)?restrict .*|SET [a-z_]+ = .*;"
     r"|SELECT pg_catalog\.set_config\('search_path'.*"
@@ -164,9 +166,9 @@ _NOISE = re.compile(
 
 
 def dump_schema(url: str) -> str:
-    """The database's schema as SQL, the same text for the same schema; made by the wheel's pg_dump.
+    """The database's schema as SQL, from the wheel's pg_dump. The same schema gives the same text.
 
-    Raises `MigrationError` with pg_dump's own words.
+    Raises `MigrationError` with pg_dump's message.
     """
     parameters = conninfo_to_dict(url)
     password = str(parameters.pop("password", ""))

@@ -1,8 +1,8 @@
-"""Starting a child process as an unprivileged user, from root. Linux only; an ordinary user never comes here.
+"""Start a child process as an unprivileged user, from root. Linux only; other users never need this.
 
-Rules: the child gets the user's id, its group and the groups that are named, and can gain nothing by what it
-executes. It keeps the capabilities that are named and none other. Everything that allocates happens before
-the fork: what runs between fork and exec is system calls.
+The child gets the user's id, its group, and the named groups. It can't gain rights from programs that it
+executes. It keeps only the named capabilities. Everything that allocates memory happens before the fork:
+between fork and exec there are only system calls.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-NOBODY_ID = 65534  # What nearly every system gives to `nobody`; used where the name is not listed.
+NOBODY_ID = 65534  # The ids that nearly every system gives to `nobody`. Used if the name is not listed.
 CAP_DAC_READ_SEARCH = 2
 CAP_SETPCAP = 8
 CAP_NET_BIND_SERVICE = 10
@@ -55,12 +55,12 @@ def find_nobody() -> Account:
 
 
 def can_keep_search() -> bool:
-    """Whether this process has CAP_DAC_READ_SEARCH and may hand it on; containers often take it away."""
+    """Whether this process has CAP_DAC_READ_SEARCH and may pass it on. Containers often lack it."""
     return can_keep(CAP_DAC_READ_SEARCH)
 
 
 def can_keep(capability: int) -> bool:
-    """Whether this process has a capability and may hand it on."""
+    """Whether this process has a capability and may pass it on."""
     needed = 1 << capability | 1 << CAP_SETPCAP
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapPrm:"):
@@ -71,13 +71,13 @@ def can_keep(capability: int) -> bool:
 def become(
     account: Account, *, keep_search: bool, keep_bind: bool = False, groups: Sequence[int] = ()
 ) -> Callable[[], None]:
-    """A `preexec_fn` that turns the child into `account`, a member of `groups` as well.
+    """A `preexec_fn` that turns the child into `account`, also a member of `groups`.
 
-    With `keep_search` the child may pass through folders that are closed to it and read in them. That is for
-    a program whose own folder or data folder lies under a folder like /root: the other ways would be to open
-    up a folder that is not ours to open, or to run it with all of root's rights. With `keep_bind` it may
-    listen on ports below 1024. Both are ambient capabilities, so they outlive the exec of a program that has
-    none in its file.
+    With `keep_search` the child may pass through folders that are closed to it, and read in them. This is for
+    a program whose own folder or data folder is below a folder like /root. The alternatives are to open a
+    folder that is not ours, or to run it with all of root's rights. With `keep_bind` it may listen on ports
+    below 1024. Both are ambient capabilities, so they survive the exec of a program that has none in its
+    file.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
@@ -94,8 +94,8 @@ def become(
 
     def drop() -> None:
         if ambient:
-            # Else the change of user takes the capability away, and access(2), by which initdb looks for its
-            # fellow programs, does not count it.
+            # Otherwise the change of user removes the capability. Also, access(2) would not count it, and
+            # initdb uses that to find its other programs.
             fixup = number(_SECBIT_NO_SETUID_FIXUP)
             check(libc.prctl(_PR_SET_SECUREBITS, fixup, number(0), number(0), number(0)))
         os.setgroups(further)
@@ -111,7 +111,7 @@ def become(
 
 
 def can_read(account: Account, paths: Sequence[Path]) -> bool:
-    """Whether `account`, without any capability, can read every one of `paths`. Asked by trying."""
+    """Whether `account`, without any capability, can read each of `paths`. It tries."""
     script = 'for path in "$@"; do test -r "$path" || exit 1; done'
     tried = subprocess.run(
         ["/bin/sh", "-c", script, "sh", *map(str, paths)],

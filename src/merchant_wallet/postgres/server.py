@@ -1,7 +1,8 @@
-"""Starting, finding, taking over and stopping the server.
+"""Start, find, take over and stop the server.
 
-Rules: whoever starts or takes over a server holds the folder's lock until it has stopped it. A server is
-ready when its own note says so. Stopping is asked for twice, the second time with less patience.
+Rules: the process that starts or takes over a server holds the folder's lock until it has stopped it. A
+server is ready when its `postmaster.pid` says so. It is asked to stop twice: first a fast shutdown, then an
+immediate one.
 """
 
 import atexit
@@ -48,9 +49,9 @@ IsAlive = Callable[[], bool]
 
 
 class RunningPostgres:
-    """A server that this process answers for: `pid`, `stop`, and a URL for the owner and for each side.
+    """A server that this process is responsible for: `pid`, `stop`, and URLs for the owner, web and worker.
 
-    It is stopped at the latest when this process ends in the normal way.
+    When this process ends normally, the server is stopped too.
     """
 
     def __init__(
@@ -79,9 +80,9 @@ class RunningPostgres:
         atexit.register(self._stop_at_exit)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """End all sessions, close the database and give the folder free. A second call does nothing.
+        """End all sessions, stop the server and release the folder. A second call does nothing.
 
-        Raises `PostgresError` when the server lives on after `timeout_s` and an immediate shutdown.
+        Raises `PostgresError` if the server is alive after `timeout_s` and an immediate shutdown.
         """
         if self._lock.closed:
             return
@@ -92,7 +93,7 @@ class RunningPostgres:
         self._lock.close()
 
     def open_to(self, group: int) -> None:
-        """Let the members of a group reach the server, from now on; they still need a role's password."""
+        """Let the members of a group connect from now on. They still need a role's password."""
         self._group = group
         open_socket_dir(self._socket_dir, group)
 
@@ -101,15 +102,15 @@ class RunningPostgres:
         return self._is_alive()
 
     def is_ready(self) -> bool:
-        """Whether the server takes connections, by its own note."""
+        """Whether the server takes connections, as its `postmaster.pid` says."""
         return _says_ready(self._folder, self.pid)
 
     def last_log_lines(self) -> str:
-        """What PostgreSQL has said since its last start; of much text, the end."""
+        """PostgreSQL's log since its last start. Of a long text only the end."""
         return self._folder.log_since(self._log_offset)
 
     def restart(self) -> None:
-        """Start the server again after it ended by itself, on the same socket, without waiting for it.
+        """Start the server again after it ended, on the same socket. Does not wait for it.
 
         Raises PostgresError, OSError.
         """
@@ -124,7 +125,7 @@ class RunningPostgres:
         write_runtime(self._folder, child.pid, self._socket_dir)
 
     def _stop_at_exit(self) -> None:
-        # A forked child inherits this hook, but not the duty.
+        # A forked child inherits this hook, but must not stop the server.
         if os.getpid() == self._owner_pid:
             self.stop()
 
@@ -132,11 +133,10 @@ class RunningPostgres:
 def start(
     data_dir: Path, progress: Progress, *, overrides: Mapping[str, str] | None = None
 ) -> RunningPostgres:
-    """Start the folder's PostgreSQL, or take over the one that a killed `up` left running there.
+    """Start the folder's PostgreSQL, or take over the one that a killed `up` left running.
 
-    The first start makes the database. `overrides` are server settings that win over ours (tests use them).
-    Raises `AlreadyRunning` when another process has the folder, `PostgresError` for all else that stands in
-    the way.
+    The first start creates the database. `overrides` are server settings that replace ours (for tests).
+    Raises `AlreadyRunning` if another process has the folder, `PostgresError` for all other problems.
     """
     folder = DataFolder(data_dir.absolute().resolve())
     folder.root.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
@@ -157,10 +157,10 @@ def has_cluster(data_dir: Path) -> bool:
 
 
 def locate(data_dir: Path, role: str = NAME) -> str | None:
-    """The URL of the PostgreSQL that an `up` is running in this folder, or None when none runs.
+    """The URL of the PostgreSQL that an `up` runs in this folder. None if none runs.
 
-    Raises `PostgresError` when this user may not read the folder's secrets, or the socket's folder is not the
-    server's own.
+    Raises `PostgresError` if this user may not read the folder's secrets, or if the socket's folder is not
+    the server's own.
     """
     folder = DataFolder(data_dir.absolute().resolve())
     try:
@@ -177,7 +177,7 @@ def locate(data_dir: Path, role: str = NAME) -> str | None:
 def _take_over(
     folder: DataFolder, pid: int, lock: IO[str], progress: Progress, overrides: Mapping[str, str]
 ) -> RunningPostgres | None:
-    """Answer for a server that outlived its `up`; None when it had to be stopped, its socket being gone."""
+    """Take over a server that outlived its `up`. None if it had to be stopped because its socket is gone."""
     progress(f"taking over the PostgreSQL that is still running (process {pid})")
 
     def is_alive() -> bool:
@@ -228,8 +228,8 @@ def _is_running(child: subprocess.Popen[bytes]) -> IsAlive:
 def _spawn(folder: DataFolder, programs: Programs, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the server and wait until it takes connections.
 
-    After a `kill -9` of the last server its sessions may live for a moment longer, and PostgreSQL rightly
-    refuses to start beside them. That alone is tried again.
+    After `kill -9` the last server's sessions may live for a moment, and PostgreSQL refuses to start beside
+    them. Only then it is tried again.
     """
     deadline = time.monotonic() + ORPHANS_TIMEOUT_S
     while True:
@@ -283,7 +283,7 @@ def _stop_postmaster(pid: int, is_alive: IsAlive, timeout_s: float, progress: Pr
 
 
 def _ends(pid: int, is_alive: IsAlive, asked: signal.Signals, timeout_s: float) -> bool:
-    """Send the signal if the server is alive, and see whether it ends in time."""
+    """Send the signal if the server is alive, and return whether it ends in time."""
     deadline = time.monotonic() + timeout_s
     if is_alive():
         os.kill(pid, asked)
@@ -295,11 +295,11 @@ def _ends(pid: int, is_alive: IsAlive, asked: signal.Signals, timeout_s: float) 
 
 
 def server_settings(socket_dir: Path) -> dict[str, str]:
-    """PostgreSQL's settings: durability first, then memory and the upkeep of tables that mostly grow."""
+    """PostgreSQL's settings: first durability, then memory, then maintenance of tables that mostly grow."""
     return {
         "listen_addresses": "",
         "unix_socket_directories": str(socket_dir),
-        # The folder around it says who gets this far: its owner, or one group besides.
+        # The folder around the socket decides who can connect: its owner, or one group besides.
         "unix_socket_permissions": "0770",
         "port": str(PORT),
         "fsync": "on",
@@ -313,9 +313,9 @@ def server_settings(socket_dir: Path) -> dict[str, str]:
         "checkpoint_timeout": "15min",
         "jit": "off",
         "autovacuum": "on",
-        # A young database is planned for blindly until its tables were analyzed.
+        # Until a young database's tables are analyzed, its plans are bad.
         "autovacuum_naptime": "15s",
-        # Journals grow and are not updated: without this their pages would be frozen late and all at once.
+        # Journals grow and are not updated. Without this, their pages would be frozen late and all at once.
         "autovacuum_vacuum_insert_scale_factor": "0.05",
         "autovacuum_analyze_scale_factor": "0.05",
         "logging_collector": "off",
@@ -327,7 +327,7 @@ def server_settings(socket_dir: Path) -> dict[str, str]:
 
 
 def _shared_buffers_mb() -> int:
-    """512 MB, but at most a quarter of the memory that this machine or its container has."""
+    """512 MB, but at most a quarter of the memory of this machine or its container."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and (text := limit.read_text().strip()).isdecimal():

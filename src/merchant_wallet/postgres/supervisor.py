@@ -1,10 +1,10 @@
-"""Keeps the own PostgreSQL running: starts it again whenever it ended by itself.
+"""Keeps the own PostgreSQL running: starts it again after it ended by itself.
 
 Rules:
-- The server comes back on the same socket, so that connections are opened again under the same URL.
-- The first restart is at once. Further ones wait, each twice as long as the last, up to half a minute.
-- Restarts never end: a full disk or a missing file may be mended at any time.
-- `check` never waits and never raises, so its caller can watch other processes meanwhile.
+- The server comes back on the same socket, so the URL stays the same.
+- The first restart is immediate. Later ones wait, each twice as long as the one before, up to half a minute.
+- Restarts never end: a full disk or a missing file may be repaired at any time.
+- `check` never waits and never raises, so its caller can watch other processes too.
 """
 
 import time
@@ -31,7 +31,7 @@ class PostgresSupervisor:
         self._due_s: float | None = None
 
     def check(self) -> None:
-        """Notice that the server ended or is ready again, and start it when its pause is over."""
+        """Notice that the server ended or is ready again. Start it when its pause is over."""
         if self._due_s is not None:
             if self._monotonic() >= self._due_s:
                 self._restart()

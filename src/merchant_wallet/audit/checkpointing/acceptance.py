@@ -54,9 +54,7 @@ class NothingToAccept(Exception):
 
 
 class KeyDiffers(Exception):
-    """The checkpoint key is not the service's, and no new key was requested. The text says how they
-    differ.
-    """
+    """The checkpoint key is not the service's, and no new key was requested. The text says why."""
 
 
 class RecordMissing(Exception):

@@ -35,9 +35,7 @@ class RollbackMonitor:
         await repeat("rollback monitor", self.compare, stop=stop, interval_s=interval_s)
 
     async def compare(self) -> None:
-        """Compare once. Raises OSError, except for a folder that this user may not read, and
-        `psycopg.Error`.
-        """
+        """Compare once. Raises OSError (except for an unreadable folder) and `psycopg.Error`."""
         try:
             async with await self._connect() as connection:
                 self.signs = await self._comparison.find_signs(connection, self._clock())

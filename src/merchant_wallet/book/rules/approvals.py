@@ -31,9 +31,7 @@ NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the pers
 
 
 class Approvable(Protocol):
-    """The fields of an order that counting approvals needs. The book's orders and list rows both have
-    them.
-    """
+    """The fields of an order for counting its approvals. The book's orders and list rows have them."""
 
     @property
     def amount_units(self) -> int:

@@ -65,9 +65,7 @@ ROLLED_BACK: Final = Refusal(
     42202, "orderId: the database was rolled back; the order may have been paid, so somebody must look first"
 )
 STOPPED: Final = (FROZEN, ROLLED_BACK)
-"""Reasons to keep an order as it is, although its status allows a change. They end when a person has
-looked.
-"""
+"""Reasons to keep an order as it is, although its status allows a change, until a person has looked."""
 
 BY_LIMIT: Final = "limit"
 """The approver of an order that needs no person."""
@@ -233,7 +231,7 @@ def cancel(draft: Draft, command: Cancel) -> Outcome:
 
 
 def expire(draft: Draft, command: Expire) -> Outcome:
-    """Expire an order that was not approved in time. The hold is released. An approved order never
+    """Expire an order that was not approved in time, and release the hold. An approved order never
     expires.
     """
     withdrawal = draft.withdrawals.get(command.order_id)
