@@ -217,7 +217,7 @@ def test_while_somebody_holds_the_turn_for_long_notes_are_dropped_and_later_ones
         (shop,) = await open_merchants(database_url, "Shop")
         async with open_notebook(database_url) as (buffer, conn):
             async with await connect(database_url) as other, other.transaction():
-                await other.execute(QUERIES["take_turns"].text)
+                await other.execute(QUERIES["lock_writers"].text)
                 buffer.add(PATH, WRONG, Sent(shop.app_key, "lost"))
                 await buffer.flush()
                 assert buffer.dropped == 1

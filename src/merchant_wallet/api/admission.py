@@ -1,12 +1,14 @@
-"""Which connections may be open: how many from one source and in all, and which one goes for a new one.
+"""Limits of open connections, for each source and in all, and which connection is closed for a new one.
 
 Rules:
 - A source is an IPv4 address or an IPv6 /64. Trusted proxies stand for many clients and have no limit.
-- A source at its limit gets a new connection for one of its own.
-- When all places are taken, one goes of the source that has the most; of a proxy's only if there is no other.
-- A connection goes only while nothing is answered on it, so a live stream of a page never does. Those in the
-  middle of sending a request go first, then those that have been idle for longest.
-- Nothing goes in its first second of waiting. Where none can go, the new connection is refused.
+- When a source is at its limit, a new connection from it closes one of its own.
+- When all connections are taken, one of the source with most connections is closed. A proxy's connection is
+  closed only if there is no other.
+- A connection with a request under way is never closed, so a page's live stream is never closed.
+- Slow senders are closed first, then connections that have been idle longest.
+- A connection that has waited for less than a second is not closed. If none can be closed, the new one is
+  refused.
 """
 
 import asyncio
@@ -20,35 +22,35 @@ from merchant_wallet.base.rate_limits import subscriber_of
 from merchant_wallet.base.source_addresses import Network, is_trusted
 
 MIN_IDLE_S: Final = 1.0
-"""A connection that has waited for less is not closed for another."""
+"""A connection that has waited for less time is not closed for another."""
 BATCH: Final = 64
-"""One look at all connections finds so many to close, so that a flood is not a look for each."""
+"""One search finds this many connections to close, so that a flood does not search for each."""
 PAUSE_S: Final = 0.1
-"""After a look that found none, none is looked for during this time."""
+"""After a search that found none, there is no other search for this time."""
 _PROXIES: Final = ""
 
 
 class ClientWait(NamedTuple):
-    """Since when a connection has waited for its client, and whether a request is half there."""
+    """Since when the server waits for a client, and whether its request is half there."""
 
     is_slow: bool
     since_s: float
 
 
 class AdmittedConnection(Protocol):
-    """A connection, of either protocol."""
+    """A connection of either protocol."""
 
     def client_wait(self) -> ClientWait | None:
-        """None while a request is answered."""
+        """None while a request is under way."""
         ...
 
     def evict(self) -> None:
-        """Close at once: another connection takes the place."""
+        """Close at once, to make room for another connection."""
         ...
 
 
 class PageProtocol(AdmittedConnection, Protocol):
-    """The protocol that goes on with a connection which asks for something else than an operation."""
+    """The protocol for connections whose requests are not for an operation."""
 
     def connection_made(self, transport: asyncio.Transport) -> None: ...
 
@@ -56,7 +58,7 @@ class PageProtocol(AdmittedConnection, Protocol):
 
 
 class _Group:
-    """The connections of one source, or all; `evictable` are those found to close next, in order."""
+    """The connections of one source, or all. `evictable` are those to close next, in order."""
 
     def __init__(self) -> None:
         self.members: set[AdmittedConnection] = set()
@@ -65,7 +67,7 @@ class _Group:
 
 
 class Admission:
-    """See the module. A limit of 0 for each source is none. `closed` and `refused` count since the start."""
+    """See the module. A source limit of 0 means none. `closed` and `refused` count since the start."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Admission:
         return list(self._keys)
 
     def admit(self, new: AdmittedConnection, peer: str) -> bool:
-        """Whether a new connection from an address may stay; another may have gone for it."""
+        """Whether a new connection from an address may stay. It may have closed another."""
         key = _PROXIES if is_trusted(peer, self._trusted_proxies) else subscriber_of(peer)
         group = self._sources.get(key) or _Group()
         limited = self._most_of_source > 0 and key != _PROXIES
@@ -104,14 +106,14 @@ class Admission:
         return True
 
     def hand_over(self, old: AdmittedConnection, new: AdmittedConnection) -> None:
-        """Another protocol goes on with a connection. One that had to go meanwhile stays gone."""
+        """Let another protocol continue a connection, unless it was closed meanwhile."""
         key = self._keys.get(old)
         if key is not None:
             self.release(old)
             self._add(new, key)
 
     def release(self, connection: AdmittedConnection) -> None:
-        """A connection is over; it may be told more than once."""
+        """Forget a closed connection. May be called more than once."""
         key = self._keys.pop(connection, None)
         if key is None:
             return
@@ -127,7 +129,7 @@ class Admission:
         self._sources.setdefault(key, _Group()).members.add(new)
 
     def _make_room(self, group: _Group) -> bool:
-        """Close one of a group that waits; whether there was one."""
+        """Close a waiting connection of a group. Returns whether there was one."""
         now_s = self._monotonic()
         if not group.evictable and now_s >= group.look_again_s:
             group.evictable.extend(self._find(group, now_s))
@@ -135,7 +137,7 @@ class Admission:
                 group.look_again_s = now_s + PAUSE_S
         while group.evictable:
             connection, waiting = group.evictable.popleft()
-            # Its client may have sent something since it was found.
+            # Its client may have sent something since the search.
             if connection in self._keys and connection.client_wait() == waiting:
                 self.release(connection)
                 connection.evict()

@@ -16,7 +16,7 @@ def require_transfer_amount(fields: Fields) -> int:
 
 
 def require_cent_amount(fields: Fields, max_length: int = 20) -> int:
-    """An `amount` of withdrawal, exchange or quotation: from 0.01, at most 2 decimals. Refused 40001,
+    """The `amount` of a withdrawal, exchange or quotation: from 0.01, at most 2 decimals. Refused 40001,
     40002."""
     text = require(fields, "amount", max_length)
     return parse_amount(
@@ -30,7 +30,7 @@ def require_cent_amount(fields: Fields, max_length: int = 20) -> int:
 
 
 def optional_arrival(fields: Fields, name: str) -> int | None:
-    """An optional least arrival: at most 6 decimals, 0 and more. Refused 40001, 40002."""
+    """An optional minimum to arrive: 0 or more, at most 6 decimals. Refused 40001, 40002."""
     text = optional(fields, name, 20)
     if text is None:
         return None

@@ -1,13 +1,14 @@
-"""One client's connection: requests of the operations are read and answered here, with no framework between.
+"""One client connection: reads requests for operations and writes their answers, without a web framework.
 
-Rules: HTTP/1.1 is parsed by httptools (llhttp); what this module adds is order and limits. One request of a
-connection is answered at a time, in the order of arrival; a client that sends ahead waits. A connection whose
-next request is for something other than an operation is handed, with its bytes, to the protocol that serves
-everything else, and stays there. Nobody keeps a connection for ever by being slow: see `check_timeouts`.
-`Upgrade` requests are ignored: the answer does not mention them (RFC 9110 section 7.8).
-
-Of an operation's request only what the endpoint judges by is kept: path, two headers and the body. What is no
-request at all is told so with HTTP 400 in the envelope, since every answer has one.
+Rules:
+- httptools (llhttp) parses HTTP/1.1. This module adds order and limits.
+- A connection answers one request at a time, in the order they arrive. Pipelined requests wait.
+- When the next request is not for an operation, the connection goes, with the bytes read so far, to
+  `PageProtocol`, and stays there.
+- A slow client can't keep a connection open for ever: see `check_timeouts`.
+- `Upgrade` requests are ignored: the answer does not mention them (RFC 9110 section 7.8).
+- Of a request only the path, two headers and the body are kept for the endpoint.
+- Bytes that are not HTTP get HTTP 400 with an envelope, like every answer.
 """
 
 import asyncio
@@ -31,9 +32,9 @@ _BELOW: Final = b"/merchant/"
 OPERATION_START: Final = b"POST " + _BELOW
 MAX_HEAD_BYTES: Final = 32 * 1024
 MAX_UNFINISHED_BYTES: Final = 512 * 1024
-"""So much may be read before a head is whole: more than one read of the socket, whose end it may be."""
+"""At most this much is read before the head is complete: more than one read from the socket."""
 MAX_DISCARDED_BYTES: Final = 1024 * 1024
-"""So much of too long a body is still read, so that its sender reads the refusal instead of an error."""
+"""This much of a body that is too long is still read, so that the client gets the refusal, not a reset."""
 MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
@@ -52,7 +53,7 @@ _UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
 _KEPT_HEADERS: Final = frozenset(
     (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
 )
-"""What a request is read on by once its offer of another protocol is declined."""
+"""The headers that are kept to read a head again without its `Upgrade`."""
 BAD_REQUEST_STATUS: Final = 400
 BAD_REQUEST: Final = Refusal(BODY_MALFORMED, "these bytes can't be read as an HTTP/1.1 request")
 HEAD_TOO_LONG: Final = Refusal(
@@ -61,7 +62,7 @@ HEAD_TOO_LONG: Final = Refusal(
 
 
 class ListenerState:
-    """Where connections come from: what they share, and all that are open."""
+    """What all connections of a listener share, and the set of open ones."""
 
     def __init__(
         self,
@@ -79,12 +80,12 @@ class ListenerState:
         self.closing = False
 
     def make_connection(self) -> "Connection":
-        """The protocol of a new connection."""
+        """The protocol for a new connection."""
         return Connection(self)
 
 
 class Connection(IgnoresUpgrades, asyncio.Protocol):
-    """See the module. `deadline_s` is on the monotonic clock; None while the client waits for us."""
+    """See the module. `deadline_s` is on the monotonic clock; None while the client waits for our answer."""
 
     __slots__ = (
         "_answering",
@@ -123,7 +124,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self.deadline_s: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """A client has connected."""
         self._transport = cast(asyncio.Transport, transport)
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
@@ -134,18 +135,18 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone; what is under way for it goes on, and is answered to nobody."""
+        """The client is gone. A request that has begun is finished; nobody gets its answer."""
         self._state.open.discard(self)
         self._state.admission.release(self)
         self._pipelined.clear()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more; what it has asked for it may still read."""
+        """The client sends nothing more. It may still read the answers to its requests."""
         self._closes = True
         return self._answering
 
     def pause_writing(self) -> None:
-        """The client reads its answers slower than it asks."""
+        """The client reads answers more slowly than it sends requests."""
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -177,11 +178,11 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         return self._url, self._kept
 
     def _hand_over(self, data: bytes) -> None:
-        """Keep the start of what may become an operation's request; hand any other to the other protocol."""
+        """Keep bytes that may become an operation's request. Hand all others over to `PageProtocol`."""
         if OPERATION_START.startswith(data):
             self._start = data
         elif self._answering or self._pipelined:
-            # Its answer would have to wait for ours, which the other protocol can't.
+            # Its answer would have to wait for ours, and the other protocol can't wait.
             self._closes = True
         else:
             self._state.open.discard(self)
@@ -212,7 +213,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._head_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header; what comes behind a body is none (RFC 9110 section 6.5.1)."""
+        """One header. Trailers after the body are ignored (RFC 9110 section 6.5.1)."""
         if not self._in_head:
             return
         self._head_bytes += len(name) + len(value)
@@ -232,15 +233,15 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             self._codings += (value,)
 
     def on_headers_complete(self) -> None:
-        """The head is whole. Raises FramingUnclear, which ends the parsing."""
+        """The head is complete. Raises FramingUnclear, which stops the parser."""
         self._in_head = False
         version = self.parser.get_http_version()
-        # Nearly every request is like this, and costs no call.
+        # Nearly every request passes here without a call of check_framing.
         if version != "1.1" or self._host_count != 1 or self._codings:
             check_framing(version, self._host_count, self._codings)
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body; more than may be in one is counted but not kept."""
+        """A piece of the body. Bytes over the limit are counted but not kept."""
         if self._body_bytes <= MAX_BODY_BYTES:
             self._body.append(body)
         self._body_bytes += len(body)
@@ -250,14 +251,14 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             self._enqueue()
 
     def on_message_complete(self) -> None:
-        """The request is there."""
+        """The request is complete."""
         if self._closes or self.parser.should_upgrade():
             return
         self._reading = False
         if self._head_bytes > MAX_HEAD_BYTES:
             self._abort(HEAD_TOO_LONG)
         elif self.parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
-            # Behind an operation's request in the same bytes; see `_hand_over`.
+            # It came behind an operation's request in the same bytes; see `_hand_over`.
             self._closes = True
         else:
             self._closes = not self.parser.should_keep_alive()
@@ -285,7 +286,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         )
 
     def _schedule(self, request: OperationRequest, path: bytes) -> None:
-        """Put a request among those that wait to be begun."""
+        """Give a request to the scheduler."""
         self._answering = True
         endpoint = self._state.endpoints.get(path)
         only_reads = endpoint is None or endpoint.only_reads
@@ -303,7 +304,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._reply(status, body, request.request_id, headers)
 
     def _reply(self, status: int, body: bytes, request_id: str, headers: Sequence[Header]) -> None:
-        """Write an answer, then take the next request that has arrived meanwhile."""
+        """Write an answer, then schedule the next pipelined request."""
         if self._transport.is_closing():
             return
         state = self._state
@@ -325,7 +326,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._schedule(request, path)
 
     def check_timeouts(self, now_s: float) -> None:
-        """Close the connection when its deadline has passed, with an answer if a request is half there."""
+        """Close the connection when its deadline has passed. A request that is half there gets an answer."""
         if self.deadline_s is None or now_s < self.deadline_s:
             return
         path = self._url.partition(b"?")[0] if self._reading else b""
@@ -338,7 +339,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         endpoint.refuse_incomplete(self._make_request(b""), TOO_LATE)
 
     def client_wait(self) -> ClientWait | None:
-        """Since when the client is waited for, and whether its request is half there; None while it waits."""
+        """Since when we wait for the client and whether its request has begun. None while it waits for us."""
         if self._answering or self.deadline_s is None:
             return None
         is_slow = self._reading or bool(self._start)
@@ -346,16 +347,16 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         return ClientWait(is_slow, self.deadline_s - patience_s)
 
     def evict(self) -> None:
-        """Close at once: another connection takes the place."""
+        """Close at once, to make room for another connection."""
         self._transport.close()
 
     def close_if_idle(self) -> None:
-        """Close the connection unless a request of it is under way; that one's answer closes it."""
+        """Close the connection, unless a request is under way: then its answer closes it."""
         if not self._answering:
             self._transport.close()
 
     def _abort(self, refusal: Refusal) -> None:
-        """Tell the client that its bytes are no request, after what it is still to be told."""
+        """Refuse bytes that are not a request, after the answer that is under way."""
         self._closes = True
         self._in_head = False
         self._pipelined.clear()
@@ -371,7 +372,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
 def encode_response(
     status: int, body: bytes, request_id: str, date: bytes, headers: Sequence[Header], *, closes: bool
 ) -> bytes:
-    """An answer as it is sent (RFC 9112)."""
+    """The bytes of an HTTP/1.1 response (RFC 9112)."""
     extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
     if closes:
         extra += b"\r\nconnection: close"

@@ -1,4 +1,4 @@
-"""What the endpoints of all operations share, and one request on its way through them."""
+"""What the endpoints of all operations share, and a request for an operation."""
 
 import asyncio
 import time
@@ -20,11 +20,11 @@ from merchant_wallet.observability.logs import AccessLog, RequestIds
 
 Header = tuple[bytes, bytes]
 Reply = Callable[[int, bytes, str, Sequence[Header]], None]
-"""Takes HTTP status, body, request id and further headers; is called once for each request."""
+"""Takes HTTP status, body, request id and further headers. Called once for each request."""
 
 
 class RequestsInFlight:
-    """Requests under way, and whether new ones are refused because the service is stopping."""
+    """Counts requests under way. `draining` means that new ones are refused because the service stops."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -38,7 +38,7 @@ class RequestsInFlight:
             self._idle.set()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Refuse new requests and wait for those under way; False when the time ran out."""
+        """Refuse new requests and wait for those under way. False if that takes too long."""
         self.draining = True
         if self.count:
             with suppress(TimeoutError):
@@ -77,12 +77,12 @@ class Dependencies:
         return await self.merchant_cache.take_address_index(merchant_id)
 
     async def ask(self, merchant: Merchant, command: Command) -> Outcome:
-        """Have a follow-up command carried out."""
+        """Submit a follow-up command to the book."""
         return await self.writer.submit(merchant.merchant_id, Submission(command))
 
 
 class OperationRequest:
-    """One request on its way through an endpoint; `began_s` is on the monotonic clock."""
+    """One request for an operation. `began_s` is on the monotonic clock."""
 
     __slots__ = ("app_key", "began_s", "body", "content_type", "counted", "reply", "request_id", "source")
 

@@ -1,11 +1,12 @@
-"""One operation as an endpoint: body in, envelope out. The hot path of the whole service.
+"""The endpoint of one operation: body in, envelope out. This is the hot path of the service.
 
-Rules: a request is answered with an envelope whatever happens; a fault is logged with the request's id and
-tells the caller nothing but the code. No request of a known merchant is refused by settings that were only
-kept: they are read again first; a submission that the book finds stale starts over with the fresh ones.
-
-Most requests need no task of their own: they are judged where they arrive, and answered where their batch's
-outcome comes in. Whatever has to ask the database first takes its time in a task.
+Rules:
+- Every request gets an envelope, whatever happens. A fault is logged with the request's id; the client gets
+  only the code.
+- Before cached settings refuse a request of a known merchant, they are read again from the database.
+- A submission that the book calls stale is made again with fresh settings.
+- Most requests need no task: they are checked on arrival and answered when their batch commits. A request
+  that needs the database first runs in a task.
 """
 
 import asyncio
@@ -49,7 +50,6 @@ from merchant_wallet.merchants.records import Merchant
 
 log = structlog.get_logger("endpoint")
 
-
 MAX_TRIES: Final = 5
 BODY_TIMEOUT_S: Final = 10
 TOO_LATE: Final = Refusal(BODY_MALFORMED, f"the body did not arrive within {BODY_TIMEOUT_S} s")
@@ -62,7 +62,7 @@ ALLOW_POST: Final[Sequence[Header]] = ((b"allow", b"POST"),)
 
 
 class Endpoint:
-    """What answers the requests of one operation."""
+    """Answers the requests of one operation."""
 
     def __init__(self, operation: Operation, dependencies: Dependencies) -> None:
         self._operation = operation
@@ -71,7 +71,7 @@ class Endpoint:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, method: str, request: OperationRequest) -> None:
-        """Answer a request, sooner or later, through its `reply`."""
+        """Answer a request through its `reply`, now or later."""
         in_flight = self._dependencies.in_flight
         in_flight.count += 1
         if method != "POST":
@@ -85,7 +85,7 @@ class Endpoint:
                 self._fail(request, error)
 
     def refuse_incomplete(self, request: OperationRequest, refusal: Refusal) -> None:
-        """Answer a request that never arrived whole."""
+        """Refuse a request whose body never arrived completely."""
         self._dependencies.in_flight.count += 1
         self._refuse(request, refusal)
 
@@ -110,7 +110,7 @@ class Endpoint:
         await send_answer(send, *await answered)
 
     def _begin(self, request: OperationRequest) -> None:
-        """Judge a request and hand it to the book. Raises Refused, Unavailable."""
+        """Check a request and submit it to the book. Raises Refused, Unavailable."""
         fields = parse_body(request.content_type, request.body)
         request.app_key = require_app_key(fields)
         refuse_callback(fields)
@@ -121,7 +121,7 @@ class Endpoint:
         try:
             caller, command = self._check(request, merchant, fields)
         except Refused as refused:
-            # Any check may depend on a setting, and an older setting may refuse before a newer one would.
+            # Any check may depend on a setting, and the cached setting may be older than the stored one.
             self._start_task(request, self._refresh_and_execute(request, merchant, fields, refused))
             return
         if self._operation.follow_up is not None:
@@ -134,7 +134,7 @@ class Endpoint:
         )
 
     def _check(self, request: OperationRequest, merchant: Merchant, fields: Fields) -> tuple[Caller, Command]:
-        """See that a request may be carried out. Raises Refused."""
+        """Check a request and make its command. Raises Refused."""
         operation, gate = self._operation, self._dependencies.gate
         caller = gate.authenticate(merchant, operation.path, fields, request.source)
         if not request.counted:
@@ -151,7 +151,7 @@ class Endpoint:
     def _finish(
         self, request: OperationRequest, fields: Fields, caller: Caller, waiting: asyncio.Future[Outcome]
     ) -> None:
-        """Answer with the outcome that the book gave."""
+        """Answer with the outcome from the book."""
         try:
             outcome = waiting.result()
             stale = type(outcome) is Stale
@@ -178,7 +178,7 @@ class Endpoint:
             self._succeed(request, answer)
 
     async def _load_and_execute(self, request: OperationRequest, fields: Fields) -> bytes:
-        """As `_execute`, for a merchant whose settings are not kept or no longer hold."""
+        """As `_execute`, for a merchant whose settings are not cached or are stale."""
         self._dependencies.gate.require_own_mode(request.app_key)
         return await self._execute(
             request, await self._dependencies.merchant_cache.load(request.app_key), fields
@@ -187,14 +187,14 @@ class Endpoint:
     async def _refresh_and_execute(
         self, request: OperationRequest, merchant: Merchant, fields: Fields, refused: Refused
     ) -> bytes:
-        """As `_execute`, for a request that the kept settings refuse."""
+        """As `_execute`, for a request that cached settings refuse."""
         fresh = await self._dependencies.merchant_cache.refresh(merchant)
         if fresh is merchant:
             raise refused
         return await self._execute(request, fresh, fields)
 
     async def _execute(self, request: OperationRequest, merchant: Merchant | None, fields: Fields) -> bytes:
-        """Judge, submit and answer. Raises Refused, Unavailable, CommandFailed, DirectoryAway."""
+        """Check, submit and answer. Raises Refused, Unavailable, CommandFailed, DirectoryAway."""
         merchant_cache = self._dependencies.merchant_cache
         for _ in range(MAX_TRIES):
             if merchant is None:
@@ -232,7 +232,7 @@ class Endpoint:
         return encode_success(items, sign)
 
     def _fail(self, request: OperationRequest, error: Exception) -> None:
-        """Answer a request that `error` ended."""
+        """Answer a request that ended with `error`."""
         if isinstance(error, Refused):
             refusal = self._dependencies.gate.note(error.refusal, request.source)
             refused_requests = self._dependencies.refused_requests
@@ -274,7 +274,7 @@ class Endpoint:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """The request's body, read no further than the largest one allowed and a byte more."""
+    """The request's body. Reading stops one byte after the maximum."""
     message: MutableMapping[str, Any] = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
@@ -297,7 +297,7 @@ def write_refusal(refusal: Refusal, headers: Sequence[Header] = ()) -> tuple[int
 async def send_answer(
     send: Send, status: int, body: bytes, request_id: str, extra: Sequence[Header] = ()
 ) -> None:
-    """Send an envelope; every answer bears the request's id."""
+    """Send an envelope with the request's id."""
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", b"%d" % len(body)),

@@ -1,13 +1,13 @@
-"""What a request's head must say so that everybody on its way reads the same request (RFC 9112). Pure.
+"""Checks of a request's head, so that every server on its way reads the same request (RFC 9112). Pure.
 
 Rules:
 - The version is HTTP/1.0 or HTTP/1.1.
-- `Host` stands there once; HTTP/1.0 may leave it out (RFC 9112 section 3.2).
-- `Transfer-Encoding` is `chunked` alone, once, and in HTTP/1.1 only: another coding would have to be undone,
-  and a proxy that reads the field in another way sees another end of the request (section 6.1).
+- There is one `Host`. HTTP/1.0 may leave it out (RFC 9112 section 3.2).
+- `Transfer-Encoding` may only be `chunked`, once, and only in HTTP/1.1. The service decodes no other coding,
+  and a proxy that reads the field differently finds another end of the request (section 6.1).
 
-The parser itself refuses the rest: Content-Length together with Transfer-Encoding, more than one
-Content-Length, continued header lines, line ends without CR, and spaces before a header's colon.
+The parser refuses the rest: Content-Length together with Transfer-Encoding, more than one Content-Length,
+folded header lines, line ends without CR, and spaces before a header's colon.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class FramingUnclear(ValueError):
 
 
 def check_framing(version: str, host_count: int, codings: Sequence[bytes]) -> None:
-    """See that a head's framing is clear; `codings` are its Transfer-Encoding fields.
+    """Check that a head's framing is clear. `codings` are its Transfer-Encoding fields.
 
     Raises FramingUnclear.
     """

@@ -1,8 +1,9 @@
-"""The gate: who calls, from where, is it fresh, is it signed, may it now. In the interface's order.
+"""Authentication and authorization of requests, in the order that the interface gives its checks.
 
-Rules: nothing is written here; the nonce's form is checked, its claim commits in the book. A failed
-authentication counts against its source address, and once there are too many, further failures from there
-say only 42900, while requests that authenticate pass.
+Rules:
+- The gate writes nothing. It checks the form of the nonce; the book claims the nonce.
+- A failed authentication counts against its source address. After too many, every further failure from that
+  address is answered with 42900. Requests that authenticate still pass.
 """
 
 import re
@@ -42,14 +43,14 @@ from merchant_wallet.merchants.records import ACTIVE, Merchant
 APP_KEY_LENGTH: Final = 20
 NONCE_LENGTH: Final = 32
 SECONDS_DIGITS: Final = 10
-"""A timestamp of at most this many digits is in seconds; milliseconds have had more since 2001."""
+"""A timestamp with at most this many digits is in seconds. Milliseconds have had more digits since 2001."""
 
 _match_app_key = re.compile(r"[!-~]{1,20}").fullmatch
 _match_nonce = re.compile(r"[A-Za-z0-9_-]{1,32}").fullmatch
 
 
 class Caller(NamedTuple):
-    """A request whose sender is known."""
+    """The merchant that sent an authenticated request."""
 
     merchant: Merchant
     nonce: str
@@ -60,7 +61,7 @@ class Caller(NamedTuple):
 
 
 class Gate:
-    """Judges requests. Times: `clock` in milliseconds since the epoch, `monotonic` in seconds."""
+    """Checks requests. `clock` gives milliseconds since the epoch, `monotonic` seconds."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Gate:
         self._monotonic = monotonic
 
     def authenticate(self, merchant: Merchant, path: str, fields: Fields, source: str) -> Caller:
-        """See that a request to `path` is this merchant's, fresh and signed. Raises Refused."""
+        """Check that a request to `path` is from this merchant, fresh and signed. Raises Refused."""
         if merchant.networks and not merchant.admits(read_address(source)):
             refuse(SOURCE_NOT_ALLOWED, "requests of this merchant are not accepted from this source address")
         self._judge_time(fields)
@@ -89,21 +90,21 @@ class Gate:
         return Caller(merchant, nonce, self._verify(merchant, path, fields))
 
     def count(self, merchant: Merchant) -> None:
-        """Count a request against the merchant's rate, once however often it is looked at. Raises Refused."""
+        """Count a request against the merchant's rate limit. Called once for each request. Raises Refused."""
         rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
         wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
         if wait_s:
             refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
 
     def admit(self, merchant: Merchant, operation: Operation) -> None:
-        """See that the merchant may do this now. Raises Refused."""
+        """Check that the merchant may call this operation now. Raises Refused."""
         if merchant.status != ACTIVE:
             refuse(MERCHANT_SUSPENDED, "this merchant is suspended")
         if operation.name in merchant.disabled_operations:
             refuse(OPERATION_DISABLED, f"{operation.name} is disabled for this merchant")
 
     def note(self, refusal: Refusal, source: str) -> Refusal:
-        """Count a failed authentication; the refusal to give, which is 42900 once there were too many."""
+        """Count a failed authentication. Returns the refusal to send: 42900 once there were too many."""
         if refusal.code not in (APP_KEY_UNKNOWN, SIGNATURE_MISMATCH):
             return refusal
         now_s, source = self._monotonic(), subscriber_of(source)
@@ -115,7 +116,7 @@ class Gate:
         return refusal
 
     def require_own_mode(self, app_key: str) -> None:
-        """See that a key is not one of a live service in a sandbox, or the other way round. Refused 40100."""
+        """Refuse a live key in a sandbox, and a sandbox key in a live service, with 40100."""
         if not is_of_other_mode(app_key, sandbox=self._sandbox):
             return
         if self._sandbox:
@@ -153,7 +154,7 @@ class Gate:
         return secret
 
     def _explain(self, merchant: Merchant, path: str, texts: dict[str, str]) -> dict[str, Any] | None:
-        """In the sandbox, what the server signed, so that an integrator can see where the two differ."""
+        """In the sandbox, the string that the server signed, so that an integrator can compare."""
         if not self._sandbox:
             return None
         signed = md5_string_to_sign(texts) if merchant.sign_method == MD5 else string_to_sign(path, texts)
@@ -169,20 +170,20 @@ def require_app_key(fields: Fields) -> str:
 
 
 def refuse_callback(fields: Fields) -> None:
-    """See that a request is none of our callbacks, which bear a signature of ours. Refused 40001."""
+    """Check that a request is not one of our callbacks, which we signed ourselves. Refused 40001."""
     if EVENT_ID in fields:
         refuse(FIELD_INVALID, f"{EVENT_ID}: belongs to callbacks")
 
 
 def refuse_hidden_field(texts: dict[str, str]) -> None:
-    """See that MD5 signs no value as a field that marks a request or a callback. Refused 40001."""
+    """Check that under MD5 no value reads as a field that marks a request or a callback. Refused 40001."""
     hidden = find_hidden_field(texts)
     if hidden is not None:
         refuse(FIELD_INVALID, f"{hidden[0]} must not contain {hidden[1]} with the method MD5")
 
 
 def unknown_app_key() -> Refusal:
-    """The refusal of a key that no merchant has."""
+    """The refusal of an unknown appKey."""
     return Refusal(APP_KEY_UNKNOWN, "appKey is unknown")
 
 

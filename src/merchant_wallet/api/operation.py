@@ -1,9 +1,9 @@
-"""What an operation of the interface is: a path, how its fields become a command, how its outcome is
-answered.
+"""One operation of the interface: its path, how its fields become a command, and how its outcome is answered.
 
-Rules: `prepare` is pure and refuses fields in the interface's order, each field whole before the next;
-`answer` is pure and lists the fields of `data` in the interface's order. The few things an operation needs
-from outside come in `OperationContext`.
+Rules:
+- `prepare` is pure. It checks the fields in the interface's order, each field completely before the next.
+- `answer` is pure. It lists the fields of `data` in the interface's order.
+- `OperationContext` has the few things that an operation needs from outside.
 """
 
 from collections.abc import Awaitable, Callable, Container
@@ -17,7 +17,7 @@ from merchant_wallet.merchants.records import Merchant
 
 
 class OperationContext(NamedTuple):
-    """What the platform's settings say to operations. Times in milliseconds, the limit in units."""
+    """The platform's settings that operations use. Times in milliseconds, the limit in units."""
 
     sandbox: bool
     approval_deadline_ms: int
@@ -28,7 +28,7 @@ class OperationContext(NamedTuple):
 
 
 class FollowUpDependencies(Protocol):
-    """What a follow-up may ask for: a new address index, and the book."""
+    """What a follow-up may use: a new address index, and the book."""
 
     async def take_address_index(self, merchant_id: int) -> int: ...
 
@@ -36,9 +36,9 @@ class FollowUpDependencies(Protocol):
 
 
 class Operation(NamedTuple):
-    """One operation. `follow_up`, where there is one, may turn a refusal into a further step.
+    """One operation. `follow_up`, if any, may act on a refusal, for example register an unknown sub-user.
 
-    `only_reads` says that money is not what it is asked for: see `scheduler`.
+    `only_reads` is True if the operation moves no money: the scheduler has a queue for these.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Fair scheduler of requests on the event loop.
 
 Rules:
-- writes and reads have a queue each; while both wait, reads get a quarter of each turn (`base.fair_queue`);
-- after each turn of a few callbacks the event loop looks at its sockets. A crowd handled in one go would
-  leave the next batch's answer unread, and the database idle, for as long as it takes.
+- Writes and reads have a queue each. While both wait, reads get a quarter of each turn (`base.fair_queue`).
+- A turn is a few callbacks, then the event loop polls its sockets. Without that, a crowd of requests would
+  leave the database's answer unread, and the database idle.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from typing import Any, Final
 from merchant_wallet.base.fair_queue import FairQueue
 
 CALLBACKS_PER_TURN: Final = 8
-"""So many requests are begun or answered between two looks at the sockets: half a millisecond's work."""
+"""So many requests are begun or answered between two polls of the sockets: about half a millisecond."""
 MIN_READS: Final = 2
-"""So many of them only read, where so many wait."""
+"""So many of them are reads, if so many wait."""
 
 Callback = tuple[Callable[..., None], tuple[Any, ...]]
 

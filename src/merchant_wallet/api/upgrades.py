@@ -1,7 +1,7 @@
-"""Heads that offer another protocol (`Upgrade`), read as if they did not offer it.
+"""Reads requests with `Upgrade` as if they had none.
 
-A server may ignore `Upgrade` (RFC 9110 section 7.8). The parser stops behind such a head and takes what
-follows for the other protocol's, so the head is read again without the offer. `CONNECT` is no request here.
+A server may ignore `Upgrade` (RFC 9110 section 7.8). llhttp stops after such a head and takes the rest for
+the other protocol, so the head is parsed again without the header. `CONNECT` is refused.
 """
 
 from collections.abc import Sequence
@@ -10,26 +10,26 @@ import httptools
 
 
 class IgnoresUpgrades:
-    """For a protocol that a parser calls back: `_feed` reads bytes, whatever their heads offer."""
+    """Mixin for a protocol with an httptools parser. `_feed` parses bytes and ignores `Upgrade`."""
 
     __slots__ = ("parser",)
 
     parser: httptools.HttpRequestParser
 
     def _has_ended(self) -> bool:
-        """Whether nothing more is read from this client."""
+        """Whether to read nothing more from this client."""
         raise NotImplementedError
 
     def _refuse_bytes(self) -> None:
-        """Tell the client that its bytes are no request, and read nothing more."""
+        """Refuse bytes that are not a request, and read nothing more."""
         raise NotImplementedError
 
     def _latest_head(self) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:
-        """The target of the latest request, and the headers that it is read by, their names in lower case."""
+        """The target of the latest request, and its headers that were kept, names in lower case."""
         raise NotImplementedError
 
     def _feed(self, data: bytes) -> None:
-        """Have bytes parsed."""
+        """Parse bytes."""
         rest: bytes | memoryview = data
         try:
             while not self._has_ended():
@@ -43,7 +43,7 @@ class IgnoresUpgrades:
             self._refuse_bytes()
 
     def _read_again(self) -> None:
-        """Read the latest head without its offer. Raises HttpParserError."""
+        """Parse the latest head again without `Upgrade`. Raises HttpParserError."""
         method = self.parser.get_method()
         if method == b"CONNECT":
             self._refuse_bytes()

@@ -1,12 +1,14 @@
 """Bodies on the wire: request bytes to named texts, answers to envelope bytes, checks of single fields.
 
-Rules: a request is one flat set of fields, each a text. A JSON number stays the literal that was sent, since
-that text is what was signed. Null and the empty text count as absent and are dropped. A boolean, array or
-object becomes `NON_SCALAR`, refused once its field is looked at. Nothing ambiguous is read: a repeated key, a
-lone surrogate, invalid UTF-8 or a name outside `[A-Za-z0-9_]{1,64}` refuses the body as a whole.
+Rules for a request:
+- It is one flat set of fields, and each value is a text.
+- A JSON number keeps the literal that was sent, because the client signed that text.
+- Null and the empty text count as absent and are dropped.
+- A boolean, array or object becomes `NON_SCALAR`. It is refused when its field is read.
+- An ambiguous body is refused as a whole: a repeated key, a lone surrogate, invalid UTF-8, or a name outside
+  `[A-Za-z0-9_]{1,64}`.
 
-In an answer every value is a text made once: the text that is signed is the text that is sent, numbers
-included.
+In an answer each value is made once as a text. The same text is signed and sent, also for numbers.
 """
 
 import json
@@ -37,7 +39,7 @@ RESPONSE_CONTENT_TYPE: Final = "application/json; charset=utf-8"
 
 
 class NonScalar(Enum):
-    """The type of `NON_SCALAR`, which stands for a value that is a boolean, an array or an object."""
+    """The type of `NON_SCALAR`, which stands for a boolean, an array or an object."""
 
     NON_SCALAR = "not a string or a number"
 
@@ -52,7 +54,7 @@ NUMBER: Final = True
 TEXT: Final = False
 
 _match_name = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_NAME_LENGTH}}}").fullmatch
-# What shows the text around it in another order than it has (Unicode standard annex 9, section 2).
+# Characters that change the direction of text on the screen (Unicode standard annex 9, section 2).
 _search_direction = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
 _match_long = re.compile(r"0|[1-9][0-9]{0,19}").fullmatch
 _search_broken_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})").search
@@ -60,7 +62,7 @@ _encode = msgspec.json.encode
 
 
 def parse_body(content_type: str | None, body: bytes) -> Fields:
-    """The present fields of a request body, in the order in which they were sent.
+    """The fields of a request body that are present, in the order they were sent.
 
     Refused with 415 for a content type other than JSON or form in UTF-8, 413 over MAX_BODY_BYTES, 40000 for a
     body that is not one object (or form) of uniquely and properly named fields. Interface 4; RFC 8259; URL
@@ -85,7 +87,7 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
 
 
 def signable(fields: Fields) -> dict[str, str]:
-    """The texts that a request's signature covers: every field but `sign`, unknown ones included.
+    """The texts that a request's signature covers: every field except `sign`, unknown fields included.
 
     Refused 40001 naming the first field, `sign` among them, that is not a scalar or that holds a control
     character. Interface 5.
@@ -103,7 +105,7 @@ def signable(fields: Fields) -> dict[str, str]:
 
 
 def require(fields: Fields, name: str, max_length: int) -> str:
-    """The text of a field that must be there.
+    """The text of a required field.
 
     Refused 40001 when absent, no scalar or over `max_length` code points.
     """
@@ -114,7 +116,7 @@ def require(fields: Fields, name: str, max_length: int) -> str:
 
 
 def optional(fields: Fields, name: str, max_length: int) -> str | None:
-    """As `require`, for a field that may be absent: None then."""
+    """As `require`, for an optional field: None if absent."""
     value = fields.get(name)
     if value is NON_SCALAR:
         _refuse_non_scalar(name)
@@ -124,19 +126,19 @@ def optional(fields: Fields, name: str, max_length: int) -> str | None:
 
 
 def require_order_id(fields: Fields, name: str, max_length: int) -> str:
-    """As `require`, for an id that people read on a page. Refused 40001 when it has direction controls."""
+    """As `require`, for an id that is shown on pages. Refused 40001 if it has direction controls."""
     text = require(fields, name, max_length)
     refuse_direction_control(name, text)
     return text
 
 
 def optional_order_id(fields: Fields, name: str, max_length: int) -> str | None:
-    """As `require_order_id`, for an id that may be absent: None then."""
+    """As `require_order_id`, for an optional id: None if absent."""
     return require_order_id(fields, name, max_length) if name in fields else None
 
 
 def refuse_direction_control(name: str, text: str) -> None:
-    """See that an id is read on a page as it was sent. Refused 40001."""
+    """Check that a page shows an id as it was sent. Refused 40001."""
     if not text.isascii() and _search_direction(text):
         refuse(FIELD_INVALID, f"{name} must not contain characters that change the direction of text")
 
@@ -144,7 +146,7 @@ def refuse_direction_control(name: str, text: str) -> None:
 def require_long(fields: Fields, name: str) -> int:
     """The value of a Long field: 1 to 20 decimal digits without leading zeros, else refused 40001.
 
-    The value may lie beyond 64 bits, where no id or time of ours can be: compare it before it reaches SQL.
+    The value may exceed 64 bits. Compare it with a limit before it reaches SQL.
     """
     text = require(fields, name, 20)
     if _match_long(text) is None:
@@ -153,14 +155,14 @@ def require_long(fields: Fields, name: str) -> int:
 
 
 def present_texts(items: Iterable[DataItem]) -> dict[str, str]:
-    """The fields of an answer's `data` as its signature covers them: neither null nor empty."""
+    """The fields of an answer's `data` that its signature covers: those that are neither null nor empty."""
     return {name: text for name, text, _ in items if text}
 
 
 def encode_success(items: Sequence[DataItem], sign: str) -> bytes:
     """The envelope of a success; `sign` follows the fields of `data`.
 
-    Numbers are sent as exactly their text.
+    A number is sent exactly as its text.
     """
     return _encode(
         {
@@ -201,7 +203,7 @@ def _read_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         value = _DECODER.decode(text)
         if "\\u" in text:
-            # Only an escape can bring a lone surrogate in; encoding the whole again finds it at any depth.
+            # Only an escape can contain a lone surrogate. Encoding the result finds it at any depth.
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         refuse(BODY_MALFORMED, "the body is not valid UTF-8")
@@ -217,7 +219,7 @@ def _read_json(body: bytes) -> dict[str, Any]:
 
 
 def _read_form(body: bytes) -> dict[str, Any]:
-    # Most forms hold no escape at all, and then one look at the whole spares one at each part.
+    # Most forms have no escape: one check of the whole body saves a check of each part.
     decode = _unescape if b"%" in body or b"+" in body else bytes.decode
     try:
         pairs = [
@@ -249,7 +251,7 @@ def _refuse_constant(literal: str) -> NoReturn:
     refuse(BODY_MALFORMED, f"the body holds {literal}, which is not JSON")
 
 
-# The scanner behind this decoder is written in C; numbers are handed over as their literals.
+# This decoder scans in C and gives numbers as their literals.
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=str, parse_float=str, parse_constant=_refuse_constant
 )

@@ -1,8 +1,9 @@
-"""The signature debugger: what a request had to sign, and where the integrator's own string or signature
-departs from it. Pure.
+"""The signature debugger: the string that a request had to sign, and where an integrator's own string or
+signature differs from it. Pure.
 
-Rules: nothing is looked up and nothing is kept; secrets come in to be tried and never go out, nor does any
-signature that was computed with them.
+Rules:
+- It looks nothing up and stores nothing.
+- It receives secrets to try them. It never returns a secret, nor a signature computed with one.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 MAX_TEXT: Final = 64 * 1024
-"""How many characters of their string are looked at: four times what a body may have."""
+"""So many characters of their string are compared: four times the length of a body."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What we would sign, line by line, and what was found; None where the body can't be read.
+    """What we would sign, line by line, and the findings. None where the body can't be read.
 
     `difference` is the first place where their string differs from ours.
     """
@@ -65,7 +66,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing that was found is wrong."""
+        """Whether no finding is an error."""
         return all(finding.level == NOTE for finding in self.findings)
 
 
@@ -79,10 +80,10 @@ def diagnose(
     their_sign: str | None = None,
     secrets: Sequence[str] = (),
 ) -> Diagnosis:
-    """Judge a request: the path as it was called, the body as it was sent.
+    """Check a request: the path as it was called, the body as it was sent.
 
-    `their_text` is the string that they signed; `their_sign` their signature, else the body's own. With the
-    merchant's live `secrets`, newest first, it is said in which way the signature was made.
+    `their_text` is the string that they signed. `their_sign` is their signature; without it the body's own is
+    taken. With the merchant's live `secrets`, newest first, a finding says how the signature was made.
     """
     findings = judge_path(path)
     read, notable = read_body(body, content_type)
@@ -90,14 +91,14 @@ def diagnose(
     if read is None:
         return Diagnosis(None, (), tuple(findings))
     findings += judge_marks(read, method)
-    # A path that is only nearly right is signed as it should have been, so that one mistake shows once.
+    # A path with a small mistake is corrected before signing, so that one mistake is reported once.
     right = findings[0].values["right"] if findings and findings[0].kind == "path-nearly" else path
     is_md5 = method == MD5
     ours = md5_string_to_sign(read.texts) if is_md5 else string_to_sign(right, read.texts)
     given = their_sign.strip() if their_sign and their_sign.strip() else read.sign
     tried = given is not None and bool(secrets)
     verdict = try_secrets(right, read.texts, method, given, secrets, their_text) if given and tried else None
-    # What is wrong with a signature's form is said by the way it was made, where that is known.
+    # If we know how the signature was made, that already explains what is wrong with its form.
     if verdict is None or verdict.kind == "no-match":
         findings += judge_sign(given, method)
     difference = None

@@ -1,7 +1,6 @@
-"""Reading a request for the debugger: its fields as the service reads them, and what is notable about them.
-Pure.
+"""Reads a request for the debugger: its fields as the service reads them, and findings about them. Pure.
 
-Rules: the service's own reader has the last word (`wire`, `signing`); what is found beside it only explains.
+Rules: the service's own reader decides (`wire`, `signing`). Further findings only explain.
 """
 
 import json
@@ -39,9 +38,9 @@ _find_members = re.compile(r'"(\w{1,64})"\s*:\s*"((?:[^"\\]|\\.)*)"').findall
 
 
 class ReadBody(msgspec.Struct, frozen=True):
-    """A body as the service reads it: the texts that are signed, `sign` as it was sent, what is absent.
+    """A body as the service reads it: the signed texts, `sign` as it was sent, and the absent fields.
 
-    `sent` are all names in the order in which they came.
+    `sent` has all names in the order they were sent.
     """
 
     texts: dict[str, str]
@@ -51,11 +50,11 @@ class ReadBody(msgspec.Struct, frozen=True):
 
 
 class _Number(str):
-    """The literal of a JSON number, to tell it from a string."""
+    """The literal of a JSON number, distinguished from a string."""
 
 
 def read_body(body: str, content_type: str) -> tuple[ReadBody | None, list[Finding]]:
-    """The body and what is notable about it; None for one that the service would not read at all."""
+    """The body and its findings; None if the service could not read it."""
     if body.startswith("\ufeff"):
         return None, [Finding("bom")]
     try:
@@ -102,7 +101,7 @@ def _judge_texts(read: ReadBody, raw: dict[str, Any], body: str) -> Iterator[Fin
 
 
 def judge_marks(read: ReadBody, method: Method) -> list[Finding]:
-    """What makes a request look like a callback, or hides a field from MD5."""
+    """Findings about values that make a request look like a callback, or that hide a field from MD5."""
     findings = [Finding("event-id")] if EVENT_ID in read.texts else []
     hidden = find_hidden_field(read.texts) if method == MD5 else None
     if hidden is not None:
@@ -111,7 +110,7 @@ def judge_marks(read: ReadBody, method: Method) -> list[Finding]:
 
 
 def shortest_number(text: str) -> str | None:
-    """The shortest plain decimal of a number's text; None when it is no number that anyone would print so."""
+    """The shortest decimal notation of a number's text; None if it is not a finite number of usual size."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -123,13 +122,13 @@ def shortest_number(text: str) -> str | None:
 
 
 def judge_path(path: str) -> list[Finding]:
-    """What is wrong with a path, and which one is meant."""
+    """The findings about a path. They name the path that is meant."""
     if path in PATHS:
         return []
     try:
         bare = "/" + urlsplit(path.strip()).path.strip("/")
     except ValueError:
-        # No URL at all, such as one with half an IPv6 address.
+        # Not a URL, for example one with half an IPv6 address.
         bare = path.strip()
     exact = next((right for right in PATHS if bare.lower() in (right.lower(), right[9:].lower())), None)
     if exact is not None:
@@ -139,7 +138,7 @@ def judge_path(path: str) -> list[Finding]:
 
 
 def judge_sign(sign: str | None, method: Method) -> list[Finding]:
-    """What is wrong with a signature's form."""
+    """The findings about the form of a signature."""
     if not sign:
         return [Finding("sign-missing")]
     odd = _search_not_hex(sign)

@@ -1,7 +1,8 @@
-"""What the signature debugger can find, as values with their sentences. Pure.
+"""Findings of the signature debugger and their sentences. Pure.
 
-Rules: a finding is a kind of `SENTENCES` and the values that its sentence names, so that whoever shows it can
-translate the sentence first. No finding holds a secret or a signature that we computed.
+Rules:
+- A finding has a kind from `SENTENCES` and the values of its sentence. A page translates the sentence first.
+- No finding has a secret, or a signature that we computed.
 """
 
 import unicodedata
@@ -10,9 +11,9 @@ from typing import Final
 import msgspec
 
 WRONG: Final = "wrong"
-"""The request is refused for this, or the two texts differ by it."""
+"""The service refuses the request for this, or the two texts differ in it."""
 NOTE: Final = "note"
-"""Right as it stands, and often the trace to what is wrong."""
+"""Not an error, but often a hint to one."""
 
 SENTENCES: Final[dict[str, tuple[str, str]]] = {
     # The body.
@@ -105,7 +106,7 @@ SENTENCES: Final[dict[str, tuple[str, str]]] = {
     "secret-and-text-swapped": (WRONG, "Key and text of the HMAC are swapped: the secret is the key."),
     "no-match": (WRONG, "The signature fits neither secret of this merchant in any way we tried."),
 }
-"""Every kind of finding: how grave it is, and its sentence with `{values}`."""
+"""Every kind of finding: its level, and its sentence with `{values}`."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -121,7 +122,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The sentence before its values are put in: what is looked up for translation."""
+        """The sentence without its values, as translations are looked up by it."""
         return SENTENCES[self.kind][1]
 
     @property
@@ -141,7 +142,7 @@ _CONTROL_NAMES: Final = {
 
 
 def name_character(character: str) -> str:
-    """A character that can't be mistaken: `U+000D carriage return`, `U+0041 A`; "" is the text's end."""
+    """An unambiguous name of a character: `U+000D carriage return`, `U+0041 A`. "" is the end of the text."""
     if not character:
         return "the end of the text"
     code = f"U+{ord(character):04X}"

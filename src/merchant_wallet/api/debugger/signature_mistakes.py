@@ -1,6 +1,6 @@
-"""A signature that does not match, tried with the merchant's secrets in the ways people get wrong. Pure.
+"""Explains a wrong signature: tries the usual mistakes with the merchant's secrets. Pure.
 
-Rules: what is told is which way fits, never what was computed. Every comparison takes constant time.
+Rules: the result says which mistake fits, never what was computed. Comparisons take constant time.
 """
 
 import base64
@@ -20,7 +20,7 @@ from merchant_wallet.base.signing import (
 )
 
 Try = tuple[Finding, str]
-"""What it means when this text, a signature in full, is the one that was given."""
+"""A finding, and the full signature that it explains."""
 
 
 def try_secrets(
@@ -31,7 +31,7 @@ def try_secrets(
     secrets: Sequence[str],
     their_text: str | None,
 ) -> Finding:
-    """In which way a signature was made; `secrets` are the live ones, the newest first."""
+    """How a signature was made. `secrets` are the live ones, newest first."""
     for number, secret in enumerate(secrets):
         if _fits(sign(method, secret, path, texts), given):
             return Finding("matches-older" if number else "matches")
@@ -43,7 +43,7 @@ def try_secrets(
 
 
 def _fits(made: str, given: str) -> bool:
-    # The whole of a longer digest is a mistake of its own, so both lengths of it count as the same way.
+    # Not shortening the digest is a mistake of its own, so both lengths count as the same way.
     return any(
         hmac.compare_digest(part.lower().encode(), given.encode("utf-8", "replace").lower())
         for part in {made, made[:SIGN_LENGTH]}

@@ -1,7 +1,7 @@
-"""Two strings to sign, ours and theirs: where they first differ, and why. Pure.
+"""Compares two strings to sign, ours and theirs: where they first differ, and why. Pure.
 
-Rules: `compare` says where, whatever the strings are; `explain` names the usual mistakes, each once, the ones
-that concern the whole string before those of single fields.
+Rules: `compare` says where. `explain` names the usual mistakes, each once: mistakes of the whole string come
+before those of single fields.
 """
 
 import re
@@ -18,12 +18,12 @@ from merchant_wallet.base.signing import MD5, Method
 
 _SECRET_NAMES: Final = frozenset({"key", "secret", "appsecret", "app_secret", "secretkey"})
 _SHOWN: Final = 100
-"""How much of a value a sentence shows."""
+"""So many characters of a value are shown in a sentence."""
 _split_fields = re.compile(r"&(?=[A-Za-z0-9_]{1,64}=)").split
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Where two strings first differ: the character's place, line and column from 1, and both characters."""
+    """Where two strings first differ: offset, line and column (from 1), and both characters."""
 
     offset: int
     line: int
@@ -33,7 +33,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare(ours: str, theirs: str) -> Difference | None:
-    """The first place where two strings differ, counted in code points; None when they are the same."""
+    """The first difference of two strings, counted in code points; None if they are equal."""
     if ours == theirs:
         return None
     shorter = min(len(ours), len(theirs))
@@ -73,7 +73,7 @@ def _judge_edges(theirs: str) -> Iterator[Finding]:
 
 
 def _judge_first(path: str, pieces: list[str], method: Method) -> Iterator[Finding]:
-    """Look at the line of the path, and take it out of `pieces`."""
+    """The findings about the line of the path. Removes it from `pieces`."""
     is_field = re.match(r"[A-Za-z0-9_]{1,64}=", pieces[0]) is not None
     first = None if is_field else pieces.pop(0)
     if method == MD5:

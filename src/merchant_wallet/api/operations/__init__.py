@@ -1,1 +1,1 @@
-"""The eight calls of the interface: fields in, a command of the book, its outcome as fields out."""
+"""The eight calls of the interface: from fields to a command of the book, and from its outcome to fields."""

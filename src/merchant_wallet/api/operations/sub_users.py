@@ -37,10 +37,10 @@ def _answer(merchant: Merchant, found: SubUserFound, context: OperationContext) 
 async def _follow_up(
     merchant: Merchant, command: Command, outcome: Outcome, dependencies: FollowUpDependencies
 ) -> Outcome:
-    """Register a sub-user that is not known yet, where the merchant's settings say so."""
+    """Register an unknown sub-user if the merchant's settings allow it."""
     if outcome is not SUB_USER_UNKNOWN or not merchant.auto_register or not isinstance(command, ReadSubUser):
         return outcome
-    # One that is known already is found all the same: its money must not be out of reach.
+    # Checked only for a new sub-user: an existing one must be found, or its money is out of reach.
     refuse_direction_control("extUserId", command.ext_user_id)
     index = await dependencies.take_address_index(merchant.merchant_id)
     evm_address, tron_address = derive_wallets(merchant.account_xpubs, index)

@@ -19,7 +19,7 @@ from merchant_wallet.merchants.records import Merchant
 
 ORDER_ID_LENGTH = 64
 NO_ADDRESS = b""
-# A text that is no currency is refused as such, whatever its length: the interface gives none.
+# The interface gives no maximum length, so an unknown currency of any length is refused as unknown.
 _ANY_LENGTH = 16 * 1024
 
 
@@ -60,7 +60,7 @@ def _prepare_credit(merchant: Merchant, fields: Fields, context: OperationContex
     try:
         _, address = parse_wallet_address(text)
     except ValueError:
-        # No wallet has it, which the book says in its turn: after the nonce and the known order.
+        # No wallet has this address. The book refuses it, but only after the checks of nonce and known order.
         address = NO_ADDRESS
     return MerchantToUser(mc_order_id, address, currency, amount_units)
 

@@ -86,7 +86,7 @@ def _answer_creation(merchant: Merchant, order: Withdrawal, context: OperationCo
 def _prepare_query(merchant: Merchant, fields: Fields, context: OperationContext) -> ReadWithdrawal:
     order_id = require_long(fields, "orderId")
     mc_order_id = require(fields, "mcOrderId", 20)
-    # Beyond every id there is, but PostgreSQL would not read it as a bigint: 0 is no id either.
+    # Too large for a bigint, so no order has it. 0 is not an id either.
     return ReadWithdrawal(order_id if order_id <= MAX_ID else 0, mc_order_id)
 
 
@@ -110,7 +110,7 @@ def _answer_query(merchant: Merchant, order: Withdrawal, context: OperationConte
 
 
 def _is_long(mc_order_id: str) -> bool:
-    """Whether the id is a whole number that any JSON reader keeps exactly, and is then sent as one."""
+    """Whether the id is a whole number that every JSON reader keeps exactly. Then it is sent as a number."""
     return _match_whole(mc_order_id) is not None and int(mc_order_id) <= MAX_ID
 
 

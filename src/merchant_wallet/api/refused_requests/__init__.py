@@ -1,1 +1,1 @@
-"""The last requests of each merchant that were refused, for whoever writes its client: noted, kept, read."""
+"""The last refused requests of each merchant, for the developers of its client: buffered, stored, listed."""

@@ -1,9 +1,10 @@
 """Buffer of refused requests: endpoints add to it, and a task writes it to the database every second.
 
-Rules: noting costs an append to a list in memory and never waits; a request that succeeds costs nothing. The
-notes that wait are bounded, per merchant and in all, and under a flood the oldest go first: one merchant's
-flood costs that merchant's own. What was dropped is counted. Once a second what waits is written in one
-transaction, and each merchant's oldest are cut off beyond the last hundred.
+Rules:
+- Adding appends to a queue in memory and never waits. A successful request costs nothing.
+- The buffer is bounded, for each merchant and in all. When it is full, the oldest are dropped, first those of
+  the same merchant. Dropped requests are counted.
+- Each write is one transaction. It keeps each merchant's last hundred requests and deletes older ones.
 """
 
 import asyncio
@@ -25,9 +26,9 @@ log = structlog.get_logger("refusals")
 
 QUERIES: Final = Queries(Path(__file__).with_name("refusals.sql"))
 KEPT: Final = 100
-"""How many of each merchant's are kept."""
+"""So many are stored for each merchant."""
 MAX_WAITING: Final = 1000
-"""How many wait to be written, of all merchants; each has at most 16 KiB."""
+"""So many may wait to be written, of all merchants. Each has at most 16 KiB."""
 INTERVAL_S: Final = 1.0
 
 
@@ -42,7 +43,7 @@ class IncomingRequest(Protocol):
 
 
 class RefusedRequestBuffer:
-    """Notes refused requests; `dropped` counts those that were noted and never written."""
+    """See the module. `dropped` counts requests that were added but never written."""
 
     def __init__(
         self,
@@ -59,12 +60,12 @@ class RefusedRequestBuffer:
         self._queues: dict[str, deque[CapturedRequest]] = {}
         self._waiting = 0
         self._task: asyncio.Task[None] | None = None
-        # Whoever stops the buffer waits for a write that is under way.
+        # `stop` waits for a write that is under way.
         self._writing = asyncio.Lock()
         self.dropped = 0
 
     def add(self, path: str, refusal: Refusal, request: IncomingRequest) -> None:
-        """Note a refused request; the oldest of the same key's make room, or else those of the first key."""
+        """Add a refused request. A full buffer drops the oldest of the same key, else of the oldest key."""
         captured = CapturedRequest(
             request.app_key,
             self._clock(),
@@ -95,11 +96,11 @@ class RefusedRequestBuffer:
             del self._queues[key]
 
     def start(self) -> None:
-        """Begin to write down what is noted."""
+        """Start the task that writes."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Write what waits and end."""
+        """Write what waits, then stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -109,11 +110,11 @@ class RefusedRequestBuffer:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._interval_s)
-            # A write that began is finished although we are told to end meanwhile.
+            # A write that has begun is finished even if the task is cancelled meanwhile.
             await asyncio.shield(self.flush())
 
     async def flush(self) -> None:
-        """Write what waits. What can't be written is dropped and said: requests go on without it."""
+        """Write what waits. What can't be written is dropped and logged: requests must go on."""
         async with self._writing:
             queues, self._queues, self._waiting = self._queues, {}, 0
             captured = [one for queue in queues.values() for one in queue]
@@ -122,7 +123,7 @@ class RefusedRequestBuffer:
 
     async def _write_or_drop(self, captured: list[CapturedRequest], app_keys: list[str]) -> None:
         try:
-            # Reading the bodies takes a while when there are many; requests must not wait for it.
+            # To parse many bodies takes time, and requests must not wait for it.
             columns = await asyncio.to_thread(_columns, captured)
             await self._write(columns, app_keys)
         except (psycopg.Error, OSError) as error:
@@ -132,7 +133,7 @@ class RefusedRequestBuffer:
             )
             await self._connection.close()
         except Exception as error:
-            # A fault of ours with one note must not end the keeping of all that follow.
+            # A bug with one request must not stop the writing of all later ones.
             self.dropped += len(captured)
             log.error("refused requests not kept", count=len(captured), dropped=self.dropped, exc_info=error)
             await self._connection.close()
@@ -140,15 +141,15 @@ class RefusedRequestBuffer:
     async def _write(self, columns: dict[str, list[Any]], app_keys: list[str]) -> None:
         connection = await self._connection.get()
         async with connection.transaction():
-            await connection.execute(QUERIES["hurry"].text)
-            await connection.execute(QUERIES["wait_little"].text)
-            await connection.execute(QUERIES["take_turns"].text)
+            await connection.execute(QUERIES["skip_commit_wait"].text)
+            await connection.execute(QUERIES["limit_lock_wait"].text)
+            await connection.execute(QUERIES["lock_writers"].text)
             await connection.execute(QUERIES["insert_refused"].text, columns)
             await connection.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})
 
 
 def _storable(text: str) -> str:
-    """A text without what the database takes in none: one odd header must not cost the others' notes."""
+    """A text without characters that PostgreSQL refuses: one odd header must not fail the whole write."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 

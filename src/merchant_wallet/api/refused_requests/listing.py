@@ -1,7 +1,6 @@
-"""Reading a merchant's refused requests, and what each of them should have signed.
+"""Lists a merchant's refused requests, and the string that each should have signed.
 
-Rules: nothing here holds a secret, so nothing here can say whether a signature was right; it says what had to
-be signed.
+Rules: there is no secret here, so this module can't check a signature. It says what had to be signed.
 """
 
 from typing import Final
@@ -16,9 +15,9 @@ HIGHEST_NO: Final = 2**63 - 1
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
-    """A request that was refused: when, why, from where, and its fields in the order they were sent.
+    """A refused request: when, why, from where, and its fields in the order they were sent.
 
-    `left_out` names the fields that are not kept whole: of `sign` the beginning is, of others nothing.
+    `left_out` names the fields that are not stored completely: of `sign` the beginning, of others nothing.
     """
 
     refused_no: int
@@ -33,7 +32,7 @@ class RefusedRequest(msgspec.Struct, frozen=True):
     left_out: list[str]
 
     def signed_text(self, method: Method) -> str | None:
-        """What the request had to sign, by the method; None when not all of it is kept."""
+        """The string that the request had to sign. None if not all of its fields are stored."""
         covered = {name: text for name, text in self.fields.items() if name != "sign"}
         texts = {name: text for name, text in covered.items() if text is not None}
         if len(texts) < len(covered):
@@ -44,7 +43,7 @@ class RefusedRequest(msgspec.Struct, frozen=True):
 async def list_refused(
     conn: AsyncConnection, merchant_id: int, *, before_no: int | None = None, limit: int = KEPT
 ) -> list[RefusedRequest]:
-    """A merchant's last refused requests, the newest first; the last one's number goes on.
+    """A merchant's last refused requests, newest first. The next page begins before the last one's number.
 
     Raises ValueError for a limit outside of 1 to 100.
     """

@@ -1,8 +1,9 @@
-"""What is kept of a refused request: its fields as they were sent, without what is secret. Pure.
+"""What is stored of a refused request: its fields as they were sent, without secrets. Pure.
 
-Rules: of `sign` the beginning is kept, enough to see what was sent and too little to send again; a field that
-is named like a secret is kept by its name alone. Nothing is kept of a body that can't be read: it names no
-merchant, so it is nobody's.
+Rules:
+- Of `sign` only the beginning is stored: enough to recognise it, too little to send it again.
+- Of a field with a name like a secret only the name is stored.
+- Nothing is stored of a body that can't be read: without an appKey it belongs to no merchant.
 """
 
 import re
@@ -19,7 +20,7 @@ _search_secret = re.compile(r"secret|passw|mnemonic|private|token|^(pin|key|seed
 
 
 class CapturedRequest(NamedTuple):
-    """A refused request as it was noted; `body` is what was sent."""
+    """A refused request before redaction; `body` is what was sent."""
 
     app_key: str
     at_ms: int
@@ -36,9 +37,9 @@ class CapturedRequest(NamedTuple):
 
 
 class KeptFields(NamedTuple):
-    """The fields of a request as JSON, in their order, and the names of those that are not kept whole.
+    """The fields of a request as JSON, in their order, and the names of those not stored completely.
 
-    Null is what was neither a string nor a number, or was left out for its name.
+    A value is null if it was neither a string nor a number, or if it was left out because of its name.
     """
 
     json: str
@@ -46,7 +47,7 @@ class KeptFields(NamedTuple):
 
 
 def read_fields(captured: CapturedRequest) -> KeptFields:
-    """What is kept of a request's fields."""
+    """The fields of a request, without secrets."""
     try:
         fields = parse_body(captured.content_type, captured.body)
     except Refused:

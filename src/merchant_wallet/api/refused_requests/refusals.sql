@@ -1,19 +1,19 @@
 -- Refused requests. `buffer.py` writes them, `listing.py` reads them.
 
--- name: hurry
--- A crash may lose the last second of refusals; no commit of money waits for their way to the disk.
+-- name: skip_commit_wait
+-- A crash may lose the last second of refused requests. They must not delay commits that move money.
 set local synchronous_commit = off;
 
--- name: wait_little
--- Whoever holds up the others' turn costs them some notes, not a connection that waits for ever.
+-- name: limit_lock_wait
+-- If another process holds the lock too long, these requests are dropped. The connection does not hang.
 set local lock_timeout = 2000;
 
--- name: take_turns
--- One process at a time writes and trims, so that two never wait for each other's rows.
+-- name: lock_writers
+-- One process at a time writes and trims, so two processes never wait for each other's rows.
 select pg_advisory_xact_lock(4040044);
 
 -- name: insert_refused
--- Those of known merchants, in the order in which they were noted; other keys are nobody's.
+-- Inserts the requests of known merchants in the order they arrived. Unknown keys belong to nobody.
 insert into refused_request (merchant_id, at_ms, request_id, path, code, msg, source, content_type, fields, left_out)
 select m.merchant_id, u.at_ms, u.request_id, u.path, u.code, u.msg, u.source, u.content_type, u.fields::json, string_to_array(u.left_out, ' ')
   from unnest(%(app_keys)s::text[], %(at_ms)s::bigint[], %(request_ids)s::text[], %(paths)s::text[], %(codes)s::int[], %(msgs)s::text[],
@@ -23,7 +23,7 @@ select m.merchant_id, u.at_ms, u.request_id, u.path, u.code, u.msg, u.source, u.
  order by u.place;
 
 -- name: trim_refused
--- All but the last of each of those merchants are cut off.
+-- Deletes all but the last requests of each of those merchants.
 delete from refused_request r
  using merchant m
  cross join lateral (
@@ -32,7 +32,7 @@ delete from refused_request r
  where m.app_key = any(%(app_keys)s::text[]) and r.merchant_id = m.merchant_id and r.refused_no < k.oldest;
 
 -- name: list_refused
--- A merchant's, the newest first.
+-- A merchant's refused requests, newest first.
 select refused_no, at_ms, request_id, path, code, msg, source, content_type, fields, left_out
   from refused_request where merchant_id = %(merchant_id)s::bigint and refused_no < %(before_no)s::bigint
  order by refused_no desc limit %(page)s;
