@@ -38,7 +38,7 @@ class Event(Enum):
     EXHAUSTED = auto()
     """An attempt failed, and no other one follows."""
     SENT_AGAIN = auto()
-    """An operator has it sent now, with all repeats before it."""
+    """An operator has it sent now. The schedule of repeats begins anew."""
     PAUSED = auto()
     RESUMED = auto()
 

@@ -74,7 +74,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A deposit to be written. A row of the same name is written over unless it is credited or dropped."""
+    """A deposit to be written. It replaces a row of the same name as far as `deposit_states` allows."""
 
     owned: Owned
     status: State
