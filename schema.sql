@@ -173,10 +173,10 @@ END) STORED,
     CONSTRAINT callback_attempt_no_check CHECK ((attempt_no >= 0)),
     CONSTRAINT callback_claimed_by_check CHECK ((claimed_by <> ''::text)),
     CONSTRAINT callback_delivered CHECK (((state <> 'delivered'::text) OR (delivered_ms IS NOT NULL))),
+    CONSTRAINT callback_event_status CHECK ((((event_type = 'withdrawal'::text) AND (status = ANY (ARRAY[2, 3, 4, 5, 6]))) OR ((event_type = 'deposit'::text) AND (status = 0)))),
     CONSTRAINT callback_next_ms_check CHECK ((next_ms >= 0)),
     CONSTRAINT callback_retry_no_check CHECK ((retry_no >= 0)),
-    CONSTRAINT callback_state_check CHECK ((state = ANY (ARRAY['due'::text, 'delivered'::text, 'parked'::text, 'paused'::text]))),
-    CONSTRAINT callback_status_told CHECK ((((event_type = 'withdrawal'::text) AND (status = ANY (ARRAY[2, 3, 4, 5, 6]))) OR ((event_type = 'deposit'::text) AND (status = 0))))
+    CONSTRAINT callback_state_check CHECK ((state = ANY (ARRAY['due'::text, 'delivered'::text, 'dead_letter'::text, 'paused'::text])))
 );
 ALTER TABLE ONLY public.callback ALTER COLUMN merchant_id SET (n_distinct=1);
 ALTER TABLE ONLY public.callback ALTER COLUMN event_type SET (n_distinct=2);
@@ -1407,7 +1407,7 @@ CREATE INDEX callback_due ON public.callback USING btree (merchant_id, next_ms, 
 
 CREATE INDEX callback_of_merchant_by_moment ON public.callback USING btree (merchant_id, state, event_type, created_ms, order_id, status);
 
-CREATE INDEX callback_resting ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['parked'::text, 'paused'::text]));
+CREATE INDEX callback_stopped ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['dead_letter'::text, 'paused'::text]));
 
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
@@ -1463,9 +1463,9 @@ CREATE INDEX operator_session_expiry ON public.operator_session USING btree (exp
 
 CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator_id, created_ms);
 
-CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
+CREATE INDEX payout_blocked ON public.payout USING btree (obstacle_ms) WHERE (obstacle_ms IS NOT NULL);
 
-CREATE INDEX payout_hindered ON public.payout USING btree (obstacle_ms) WHERE (obstacle_ms IS NOT NULL);
+CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
 
 CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (spent_no IS NULL);
 

@@ -32,9 +32,9 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
-from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
-from merchant_wallet.callbacks.sender import Sender
+from merchant_wallet.callbacks.sender import PARALLEL, CallbackSender
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability import logs
@@ -87,7 +87,7 @@ def measure(folder: Path, callbacks: int = COUNT, say: Say = lambda _: None) -> 
 
 async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
     connect = partial(db.connect, url)
-    async with await connect() as connection, _messenger(connect) as messenger:
+    async with await connect() as connection, _messenger(connect) as sender:
         await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         say(f"callbacks: {callbacks:,} orders are made and cancelled")
         writer = Writer(url)
@@ -98,7 +98,7 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
         await writer.close()
         stop = asyncio.Event()
         began_s, worked_s = time.monotonic(), time.process_time()
-        running = asyncio.create_task(messenger.run(stop))
+        running = asyncio.create_task(sender.run(stop))
         while await _count_left(connection):
             # Polling costs CPU too, so not too often.
             await asyncio.wait((running,), timeout=POLL_S)
@@ -109,14 +109,14 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
 
 
 @asynccontextmanager
-async def _messenger(connect: Connect) -> AsyncIterator[Messenger]:
+async def _messenger(connect: Connect) -> AsyncIterator[CallbackSender]:
     with ThreadPoolExecutor(PARALLEL) as threads:
         guard = Guard(resolver(threads), LOOPBACK, http_allowed=True)
-        messenger = Messenger(connect, KEYRING, Sender(guard, httpx.create_ssl_context()))
+        sender = CallbackSender(connect, KEYRING, CallbackClient(guard, httpx.create_ssl_context()))
         try:
-            yield messenger
+            yield sender
         finally:
-            await messenger.close()
+            await sender.close()
 
 
 def _endpoint(number: int) -> str:

@@ -22,10 +22,10 @@ from typing import Final, NoReturn
 
 ROOT: Final = Path(__file__).parents[1]
 PROGRAMS: Final = (
-    "tests.callbacks.dying_messenger",
-    "tests.deposits.dying_watcher",
-    "tests.sweeps.killed_sweeper",
-    "tests.withdrawals.dying_payer",
+    "tests.callbacks.killable_sender",
+    "tests.deposits.killable_watcher",
+    "tests.sweeps.killable_sweeper",
+    "tests.withdrawals.killable_payer",
 )
 """Each has a function `main` that takes its arguments."""
 STOPPED: Final = "stopped"

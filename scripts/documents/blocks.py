@@ -20,7 +20,7 @@ from merchant_wallet.base.signing import (
     string_to_sign,
 )
 from merchant_wallet.book.verification.violations import RULES
-from merchant_wallet.callbacks.content import Letter
+from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.cli.program import app as command_line
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
@@ -90,16 +90,16 @@ def _show_signed_answer(example: Example) -> str:
     return f"{_fence('text', signed)}\n\nIts `sign` has 20 characters: `{answer['data']['sign']}`."
 
 
-def _show_callback(letter: Letter) -> str:
-    fields = json.loads(letter.body)
+def _show_callback(payload: Payload) -> str:
+    fields = json.loads(payload.body)
     texts = {name: str(value) for name, value in fields.items() if value is not None and name != "sign"}
-    headers = "\n".join(f"{name.decode()}: {value.decode()}" for name, value in letter.headers)
+    headers = "\n".join(f"{name.decode()}: {value.decode()}" for name, value in payload.headers)
     return "\n\n".join(
         (
             "Headers:",
             _fence("text", headers),
             "Body, one line on the wire:",
-            _fence("json", letter.body.decode()),
+            _fence("json", payload.body.decode()),
             "String to sign:",
             _fence("text", string_to_sign(CALLBACK_PATH, texts)),
             f"The secret is `{SECRET}`, the callback secret `{CALLBACK_SECRET}`.",

@@ -24,9 +24,9 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.callbacks.content import Letter
-from merchant_wallet.callbacks.messenger import Messenger
-from merchant_wallet.callbacks.sender import Answer
+from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.payloads import Payload
+from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
@@ -83,7 +83,7 @@ class Story:
     operations: dict[str, Example]
     refusals: list[Example]
     fresh_settings: dict[str, str]
-    callback: Letter
+    callback: Payload
 
 
 @dataclass
@@ -131,11 +131,11 @@ class Mailbox:
     """The merchant's endpoint: stores every callback and accepts it."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.letters: list[Payload] = []
 
-    async def send(self, url: str, letter: Letter) -> Answer:
+    async def send(self, url: str, payload: Payload) -> Answer:
         """Accept a callback at once."""
-        self.letters.append(letter)
+        self.letters.append(payload)
         return Answer(1, "203.0.113.7", 200, b"success")
 
 
@@ -151,8 +151,8 @@ async def tell_story(url: str, folder: Path) -> Story:
         mailbox = Mailbox()
         examples = await _do_business(base, shop, clock, mailbox)
         operations = {example.operation: example for example in examples}
-        (letter,) = mailbox.letters
-        return Story(operations, await _go_wrong(shop), fresh_settings, letter)
+        (payload,) = mailbox.letters
+        return Story(operations, await _go_wrong(shop), fresh_settings, payload)
 
 
 async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -> list[Example]:
@@ -260,9 +260,9 @@ async def _tell(base: Base, clock: Clock, mailbox: Mailbox) -> None:
     """Deliver the callbacks that are due."""
     connect = partial(db.connect, base.url)
     nonce = partial(_draw_nonce, "callback")
-    messenger = Messenger(connect, base.keyring, mailbox, clock=clock, make_nonce=nonce)
-    await messenger.start_due()
-    await messenger.close()
+    sender = CallbackSender(connect, base.keyring, mailbox, clock=clock, make_nonce=nonce)
+    await sender.start_due()
+    await sender.close()
 
 
 def _draw_nonce(what: str) -> str:

@@ -252,7 +252,7 @@ def furnished(platform: Platform, till: Till) -> list[str]:
     """Every page about money, with something on it."""
     made = People(platform)
     shop, operator = till.shop, made.seat("operator")
-    event = tell_one(shop, "parked")
+    event = tell_one(shop, "dead_letter")
     try_once(shop, event, 500, b"<html><h1>Internal Server Error</h1></html>", "HTTP status 500")
     tx_hash = arrive(shop, "undone")
     stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)

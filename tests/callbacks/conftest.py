@@ -30,9 +30,9 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard
-from merchant_wallet.callbacks.messenger import Messenger
-from merchant_wallet.callbacks.sender import Sender
+from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import NewMerchant
@@ -61,9 +61,9 @@ async def to_loopback(host: str, port: int) -> Sequence[str]:
     return ["127.0.0.1"]
 
 
-def make_sender(timeout_s: float = 10.0) -> Sender:
+def make_client(timeout_s: float = 10.0) -> CallbackClient:
     """A sender as in a sandbox, for names that all lead to this machine."""
-    return Sender(
+    return CallbackClient(
         Guard(to_loopback, LOOPBACK, http_allowed=True), ssl.create_default_context(), timeout_s=timeout_s
     )
 
@@ -79,7 +79,7 @@ def verify_sign(request: Received, secret: str) -> bool:
 
 
 @dataclass
-class Mall:
+class CallbackScene:
     """Merchants with 1000 USDT each; their endpoints are all one receiver, told apart by the host's name."""
 
     url: str
@@ -155,9 +155,11 @@ class Mall:
             await self.ask(opened, Refund(order.order_id))
         return order
 
-    def messenger(self, *, timeout_s: float = 10.0, **settings: Any) -> Messenger:
-        post = settings.pop("post", None) or make_sender(timeout_s)
-        made = Messenger(self.connect, self.keyring, post, clock=self.clock, draw=lambda: 0.5, **settings)
+    def sender(self, *, timeout_s: float = 10.0, **settings: Any) -> CallbackSender:
+        client = settings.pop("client", None) or make_client(timeout_s)
+        made = CallbackSender(
+            self.connect, self.keyring, client, clock=self.clock, draw=lambda: 0.5, **settings
+        )
         self.closing.push_async_callback(made.close)
         return made
 
@@ -165,16 +167,16 @@ class Mall:
         """A connection of the worker side."""
         return await connect(as_worker(self.url))
 
-    async def turn(self, messenger: Messenger) -> int:
+    async def turn(self, sender: CallbackSender) -> int:
         """One look at the queue, and every attempt that came of it to its end."""
-        begun = await messenger.start_due()
-        await messenger.finish()
+        begun = await sender.start_due()
+        await sender.finish()
         return begun
 
-    async def deliver(self, messenger: Messenger) -> int:
+    async def deliver(self, sender: CallbackSender) -> int:
         """Turns until nothing is due now; gives how many attempts were made."""
         attempts = 0
-        while begun := await self.turn(messenger):
+        while begun := await self.turn(sender):
             attempts += begun
         return attempts
 
@@ -187,11 +189,11 @@ class Mall:
         return dict(await self.rows("select event_id, state from callback"))
 
 
-Scenario = Callable[[Mall], Awaitable[None]]
-InMall = Callable[[Scenario], None]
+Scenario = Callable[[CallbackScene], Awaitable[None]]
+InScene = Callable[[Scenario], None]
 
 
-async def _with_mall(url: str, scenario: Scenario) -> None:
+async def _with_scene(url: str, scenario: Scenario) -> None:
     async with AsyncExitStack() as closing:
         connection = await closing.enter_async_context(await connect(url))
         await ensure_nonce_partitions(connection, START_MS // DAY_MS)
@@ -200,14 +202,14 @@ async def _with_mall(url: str, scenario: Scenario) -> None:
         book = Writer(url, connections=4, clock=clock)
         await book.open()
         closing.push_async_callback(book.close)
-        await scenario(Mall(url, connection, book, receiver, closing, clock))
+        await scenario(CallbackScene(url, connection, book, receiver, closing, clock))
 
 
 @pytest.fixture
-def in_mall(database_url: str) -> InMall:
+def in_scene(database_url: str) -> InScene:
     """Runs a scenario in a fresh mall."""
 
     def run(scenario: Scenario) -> None:
-        asyncio.run(_with_mall(database_url, scenario))
+        asyncio.run(_with_scene(database_url, scenario))
 
     return run

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from psycopg import AsyncConnection
-from tests.callbacks.conftest import InMall, Mall
+from tests.callbacks.conftest import CallbackScene, InScene
 
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import STEPS, UNDELIVERED, Event, State, read_attempt
+from merchant_wallet.callbacks.client import Answer
 from merchant_wallet.callbacks.outbox import Claim, Key
 from merchant_wallet.callbacks.schedule import PAUSES_S
-from merchant_wallet.callbacks.sender import Answer
 
 D, L, Q, P = State.DELIVERED, State.DEAD_LETTER, State.DUE, State.PAUSED
 BY_HAND = {
@@ -51,17 +51,17 @@ Happen = Callable[[AsyncConnection, Claim], Awaitable[object]]
 ANSWER = Answer(1, http_status=200)
 
 STATEMENTS: dict[str, tuple[Event, Happen]] = {
-    "note_delivered": (
+    "record_success": (
         Event.SUCCEEDED,
-        lambda connection, claim: outbox.note_delivered(connection, claim, ANSWER, NOW_MS),
+        lambda connection, claim: outbox.record_success(connection, claim, ANSWER, NOW_MS),
     ),
-    "note_failed with a repeat": (
+    "record_failure with a repeat": (
         Event.FAILED,
-        lambda connection, claim: outbox.note_failed(connection, claim, ANSWER, NOW_MS),
+        lambda connection, claim: outbox.record_failure(connection, claim, ANSWER, NOW_MS),
     ),
-    "note_failed without one": (
+    "record_failure without one": (
         Event.EXHAUSTED,
-        lambda connection, claim: outbox.note_failed(connection, claim, ANSWER, None),
+        lambda connection, claim: outbox.record_failure(connection, claim, ANSWER, None),
     ),
     "send_again": (
         Event.SENT_AGAIN,
@@ -78,60 +78,63 @@ STATEMENTS: dict[str, tuple[Event, Happen]] = {
 }
 
 
-async def claim_one(mall: Mall) -> Claim:
+async def claim_one(scene: CallbackScene) -> Claim:
     """A callback that is claimed for its first attempt."""
-    await mall.cancelled(await mall.open_merchant())
-    [row] = await mall.rows("select merchant_id, order_id, status from callback")
+    await scene.cancelled(await scene.open_merchant())
+    [row] = await scene.rows("select merchant_id, order_id, status from callback")
     [claim] = await outbox.claim(
-        mall.connection, [Key(*row)], claimed_by="test", now_ms=mall.clock(), until_ms=mall.clock() + 1
+        scene.connection, [Key(*row)], claimed_by="test", now_ms=scene.clock(), until_ms=scene.clock() + 1
     )
     return claim
 
 
-async def state_after(mall: Mall, claim: Claim, before: State, happen: Happen) -> State:
+async def state_after(scene: CallbackScene, claim: Claim, before: State, happen: Happen) -> State:
     """The state that a statement leaves a callback in."""
-    await mall.rows("update callback set state = %s, delivered_ms = 1", before.value)
-    await happen(mall.connection, claim)
-    [(after,)] = await mall.rows("select state from callback")
+    await scene.rows("update callback set state = %s, delivered_ms = 1", before.value)
+    await happen(scene.connection, claim)
+    [(after,)] = await scene.rows("select state from callback")
     return State(after)
 
 
-def test_the_outbox_does_what_the_table_says(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        claim = await claim_one(mall)
+def test_the_outbox_does_what_the_table_says(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        claim = await claim_one(scene)
         for name, (event, happen) in STATEMENTS.items():
             for before in State:
                 wanted = STEPS[before].get(event, before)
-                assert await state_after(mall, claim, before, happen) is wanted, f"{name} in {before}"
+                assert await state_after(scene, claim, before, happen) is wanted, f"{name} in {before}"
         for before in State:
             wanted = State.DUE if before is State.DEAD_LETTER else before
             found = await state_after(
-                mall, claim, before, lambda connection, of: outbox.send_parked_again(connection, of.key[0])
+                scene,
+                claim,
+                before,
+                lambda connection, of: outbox.send_dead_letters_again(connection, of.key[0]),
             )
             assert found is wanted, before
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_a_failure_of_an_older_attempt_decides_nothing(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        old = await claim_one(mall)
-        mall.clock.advance_s(60)
+def test_a_failure_of_an_older_attempt_decides_nothing(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        old = await claim_one(scene)
+        scene.clock.advance_s(60)
         [newer] = await outbox.claim(
-            mall.connection, [old.key], claimed_by="other", now_ms=mall.clock(), until_ms=mall.clock() + 1
+            scene.connection, [old.key], claimed_by="other", now_ms=scene.clock(), until_ms=scene.clock() + 1
         )
         assert newer.attempt_no == old.attempt_no + 1
-        assert not await outbox.note_failed(mall.connection, old, ANSWER, None)
-        assert await mall.rows("select state from callback") == [(State.DUE.value,)]
+        assert not await outbox.record_failure(scene.connection, old, ANSWER, None)
+        assert await scene.rows("select state from callback") == [(State.DUE.value,)]
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_the_database_knows_the_states_of_the_table_and_no_other(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        [(definition,)] = await mall.rows(
+def test_the_database_knows_the_states_of_the_table_and_no_other(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        [(definition,)] = await scene.rows(
             "select pg_get_constraintdef(oid) from pg_constraint where conname = 'callback_state_check'"
         )
         assert set(definition.split("'")[1::2]) == set(State)
 
-    in_mall(scenario)
+    in_scene(scenario)

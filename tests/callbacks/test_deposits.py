@@ -1,6 +1,6 @@
 """Callbacks about deposits: what they say and where they go."""
 
-from tests.callbacks.conftest import START_MS, InMall, Mall, verify_sign
+from tests.callbacks.conftest import START_MS, CallbackScene, InScene, verify_sign
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.book.commands import CreditDeposit, DepositKey
@@ -8,34 +8,34 @@ from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.merchants.store import NewMerchant
 
 
-async def own_address(mall: Mall) -> bytes:
+async def own_address(scene: CallbackScene) -> bytes:
     """The only merchant's deposit address on TRC20."""
-    (row,) = await mall.rows("select address from merchant_address where chain = 'TRC20'")
+    (row,) = await scene.rows("select address from merchant_address where chain = 'TRC20'")
     return bytes(row[0])
 
 
-async def credit(mall: Mall, shop: NewMerchant, units: int) -> Credited:
+async def credit(scene: CallbackScene, shop: NewMerchant, units: int) -> Credited:
     """A deposit to the merchant's own address that was final and is credited now."""
-    merchant_id, address = shop.merchant.merchant_id, await own_address(mall)
-    await mall.rows(
+    merchant_id, address = shop.merchant.merchant_id, await own_address(scene)
+    await scene.rows(
         "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"
         " address, amount, status, seen_ms, final_ms)"
         " values (%s, 'TRC20', 'ab12', 3, 1, 'b', %s, %s, %s, 'pending', %s, %s)",
         *(merchant_id, bytes(20), address, units, START_MS - 5000, START_MS),
     )
     command = CreditDeposit(DepositKey("TRC20", "ab12", 3), address, units, True)
-    credited = await mall.ask(shop, command)
+    credited = await scene.ask(shop, command)
     assert isinstance(credited, Credited)
     return credited
 
 
-def test_a_deposit_is_told_where_the_merchants_setting_says(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        shop = await mall.open_merchant()
-        await mall.rows("update merchant set deposit_notify_url = %s", mall.receiver.url("deposits.test"))
-        credited = await credit(mall, shop, 2_500_000)
-        await mall.deliver(mall.messenger())
-        (request,) = mall.receiver.received
+def test_a_deposit_is_told_where_the_merchants_setting_says(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        await scene.rows("update merchant set deposit_notify_url = %s", scene.receiver.url("deposits.test"))
+        credited = await credit(scene, shop, 2_500_000)
+        await scene.deliver(scene.sender())
+        (request,) = scene.receiver.received
         assert request.host == "deposits.test"
         assert verify_sign(request, shop.app_secret)
         fields = request.fields
@@ -54,22 +54,22 @@ def test_a_deposit_is_told_where_the_merchants_setting_says(in_mall: InMall) -> 
             "amountArrival": "2.5",
             "rate": None,
             "chainType": "TRC20",
-            "address": to_tron(await own_address(mall)),
+            "address": to_tron(await own_address(scene)),
             "txnTime": START_MS,
             "createTime": START_MS - 5000,
             "txHash": "ab12",
             "logIndex": 3,
         }
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_a_deposit_that_there_is_nowhere_to_tell_of_any_more_is_parked(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        shop = await mall.open_merchant()
-        credited = await credit(mall, shop, 2_500_000)
-        assert await mall.deliver(mall.messenger()) == 1
-        assert await mall.states() == {f"evt_{credited.entry_id}_deposit": "parked"}
-        assert await mall.rows("select error from callback_attempt") == [("there is no URL to send it to",)]
+def test_a_deposit_that_there_is_nowhere_to_tell_of_any_more_is_parked(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        credited = await credit(scene, shop, 2_500_000)
+        assert await scene.deliver(scene.sender()) == 1
+        assert await scene.states() == {f"evt_{credited.entry_id}_deposit": "dead_letter"}
+        assert await scene.rows("select error from callback_attempt") == [("there is no URL to send it to",)]
 
-    in_mall(scenario)
+    in_scene(scenario)

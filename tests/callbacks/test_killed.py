@@ -5,66 +5,66 @@ import signal
 from collections import Counter
 
 import pytest
-from tests.callbacks.conftest import InMall, Mall
-from tests.callbacks.dying_messenger import STEPS
+from tests.callbacks.conftest import CallbackScene, InScene
+from tests.callbacks.killable_sender import STEPS
 from tests.fork_server import fork_program
 
 PASSES = (0, 1)
 """Two messengers side by side, of which one dies at once and the other a little later."""
 
 
-async def run_messenger(mall: Mall, step: str, passes: int) -> int | str:
+async def run_messenger(scene: CallbackScene, step: str, passes: int) -> int | str:
     """A messenger in a process of its own; gives how it ended."""
-    child = fork_program("tests.callbacks.dying_messenger", mall.url, step, str(passes))
+    child = fork_program("tests.callbacks.killable_sender", scene.url, step, str(passes))
     try:
         return await asyncio.to_thread(child.wait_for_state)
     finally:
         child.end()
 
 
-async def make_events(mall: Mall) -> set[str]:
+async def make_events(scene: CallbackScene) -> set[str]:
     """Orders in every final status; gives all events that are to be told."""
-    shop, other = await mall.open_merchant("Shop"), await mall.open_merchant("Other")
-    events = {await mall.cancelled(merchant) for merchant in (shop, other) for _ in range(4)}
+    shop, other = await scene.open_merchant("Shop"), await scene.open_merchant("Other")
+    events = {await scene.cancelled(merchant) for merchant in (shop, other) for _ in range(4)}
     for merchant in (shop, other):
-        events.add(f"evt_{(await mall.paid(merchant)).order_id}_2")
-        failed = await mall.failed(merchant)
+        events.add(f"evt_{(await scene.paid(merchant)).order_id}_2")
+        failed = await scene.failed(merchant)
         events |= {f"evt_{failed.order_id}_3", f"evt_{failed.order_id}_6"}
     return events
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_messenger_killed_at_any_step_loses_nothing(in_mall: InMall, step: str) -> None:
-    async def scenario(mall: Mall) -> None:
-        events = await make_events(mall)
-        ended = await asyncio.gather(*(run_messenger(mall, step, passes) for passes in PASSES))
+def test_a_messenger_killed_at_any_step_loses_nothing(in_scene: InScene, step: str) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        events = await make_events(scene)
+        ended = await asyncio.gather(*(run_messenger(scene, step, passes) for passes in PASSES))
         assert ended == [-signal.SIGKILL, -signal.SIGKILL]
-        assert await run_messenger(mall, "", 0) == 0
-        told = Counter(mall.receiver.events)
+        assert await run_messenger(scene, "", 0) == 0
+        told = Counter(scene.receiver.events)
         assert told.keys() == events
-        assert set((await mall.states()).values()) == {"delivered"}
-        assert await mall.rows("select count(*) from withdrawal where notified_ms is null") == [(0,)]
+        assert set((await scene.states()).values()) == {"delivered"}
+        assert await scene.rows("select count(*) from withdrawal where notified_ms is null") == [(0,)]
         # Whoever died before he could note what he sent has it sent again; nobody else does.
-        unfinished = await mall.rows("select count(*) from callback_attempt where latency_ms is null")
-        attempts = await mall.rows("select count(*) from callback_attempt")
+        unfinished = await scene.rows("select count(*) from callback_attempt where latency_ms is null")
+        attempts = await scene.rows("select count(*) from callback_attempt")
         assert attempts[0][0] == len(events) + unfinished[0][0]
         assert told.total() <= attempts[0][0]
         for event in events:
             orders = {
-                request.fields["orderId"] for request in mall.receiver.received if request.event_id == event
+                request.fields["orderId"] for request in scene.receiver.received if request.event_id == event
             }
             assert len(orders) == 1
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_one_orders_callbacks_stay_in_order_across_deaths(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        order = await mall.failed(await mall.open_merchant())
+def test_one_orders_callbacks_stay_in_order_across_deaths(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        order = await scene.failed(await scene.open_merchant())
         failed, refunded = f"evt_{order.order_id}_3", f"evt_{order.order_id}_6"
         for step in ("after send", "before note"):
-            assert await run_messenger(mall, step, 0) == -signal.SIGKILL
-        assert await run_messenger(mall, "", 0) == 0
-        assert mall.receiver.events == [failed, failed, failed, refunded]
+            assert await run_messenger(scene, step, 0) == -signal.SIGKILL
+        assert await run_messenger(scene, "", 0) == 0
+        assert scene.receiver.events == [failed, failed, failed, refunded]
 
-    in_mall(scenario)
+    in_scene(scenario)

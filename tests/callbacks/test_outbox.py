@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 import pytest
-from tests.callbacks.conftest import InMall, Mall
+from tests.callbacks.conftest import CallbackScene, InScene
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
@@ -26,67 +26,69 @@ REFUSED = (
 @pytest.mark.parametrize(
     "statement", [statement for statement, _ in REFUSED], ids=[name for _, name in REFUSED]
 )
-def test_the_database_refuses_what_no_callback_can_be(in_mall: InMall, statement: str) -> None:
-    async def scenario(mall: Mall) -> None:
-        await mall.cancelled(await mall.open_merchant())
+def test_the_database_refuses_what_no_callback_can_be(in_scene: InScene, statement: str) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        await scene.cancelled(await scene.open_merchant())
         with pytest.raises(psycopg.errors.IntegrityError):
-            await mall.rows(statement)
+            await scene.rows(statement)
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_a_callback_that_another_is_claiming_just_now_is_left_out_and_not_waited_for(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        shop = await mall.open_merchant()
+def test_a_callback_that_another_is_claiming_just_now_is_left_out_and_not_waited_for(
+    in_scene: InScene,
+) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
         for _ in range(2):
-            await mall.cancelled(shop)
-        keys = [Key(*row) for row in await mall.rows("select merchant_id, order_id, status from callback")]
-        now = mall.clock()
-        async with await connect(mall.url) as other, other.transaction():
+            await scene.cancelled(shop)
+        keys = [Key(*row) for row in await scene.rows("select merchant_id, order_id, status from callback")]
+        now = scene.clock()
+        async with await connect(scene.url) as other, other.transaction():
             first = await outbox.claim(other, keys[:1], claimed_by="other", now_ms=now, until_ms=now + 30_000)
             async with asyncio.timeout(5):
                 rest = await outbox.claim(
-                    mall.connection, keys, claimed_by="mine", now_ms=now, until_ms=now + 30_000
+                    scene.connection, keys, claimed_by="mine", now_ms=now, until_ms=now + 30_000
                 )
         assert [claim.key for claim in first] == keys[:1]
         assert [claim.key for claim in rest] == keys[1:]
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_a_claim_that_is_held_is_not_given_twice(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        await mall.cancelled(await mall.open_merchant())
-        (row,) = await mall.rows("select merchant_id, order_id, status from callback")
-        now = mall.clock()
+def test_a_claim_that_is_held_is_not_given_twice(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        await scene.cancelled(await scene.open_merchant())
+        (row,) = await scene.rows("select merchant_id, order_id, status from callback")
+        now = scene.clock()
         given = [
             await outbox.claim(
-                mall.connection, [Key(*row)], claimed_by="m", now_ms=at_ms, until_ms=at_ms + 30_000
+                scene.connection, [Key(*row)], claimed_by="m", now_ms=at_ms, until_ms=at_ms + 30_000
             )
             for at_ms in (now, now + 29_999, now + 30_000)
         ]
         assert [[claim.attempt_no for claim in claims] for claims in given] == [[1], [], [2]]
 
-    in_mall(scenario)
+    in_scene(scenario)
 
 
-def test_a_busy_merchant_hides_no_other(in_mall: InMall) -> None:
-    async def scenario(mall: Mall) -> None:
-        busy, quiet = await mall.open_merchant("Busy"), await mall.open_merchant("Quiet")
+def test_a_busy_merchant_hides_no_other(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        busy, quiet = await scene.open_merchant("Busy"), await scene.open_merchant("Quiet")
         for _ in range(8):
-            await mall.cancelled(busy)
-        mall.clock.advance_s(1)
-        await mall.cancelled(quiet)
+            await scene.cancelled(busy)
+        scene.clock.advance_s(1)
+        await scene.cancelled(quiet)
         merchant_ids = [opened.merchant.merchant_id for opened in (busy, quiet)]
-        assert await outbox.list_waiting(mall.connection, after=0, limit=10) == [
+        assert await outbox.list_waiting(scene.connection, after=0, limit=10) == [
             (merchant_id, False) for merchant_id in merchant_ids
         ]
-        assert await outbox.list_waiting(mall.connection, after=merchant_ids[0], limit=10) == [
+        assert await outbox.list_waiting(scene.connection, after=merchant_ids[0], limit=10) == [
             (merchant_ids[1], False)
         ]
-        found = await outbox.peek_due(mall.connection, merchant_ids, mall.clock(), each=5, limit=2)
+        found = await outbox.peek_due(scene.connection, merchant_ids, scene.clock(), each=5, limit=2)
         assert [waiting.key.merchant_id for waiting in found] == merchant_ids
-        found = await outbox.peek_due(mall.connection, merchant_ids, mall.clock(), each=5, limit=100)
+        found = await outbox.peek_due(scene.connection, merchant_ids, scene.clock(), each=5, limit=100)
         assert len(found) == 6
 
-    in_mall(scenario)
+    in_scene(scenario)

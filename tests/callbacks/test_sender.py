@@ -1,261 +1,362 @@
-"""One request to an endpoint that behaves, or not: always an answer, in time, and never more than wanted."""
+"""Delivery: what a merchant gets, when again, in which order, and that a dead endpoint slows nobody else."""
 
 import asyncio
-import datetime
-import ipaddress
-import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections import Counter
 
+import msgspec
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from tests.callbacks.conftest import make_sender
-from tests.callbacks.receiver import (
-    Behaviour,
-    Receiver,
-    answer,
-    hang,
-    open_receiver,
-    raw,
-)
+import structlog
+from tests.callbacks.conftest import START_MS, CallbackScene, InScene, verify_sign
+from tests.callbacks.receiver import Behaviour, Received, answer, hang
 
-from merchant_wallet.callbacks.content import Letter
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard
-from merchant_wallet.callbacks.sender import MOST_BYTES, Answer, Sender
+from merchant_wallet.book.commands import Expire, ReadWithdrawal
+from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.verification.verify import verify_book
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT
+from merchant_wallet.callbacks.outbox import Key
+from merchant_wallet.callbacks.payloads import Payload
+from merchant_wallet.callbacks.schedule import PAUSES_S
+from merchant_wallet.merchants import store
 
-LETTER = Letter(b'{"eventId":"evt_1_2"}', ((b"webhook-id", b"evt_1_2"),))
-OK_HEAD = b"HTTP/1.1 200 OK\r\n"
+REFUSE = answer(500, b"no")
 
 
-def send(
-    behave: Behaviour, url: str = "http://shop.test:{port}/n?a=1", timeout_s: float = 10.0
-) -> tuple[Answer, Receiver]:
-    """What comes of a letter to an endpoint that behaves like this."""
+def test_a_paid_order_is_told_and_its_notify_time_is_the_first_delivery(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        order = await scene.paid(shop)
+        scene.clock.advance_s(3)
+        assert await scene.deliver(scene.sender()) == 1
+        (request,) = scene.receiver.received
+        fields = request.fields
+        assert (fields["appKey"], fields["orderId"], fields["mcOrderId"]) == (
+            shop.merchant.app_key,
+            order.order_id,
+            order.mc_order_id,
+        )
+        assert (fields["txnStatus"], fields["txHash"], fields["amountArrival"]) == ("2", "0xfeed", "9.5")
+        assert (fields["timestamp"], fields["finishTime"]) == (START_MS + 3000, START_MS)
+        assert verify_sign(request, shop.app_secret)
+        asked = await scene.ask(shop, ReadWithdrawal(order.order_id, order.mc_order_id))
+        assert isinstance(asked, Withdrawal)
+        assert asked.notified_ms == START_MS + 3000
+        assert await scene.states() == {f"evt_{order.order_id}_2": "delivered"}
+        report = await verify_book(scene.connection, shop.merchant.merchant_id)
+        assert report.violation is None
 
-    async def scenario() -> tuple[Answer, Receiver]:
-        async with open_receiver() as receiver:
-            receiver.behave = behave
-            sender = make_sender(timeout_s)
-            return await sender.send(url.format(port=receiver.port), LETTER), receiver
-
-    return asyncio.run(scenario())
-
-
-def test_a_letter_arrives_under_the_urls_own_name_and_its_answer_comes_back() -> None:
-    got, receiver = send(answer(body=b" Success\n"))
-    assert (got.http_status, got.body, got.error, got.address) == (200, b" Success\n", None, "127.0.0.1")
-    (request,) = receiver.received
-    assert request.line == "POST /n?a=1 HTTP/1.1"
-    assert request.headers["host"] == f"shop.test:{receiver.port}"
-    assert request.headers["webhook-id"] == "evt_1_2"
-    assert request.body == LETTER.body
-
-
-def test_a_redirect_is_not_followed() -> None:
-    got, receiver = send(answer(302, b"", "Location: http://shop.test/elsewhere\r\n"))
-    assert (got.http_status, got.error) == (302, None)
-    assert len(receiver.received) == 1
+    in_scene(scenario)
 
 
-def test_a_chunked_answer_is_put_together() -> None:
-    got, _ = send(
-        raw(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"4\r\nsucc\r\n", b"3\r\ness\r\n0\r\n\r\n")
-    )
-    assert (got.body, got.error) == (b"success", None)
+def test_every_status_that_merchants_are_told_of_arrives(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        paid, failed = await scene.paid(shop), await scene.failed(shop)
+        cancelled = await scene.cancelled(shop)
+        late = await scene.order(shop)
+        scene.clock.advance_s(3601)
+        await scene.ask(shop, Expire(late.order_id))
+        await scene.deliver(scene.sender())
+        assert sorted(scene.receiver.events) == sorted(
+            [
+                f"evt_{paid.order_id}_2",
+                f"evt_{failed.order_id}_3",
+                f"evt_{failed.order_id}_6",
+                cancelled,
+                f"evt_{late.order_id}_5",
+            ]
+        )
+
+    in_scene(scenario)
 
 
-def test_an_answer_that_ends_with_the_connection_is_whole() -> None:
-    got, _ = send(raw(OK_HEAD + b"\r\nsuccess"))
-    assert (got.body, got.error) == (b"success", None)
-
-
-def test_an_endpoint_that_never_answers_costs_no_more_than_the_time_allowed() -> None:
-    got, _ = send(hang, timeout_s=0.2)
-    assert (got.http_status, got.error) == (None, "no whole answer within 0.2 s")
-    assert 200 <= got.latency_ms < 5000
-
-
-@pytest.mark.parametrize(
-    "behave",
-    [
-        raw(OK_HEAD + b"Content-Length: 7\r\n\r\n", b"succes"),
-        raw(b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n", b"4\r\nsu"),
-    ],
-)
-def test_an_answer_that_breaks_off_is_no_whole_one(behave: Behaviour) -> None:
-    got, _ = send(behave)
-    assert got.http_status in (200, 500)
-    assert got.error is not None
-
-
-def test_a_slow_answer_is_cut_at_the_time_allowed_and_what_came_is_kept() -> None:
-    async def drip(request: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(OK_HEAD + b"Content-Length: 100000\r\n\r\n")
-        while True:
-            writer.write(b"s")
-            await asyncio.sleep(0.01)
-
-    got, _ = send(drip, timeout_s=0.3)
-    assert got.http_status == 200
-    assert got.body.startswith(b"s")
-    assert got.error == "no whole answer within 0.3 s"
-
-
-def test_an_endless_answer_is_cut_at_what_is_read_of_one() -> None:
-    got, _ = send(raw(OK_HEAD + b"\r\n", again=b"success " * 100))
-    assert (got.http_status, len(got.body), got.error) == (
-        200,
-        MOST_BYTES,
-        "the answer is longer than 4096 bytes",
-    )
-
-
-def test_an_answer_of_exactly_what_is_read_is_whole() -> None:
-    got, _ = send(answer(body=b"x" * MOST_BYTES))
-    assert (len(got.body), got.error) == (MOST_BYTES, None)
-
-
-@pytest.mark.parametrize(
-    "behave",
-    [
-        raw(OK_HEAD, again=b"X-More: and more\r\n" * 100),
-        raw(OK_HEAD + b"X-Long: ", again=b"long" * 1000),
-        raw(b"success\r\n\r\n"),
-        raw(b"\x00\xff" * 100 + b"\r\n\r\n"),
-        raw(b""),
-    ],
-    ids=["endless headers", "an endless header", "plain text", "garbage", "nothing"],
-)
-def test_what_is_no_http_answer_is_an_error_that_says_so(behave: Behaviour) -> None:
-    got, _ = send(behave)
-    assert got.http_status is None
-    assert got.error is not None
-    assert got.error.isprintable()
-
-
-def test_endless_promises_of_an_answer_are_cut_too() -> None:
-    got, _ = send(raw(again=b"HTTP/1.1 100 Continue\r\n\r\n"), timeout_s=0.3)
-    assert (got.http_status, got.error) == (None, "no whole answer within 0.3 s")
-
-
-def test_nobody_listening_is_an_error() -> None:
-    got, _ = send(hang, url="http://shop.test:1/n")
-    assert (got.address, got.http_status) == ("127.0.0.1", None)
-    assert got.error is not None
-    assert got.error.startswith("ConnectError")
-
-
-def test_a_forbidden_address_is_never_connected_to() -> None:
-    async def scenario() -> tuple[Answer, Receiver]:
-        async with open_receiver() as receiver:
-            sender = Sender(Guard(_names("127.0.0.1"), http_allowed=True), ssl.create_default_context())
-            return await sender.send(receiver.url(), LETTER), receiver
-
-    got, receiver = asyncio.run(scenario())
-    assert (got.address, got.error) == (None, "not sent: 127.0.0.1 is not a public address")
-    assert receiver.received == []
-
-
-def _names(*turns: str) -> Callable[[str, int], Awaitable[Sequence[str]]]:
-    """A name server that says another address each time it is asked; the last one for ever."""
-    said = list(turns)
-
-    async def resolve(host: str, port: int) -> Sequence[str]:
-        return [said.pop(0) if len(said) > 1 else said[0]]
-
-    return resolve
-
-
-def test_a_name_that_changes_its_mind_after_it_was_judged_changes_nothing() -> None:
-    async def scenario() -> tuple[list[Answer], Receiver]:
-        async with open_receiver() as receiver:
-            guard = Guard(_names("127.0.0.1", "10.0.0.1"), LOOPBACK, http_allowed=True)
-            sender = Sender(guard, ssl.create_default_context())
-            return [await sender.send(receiver.url(), LETTER) for _ in range(2)], receiver
-
-    (first, second), receiver = asyncio.run(scenario())
-    assert first.http_status == 200
-    assert second.error == "not sent: 10.0.0.1 is not a public address"
-    assert len(receiver.received) == 1
-
-
-def test_another_of_the_hosts_addresses_is_tried_when_one_takes_no_connection() -> None:
-    async def resolve(host: str, port: int) -> Sequence[str]:
-        return ["127.0.0.2", "127.0.0.1"]
-
-    async def scenario() -> Answer:
-        async with open_receiver() as receiver:
-            sender = Sender(Guard(resolve, LOOPBACK, http_allowed=True), ssl.create_default_context())
-            return await sender.send(receiver.url(), LETTER)
-
-    got = asyncio.run(scenario())
-    assert (got.address, got.http_status) == ("127.0.0.1", 200)
-
-
-def make_certificate(folder: Path, *names: x509.GeneralName) -> Path:
-    """A certificate for these names that is its own authority; key and certificate in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    today = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(today - datetime.timedelta(days=1))
-        .not_valid_after(today + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    path = folder / "test.pem"
-    path.write_bytes(
-        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain) + made.public_bytes(encoding)
-    )
-    return path
-
-
-def send_secretly(path: Path, host: str, authority: Path | None) -> tuple[Answer, list[str | None], int]:
-    """A letter over TLS: the answer, the names that the client asked for, the requests made."""
-    asked: list[str | None] = []
-
-    async def scenario() -> tuple[Answer, list[str | None], int]:
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        tls.load_cert_chain(path)
-        tls.sni_callback = lambda _, name, __: asked.append(name)
-        async with open_receiver(tls) as receiver:
-            trust = ssl.create_default_context(cafile=authority)
-            sender = Sender(Guard(_names("127.0.0.1"), LOOPBACK), trust)
-            got = await sender.send(f"https://{host}:{receiver.port}/n", LETTER)
-            return got, asked, len(receiver.received)
-
-    return asyncio.run(scenario())
-
-
-def test_the_certificate_is_judged_by_the_urls_name_though_the_connection_goes_to_an_address(
-    tmp_path: Path,
+def test_a_callback_is_repeated_on_schedule_with_the_same_content_and_parked_at_last(
+    in_scene: InScene,
 ) -> None:
-    path = make_certificate(tmp_path, x509.DNSName("shop.test"))
-    got, asked, requests = send_secretly(path, "shop.test", path)
-    assert (got.http_status, got.body, asked, requests) == (200, b"success", ["shop.test"], 1)
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        event = await scene.cancelled(shop)
+        scene.receiver.behave = REFUSE
+        sender = scene.sender()
+        assert await scene.deliver(sender) == 1
+        for pause_s in PAUSES_S:
+            assert await scene.states() == {event: "due"}
+            scene.clock.advance_s(pause_s - 1)
+            assert await scene.deliver(sender) == 0
+            scene.clock.advance_s(1)
+            assert await scene.deliver(sender) == 1
+        assert await scene.states() == {event: "dead_letter"}
+        scene.clock.advance_s(1_000_000)
+        assert await scene.deliver(sender) == 0
+        own = ("timestamp", "nonceStr", "sign")
+        stable = {
+            msgspec.json.encode({name: value for name, value in request.fields.items() if name not in own})
+            for request in scene.receiver.received
+        }
+        assert len(stable) == 1
+        for name in own:
+            assert len({request.fields[name] for request in scene.receiver.received}) == len(PAUSES_S) + 1
+        assert all(verify_sign(request, shop.app_secret) for request in scene.receiver.received)
+        assert await scene.rows("select notified_ms from withdrawal") == [(None,)]
+
+    in_scene(scenario)
 
 
-def test_a_certificate_of_another_name_gets_no_letter(tmp_path: Path) -> None:
-    # The address is in the certificate, the name is not: it is the name that counts.
-    path = make_certificate(
-        tmp_path, x509.DNSName("other.test"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    )
-    got, _, requests = send_secretly(path, "shop.test", path)
-    assert (got.http_status, requests) == (None, 0)
-    assert got.error is not None
-    assert "certificate" in got.error.lower()
+def test_every_attempt_is_kept_with_what_came_of_it(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        event = await scene.cancelled(await scene.open_merchant())
+        sender = scene.sender(timeout_s=0.2)
+        behaviours: list[Behaviour] = [REFUSE, answer(200, b"ok"), hang, answer(200, b"x" * 2000), answer()]
+        for behave in behaviours:
+            scene.receiver.behave = behave
+            await scene.deliver(sender)
+            scene.clock.advance_s(PAUSES_S[-1])
+        (merchant_id,) = (await scene.rows("select merchant_id from callback"))[0]
+        shown = await outbox.find_event(scene.connection, merchant_id, event)
+        assert shown is not None
+        attempts = await outbox.read_attempts(scene.connection, shown)
+        assert [(kept.attempt_no, kept.http_status, kept.error) for kept in attempts] == [
+            (1, 500, "HTTP status 500"),
+            (2, 200, "the body of the answer is not the word success"),
+            (3, None, "no whole answer within 0.2 s"),
+            (4, 200, "the body of the answer is not the word success"),
+            (5, 200, None),
+        ]
+        assert [kept.answer for kept in attempts] == [b"no", b"ok", b"", b"x" * 512, b"success"]
+        assert {kept.address for kept in attempts} == {"127.0.0.1"}
+        assert attempts[2].latency_ms is not None
+        assert attempts[2].latency_ms >= 200
+        assert [kept.at_ms for kept in attempts] == [START_MS + n * 1000 * PAUSES_S[-1] for n in range(5)]
+
+    in_scene(scenario)
 
 
-def test_a_certificate_that_nobody_vouches_for_gets_no_letter(tmp_path: Path) -> None:
-    got, _, requests = send_secretly(make_certificate(tmp_path, x509.DNSName("shop.test")), "shop.test", None)
-    assert (got.http_status, requests) == (None, 0)
-    assert got.error is not None
+def test_one_orders_callbacks_go_in_order_even_when_the_first_fails(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        order = await scene.failed(await scene.open_merchant())
+        scene.receiver.behave = REFUSE
+        sender = scene.sender()
+        assert await scene.deliver(sender) == 1
+        scene.receiver.behave = answer()
+        assert await scene.deliver(sender) == 0
+        scene.clock.advance_s(PAUSES_S[0])
+        assert await scene.deliver(sender) == 2
+        failed, refunded = f"evt_{order.order_id}_3", f"evt_{order.order_id}_6"
+        assert scene.receiver.events == [failed, failed, refunded]
+        first, _, last = (request.fields for request in scene.receiver.received)
+        assert (first["txnStatus"], first["finishTime"]) == ("3", START_MS)
+        assert (last["txnStatus"], last["finishTime"]) == ("6", START_MS + 1000)
+
+    in_scene(scenario)
+
+
+def test_the_next_callback_of_an_order_goes_when_the_one_before_is_parked(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        order = await scene.failed(await scene.open_merchant())
+        await scene.rows("update callback set retry_no = %s where status = 3", len(PAUSES_S))
+        scene.receiver.behave = REFUSE
+        sender = scene.sender()
+        assert await scene.deliver(sender) == 2
+        assert await scene.states() == {
+            f"evt_{order.order_id}_3": "dead_letter",
+            f"evt_{order.order_id}_6": "due",
+        }
+
+    in_scene(scenario)
+
+
+def test_the_newest_secret_signs(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        sender = scene.sender()
+        await scene.cancelled(shop)
+        await scene.deliver(sender)
+        newest = await store.rotate_secret(
+            scene.connection, scene.keyring, shop.merchant.merchant_id, at_ms=scene.clock()
+        )
+        await scene.cancelled(shop)
+        await scene.deliver(sender)
+        before, after = scene.receiver.received
+        assert verify_sign(before, shop.app_secret)
+        assert verify_sign(after, newest)
+
+    in_scene(scenario)
+
+
+def test_two_messengers_send_each_callback_once(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        events = [await scene.cancelled(shop) for _ in range(40)]
+        senders = [scene.sender(name=f"messenger {number}") for number in range(3)]
+        while any(await asyncio.gather(*(scene.turn(sender) for sender in senders))):
+            pass
+        assert Counter(scene.receiver.events) == Counter(events)
+        claimers = await scene.rows("select count(*) from callback_attempt")
+        assert claimers == [(40,)]
+
+    in_scene(scenario)
+
+
+def test_a_claim_that_lapsed_is_taken_again_under_the_same_event(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        event = await scene.cancelled(shop)
+        (key,) = await scene.rows("select merchant_id, order_id, status from callback")
+        now = scene.clock()
+        await outbox.claim(
+            scene.connection, [Key(*key)], claimed_by="dead", now_ms=now, until_ms=now + 30_000
+        )
+        sender = scene.sender()
+        assert await scene.deliver(sender) == 0
+        scene.clock.advance_s(30)
+        assert await scene.deliver(sender) == 1
+        assert scene.receiver.events == [event]
+        kept = await scene.rows("select attempt_no, latency_ms is null from callback_attempt order by 1")
+        assert kept == [(1, True), (2, False)]
+
+    in_scene(scenario)
+
+
+def test_a_late_failure_of_a_lapsed_claim_changes_nothing_but_a_late_success_counts(
+    in_scene: InScene,
+) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        await scene.cancelled(shop)
+        (row,) = await scene.rows("select merchant_id, order_id, status from callback")
+        key = Key(*row)
+        claims = []
+        for _ in range(2):
+            now = scene.clock()
+            claims += await outbox.claim(
+                scene.connection, [key], claimed_by="m", now_ms=now, until_ms=now + 30_000
+            )
+            scene.clock.advance_s(30)
+        first, second = claims
+        assert not await outbox.record_failure(scene.connection, first, Answer(1, error="late"), None)
+        assert await scene.rows("select state, retry_no from callback") == [("due", 0)]
+        await outbox.record_success(scene.connection, first, Answer(1, "a", 200, b"success"), scene.clock())
+        assert not await outbox.record_failure(
+            scene.connection, second, Answer(1, error="lost"), scene.clock()
+        )
+        assert await scene.rows("select state from callback") == [("delivered",)]
+        assert await scene.rows("select error from callback_attempt order by attempt_no") == [
+            ("late",),
+            ("lost",),
+        ]
+
+    in_scene(scenario)
+
+
+def test_a_fault_of_ours_is_kept_as_a_failed_attempt_and_repeated_on_schedule(in_scene: InScene) -> None:
+    class Broken:
+        async def send(self, url: str, payload: Payload) -> Answer:
+            raise RuntimeError("broken")
+
+    async def scenario(scene: CallbackScene) -> None:
+        event = await scene.cancelled(await scene.open_merchant())
+        with structlog.testing.capture_logs() as logs:
+            assert await scene.deliver(scene.sender(client=Broken())) == 1
+        assert [line["event"] for line in logs] == ["callback could not be sent", "callback not taken"]
+        assert logs[0]["event_id"] == event
+        assert await scene.rows("select state, retry_no, next_ms from callback") == [
+            ("due", 1, START_MS + 15_000)
+        ]
+        assert await scene.rows("select error from callback_attempt") == [
+            ("a fault of this service, its log says which",)
+        ]
+
+    in_scene(scenario)
+
+
+def test_log_lines_name_no_url_and_no_secret(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        await scene.cancelled(shop, scene.receiver.url(path="/notify?token=hush"))
+        scene.receiver.behave = REFUSE
+        with structlog.testing.capture_logs() as logs:
+            await scene.deliver(scene.sender())
+        assert logs
+        for word in ("hush", shop.app_secret, shop.callback_secret):
+            assert word not in repr(logs)
+
+    in_scene(scenario)
+
+
+def test_ten_merchants_whose_endpoints_hang_slow_down_none_of_the_forty_others(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        events: dict[str, list[str]] = {}
+        for number in range(50):
+            host = f"{'dead' if number < 10 else 'live'}{number}.test"
+            shop = await scene.open_merchant(f"Shop {number}")
+            events[host] = [await scene.cancelled(shop, scene.receiver.url(host)) for _ in range(6)]
+            if number < 10:
+                scene.receiver.behaviours[host] = hang
+        live = {event for host, told in events.items() if host.startswith("live") for event in told}
+        stop = asyncio.Event()
+        running = asyncio.create_task(scene.sender(timeout_s=20.0).run(stop, interval_s=0.02))
+        # Those that hang are given up after 20 seconds, so nothing of what follows waits for them.
+        async with asyncio.timeout(18):
+            while {event for event, state in (await scene.states()).items() if state == "delivered"} != live:
+                await scene.receiver.next_request()
+        stop.set()
+        await running
+        assert Counter(scene.receiver.events).keys() >= live
+        assert all(scene.receiver.most_at_once[f"dead{number}.test"] <= 2 for number in range(10))
+
+    in_scene(scenario)
+
+
+def test_a_host_gets_no_more_at_once_than_its_share(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        for _ in range(40):
+            await scene.cancelled(shop)
+
+        async def slowly(request: Received, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(0.05)
+            await answer()(request, writer)
+
+        scene.receiver.behave = slowly
+        await scene.deliver(scene.sender())
+        assert len(scene.receiver.events) == 40
+        assert scene.receiver.most_at_once["shop.test"] <= QUICK_LIMIT
+
+    in_scene(scenario)
+
+
+def test_a_messenger_that_is_told_to_stop_finishes_what_is_under_way(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        event = await scene.cancelled(await scene.open_merchant())
+        may_answer = asyncio.Event()
+
+        async def wait(request: Received, writer: asyncio.StreamWriter) -> None:
+            await may_answer.wait()
+            await answer()(request, writer)
+
+        scene.receiver.behave = wait
+        stop = asyncio.Event()
+        running = asyncio.create_task(scene.sender().run(stop, interval_s=0.01))
+        await scene.receiver.next_request(patience_s=30)
+        stop.set()
+        may_answer.set()
+        await running
+        assert await scene.states() == {event: "delivered"}
+
+    in_scene(scenario)
+
+
+def test_more_merchants_than_a_turn_looks_at_are_all_told(
+    in_scene: InScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merchant_wallet.callbacks.sender.PAGE", 2)
+
+    async def scenario(scene: CallbackScene) -> None:
+        events = [await scene.cancelled(await scene.open_merchant(f"Shop {number}")) for number in range(5)]
+        sender = scene.sender()
+        for _ in range(3):
+            await scene.turn(sender)
+        assert sorted(scene.receiver.events) == sorted(events)
+
+    in_scene(scenario)

@@ -29,12 +29,12 @@ def test_a_payouts_call_is_exact_in_the_tokens_units() -> None:
     "amount", [100 * USDT, 100 * USDT * BASE_UNITS + 1, 100 * USDT * BASE_UNITS - 1, 101 * USDT * BASE_UNITS]
 )
 def test_a_signer_refuses_bytes_with_another_amount_in_the_tokens_units(amount: int) -> None:
-    terms = msgspec.structs.replace(RULES.chains[ERC20], base_units=BASE_UNITS)
+    limits = msgspec.structs.replace(RULES.chains[ERC20], base_units=BASE_UNITS)
     exact = {"call_data": transfer_call(RECIPIENT, 100 * USDT * BASE_UNITS)}
-    read_request(Asking(ERC20, made=exact).request(), terms, WALLETS[ERC20], None)
+    read_request(Asking(ERC20, made=exact).request(), limits, WALLETS[ERC20], None)
     other = {"call_data": transfer_call(RECIPIENT, amount)}
     with pytest.raises(SigningRefused, match="another amount"):
-        read_request(Asking(ERC20, made=other).request(), terms, WALLETS[ERC20], None)
+        read_request(Asking(ERC20, made=other).request(), limits, WALLETS[ERC20], None)
 
 
 def test_a_transfer_that_moved_a_part_of_a_unit_more_is_not_what_was_ordered() -> None:

@@ -22,7 +22,7 @@ def cancelled(wallet: Wallet, merchant_id: int) -> str:
 def fail(wallet: Wallet, event: str) -> None:
     """Record a failed attempt, as the sender does if nobody answers."""
     wallet.tamper(
-        "with parked as (update callback set state = 'parked', attempt_no = 1 where event_id = %(event)s"
+        "with parked as (update callback set state = 'dead_letter', attempt_no = 1 where event_id = %(event)s"
         " returning merchant_id, order_id, status) insert into callback_attempt"
         " select merchant_id, order_id, status, 1, 1763712000000, '127.0.0.1', 404, 'HTTP status 404',"
         " 'gone \\033[31m'::bytea, 12 from parked",

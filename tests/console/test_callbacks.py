@@ -49,7 +49,7 @@ def careful(shop: Shop) -> Shop:
 
 def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop, people: People) -> None:
     operator = people.seat("operator")
-    events = {state: tell_one(careful, state) for state in ("due", "parked", "paused")}
+    events = {state: tell_one(careful, state) for state in ("due", "dead_letter", "paused")}
     done = tell_one(careful)
     careful.platform.rows(
         "update callback set state = 'delivered', delivered_ms = 9 where event_id = %s", done
@@ -61,7 +61,7 @@ def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop,
         return [one for one in (*events.values(), done) if f"{CALLBACKS}/{one}" in page]
 
     assert listed("") == list(events.values())
-    assert listed("&state=parked") == [events["parked"]]
+    assert listed("&state=parked") == [events["dead_letter"]]
     assert listed("&state=all") == [*events.values(), done]
     assert listed("&event=deposit") == []
     assert operator.get(f"{CALLBACKS}?after=nonsense").status_code == 404
@@ -96,10 +96,10 @@ def test_what_can_not_be_seen_is_shown_as_such(answer: bytes, shown: str) -> Non
 
 def test_one_is_sent_again_and_all_that_were_given_up(careful: Shop, people: People) -> None:
     operator = people.seat("operator")
-    parked = [tell_one(careful, "parked") for _ in range(2)]
+    parked = [tell_one(careful, "dead_letter") for _ in range(2)]
     told = operator.follow(operator.post(f"{CALLBACKS}/{parked[0]}/resend"))
     assert "It is sent at once" in tell(told.text)
-    assert [state_of(careful, one) for one in parked] == ["due", "parked"]
+    assert [state_of(careful, one) for one in parked] == ["due", "dead_letter"]
     told = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/resend-parked"))
     assert "Sent at once: 1." in tell(told.text)
     assert [state_of(careful, one) for one in parked] == ["due", "due"]
@@ -137,13 +137,13 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
 ) -> None:
     other = platform.open_merchant(approval_limit="0")
     other.fund("USDT", "100")
-    foreign, mine = tell_one(other, "parked"), tell_one(careful, "parked")
+    foreign, mine = tell_one(other, "dead_letter"), tell_one(careful, "dead_letter")
     user = people.seat("merchant", careful.merchant_id)
     assert foreign not in user.page(f"{CALLBACKS}?state=all&merchant={other.merchant_id}")
     assert user.get(f"{CALLBACKS}/{foreign}").status_code == 404
     assert user.post(f"{CALLBACKS}/{foreign}/resend").status_code == 404
     assert user.post(f"{CALLBACKS}/merchants/{other.merchant_id}/resend-parked").status_code == 404
-    assert state_of(other, foreign) == "parked"
+    assert state_of(other, foreign) == "dead_letter"
     assert user.post(f"{CALLBACKS}/{mine}/pause").status_code == 404
     assert user.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause").status_code == 403
     assert user.post(f"{CALLBACKS}/{mine}/resend").status_code == 303
@@ -151,10 +151,10 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
 
 
 def test_an_auditor_reads_and_changes_nothing(careful: Shop, people: People) -> None:
-    event, auditor = tell_one(careful, "parked"), people.seat("auditor")
+    event, auditor = tell_one(careful, "dead_letter"), people.seat("auditor")
     assert "data-opens" not in auditor.page(f"{CALLBACKS}/{event}").split('id="main"')[1]
     assert auditor.post(f"{CALLBACKS}/{event}/resend").status_code == 403
-    assert state_of(careful, event) == "parked"
+    assert state_of(careful, event) == "dead_letter"
 
 
 @pytest.mark.parametrize("event", ["evt_1_2", "nonsense", "evt_99999999999999999999_2", "merchants"])

@@ -95,7 +95,7 @@ def test_what_happened_stands_in_order_of_time_whatever_it_was() -> None:
     ("state", "title", "told"),
     [
         ("due", "Telling the merchant", CURRENT),
-        ("parked", "Merchant not told: given up after {count} attempts", WRONG),
+        ("dead_letter", "Merchant not told: given up after {count} attempts", WRONG),
         ("paused", "Merchant not told: paused", WRONG),
     ],
 )

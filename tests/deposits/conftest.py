@@ -54,7 +54,7 @@ def address(name: str, chain: str = "ERC20") -> bytes:
 
 
 @dataclass
-class ToldChain:
+class FakeChainReader:
     """A chain whose blocks are mined, reorganised and hidden as a test says.
 
     The newest `depth` blocks are not final.
@@ -147,7 +147,7 @@ class ToldChain:
 
 
 @dataclass
-class Town:
+class DepositScene:
     """The shop has Anna (KFB) and Ulla (USDT), the café has Otto; each merchant has addresses of its own."""
 
     url: str
@@ -161,7 +161,7 @@ class Town:
         """A connection of the worker side."""
         return await connect(as_worker(self.url))
 
-    def watcher(self, chain: ToldChain, **settings: Any) -> Watcher:
+    def watcher(self, chain: FakeChainReader, **settings: Any) -> Watcher:
         settings = {"minimum_units": MINIMUM, "clock": self.clock, **settings}
         watcher = Watcher(self.connect, chain.name, chain, **settings)
         self.closing.push_async_callback(watcher.close)
@@ -253,7 +253,9 @@ async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: st
         await connection.execute("insert into given_address values (%s, %s)", (own, merchant_id))
 
 
-async def visit(url: str, scenario: Callable[[Town], Awaitable[None]], *, is_new: bool = False) -> None:
+async def visit(
+    url: str, scenario: Callable[[DepositScene], Awaitable[None]], *, is_new: bool = False
+) -> None:
     """Run a scenario in the town of a database, which is built first where there is none yet."""
     async with AsyncExitStack() as closing:
         connection = await closing.enter_async_context(await connect(url))
@@ -261,30 +263,30 @@ async def visit(url: str, scenario: Callable[[Town], Awaitable[None]], *, is_new
         book = Writer(url, connections=2, clock=clock)
         await book.open()
         closing.push_async_callback(book.close)
-        town = Town(url, connection, book, clock, closing)
+        scene = DepositScene(url, connection, book, clock, closing)
         if is_new:
-            await _build(town)
-        await scenario(town)
+            await _build(scene)
+        await scenario(scene)
 
 
-async def _build(town: Town) -> None:
-    await ensure_nonce_partitions(town.connection, START_MS // DAY_MS)
-    await _open_merchant(town.connection, SHOP, "shop", 1)
-    await _open_merchant(town.connection, CAFE, "cafe", 2)
-    await town.set_rate(7 * 10**8)
-    await town.register("anna", KFB)
-    await town.register("ulla", USDT)
-    await town.register("otto", USDT, CAFE)
+async def _build(scene: DepositScene) -> None:
+    await ensure_nonce_partitions(scene.connection, START_MS // DAY_MS)
+    await _open_merchant(scene.connection, SHOP, "shop", 1)
+    await _open_merchant(scene.connection, CAFE, "cafe", 2)
+    await scene.set_rate(7 * 10**8)
+    await scene.register("anna", KFB)
+    await scene.register("ulla", USDT)
+    await scene.register("otto", USDT, CAFE)
 
 
-InTown = Callable[[Callable[[Town], Awaitable[None]]], None]
+InScene = Callable[[Callable[[DepositScene], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def in_town(database_url: str) -> InTown:
+def in_scene(database_url: str) -> InScene:
     """Runs a scenario in a fresh town."""
 
-    def run(scenario: Callable[[Town], Awaitable[None]]) -> None:
+    def run(scenario: Callable[[DepositScene], Awaitable[None]]) -> None:
         asyncio.run(visit(database_url, scenario, is_new=True))
 
     return run

@@ -10,9 +10,9 @@ from tests.deposits.conftest import (
     COIN,
     FINAL_DEPTH,
     SHOP,
-    InTown,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
+    InScene,
     address,
 )
 
@@ -22,138 +22,138 @@ from merchant_wallet.deposits.crediting import PAGE, REST_MS, CreditingWorker
 from merchant_wallet.deposits.listing import list_open_deposits, sum_uncredited
 
 
-async def arrive(town: Town, chain: ToldChain, *sent: tuple[str, int]) -> list[str]:
+async def arrive(scene: DepositScene, chain: FakeChainReader, *sent: tuple[str, int]) -> list[str]:
     """Let transfers arrive and become final; gives their hashes."""
     hashes = chain.mine(*[(address(name, chain.name), units) for name, units in sent])
     chain.mine(blocks=FINAL_DEPTH)
-    await town.catch_up(town.watcher(chain))
+    await scene.catch_up(scene.watcher(chain))
     return hashes
 
 
-def test_a_wallet_of_kfb_gets_kfb_at_the_rate_of_the_moment(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        (sent,) = await arrive(town, ToldChain("TRC20"), ("anna", 3 * COIN))
-        await town.crediting_worker().credit_due()
-        shown = await town.deposit(sent)
+def test_a_wallet_of_kfb_gets_kfb_at_the_rate_of_the_moment(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        (sent,) = await arrive(scene, FakeChainReader("TRC20"), ("anna", 3 * COIN))
+        await scene.crediting_worker().credit_due()
+        shown = await scene.deposit(sent)
         assert (shown.currency, shown.arrival_units, shown.rate_e8) == ("KFB", 21 * COIN, 7 * 10**8)
-        assert (await town.balances())["anna"] == 21 * COIN
-        assert await town.rows("select kind, rate_e8 from entry where entry_id = %s", shown.entry_id) == [
+        assert (await scene.balances())["anna"] == 21 * COIN
+        assert await scene.rows("select kind, rate_e8 from entry where entry_id = %s", shown.entry_id) == [
             ("deposit", 7 * 10**8)
         ]
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("rate", [(None, False), (7 * 10**8, True)], ids=["none", "paused"])
 def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
-    in_town: InTown, rate: tuple[int | None, bool]
+    in_scene: InScene, rate: tuple[int | None, bool]
 ) -> None:
-    async def scenario(town: Town) -> None:
-        await town.set_rate(rate[0], paused=rate[1])
-        (anna, ulla) = await arrive(town, ToldChain(), ("anna", 3 * COIN), ("ulla", COIN))
-        crediting_worker = town.crediting_worker()
+    async def scenario(scene: DepositScene) -> None:
+        await scene.set_rate(rate[0], paused=rate[1])
+        (anna, ulla) = await arrive(scene, FakeChainReader(), ("anna", 3 * COIN), ("ulla", COIN))
+        crediting_worker = scene.crediting_worker()
         assert await crediting_worker.credit_due() == 1
-        shown = await town.deposit(anna)
-        assert (shown.status, await town.standing(ulla)) == ("pending", "credited")
+        shown = await scene.deposit(anna)
+        assert (shown.status, await scene.standing(ulla)) == ("pending", "credited")
         assert "exchange" in (shown.cause or "")
-        await town.set_rate(6 * 10**8)
+        await scene.set_rate(6 * 10**8)
         assert await crediting_worker.credit_due() == 0
-        town.clock.advance(REST_MS)
+        scene.clock.advance(REST_MS)
         assert await crediting_worker.credit_due() == 1
-        shown = await town.deposit(anna)
+        shown = await scene.deposit(anna)
         assert (shown.arrival_units, shown.cause) == (18 * COIN, None)
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_rest_ends_though_the_clock_went_back(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        await town.set_rate(None)
-        await arrive(town, ToldChain(), ("anna", 3 * COIN))
-        crediting_worker = town.crediting_worker()
+def test_a_rest_ends_though_the_clock_went_back(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await scene.set_rate(None)
+        await arrive(scene, FakeChainReader(), ("anna", 3 * COIN))
+        crediting_worker = scene.crediting_worker()
         await crediting_worker.credit_due()
-        await town.set_rate(6 * 10**8)
-        town.clock.advance(-3_600_000)
+        await scene.set_rate(6 * 10**8)
+        scene.clock.advance(-3_600_000)
         assert await crediting_worker.credit_due() == 1
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_suspended_merchant_is_credited_all_the_same(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        await town.rows("update merchant set status = 'suspended'")
-        await arrive(town, ToldChain(), ("shop", 3 * COIN))
-        assert await town.crediting_worker().credit_due() == 1
-        assert (await town.balances())["merchant:USDT"] == 3 * COIN
+def test_a_suspended_merchant_is_credited_all_the_same(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await scene.rows("update merchant set status = 'suspended'")
+        await arrive(scene, FakeChainReader(), ("shop", 3 * COIN))
+        assert await scene.crediting_worker().credit_due() == 1
+        assert (await scene.balances())["merchant:USDT"] == 3 * COIN
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain, crediting_worker = ToldChain(), town.crediting_worker()
-        first = await arrive(town, chain, ("ulla", COIN // 2), ("anna", COIN // 2), ("otto", COIN - 1))
+def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain, crediting_worker = FakeChainReader(), scene.crediting_worker()
+        first = await arrive(scene, chain, ("ulla", COIN // 2), ("anna", COIN // 2), ("otto", COIN - 1))
         assert await crediting_worker.credit_due() == 0
-        assert {await town.standing(sent) for sent in first} == {"dust"}
-        assert await sum_uncredited(town.connection) == {"ERC20": 2 * COIN - 1}
-        assert len(await list_open_deposits(town.connection, "dust")) == 3
-        (second,) = await arrive(town, chain, ("ulla", COIN // 2))
+        assert {await scene.standing(sent) for sent in first} == {"dust"}
+        assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
+        assert len(await list_open_deposits(scene.connection, "dust")) == 3
+        (second,) = await arrive(scene, chain, ("ulla", COIN // 2))
         assert await crediting_worker.credit_due() == 2
-        assert (await town.balances())["ulla"] == COIN
-        assert {await town.standing(sent) for sent in (first[0], second)} == {"credited"}
-        assert {await town.standing(sent) for sent in first[1:]} == {"dust"}
+        assert (await scene.balances())["ulla"] == COIN
+        assert {await scene.standing(sent) for sent in (first[0], second)} == {"credited"}
+        assert {await scene.standing(sent) for sent in first[1:]} == {"dust"}
         # The dust of before counts no more.
-        (third,) = await arrive(town, chain, ("ulla", COIN // 2))
-        assert await town.standing(third) == "dust"
-        await town.expect_sound()
+        (third,) = await arrive(scene, chain, ("ulla", COIN // 2))
+        assert await scene.standing(third) == "dust"
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_dust_is_not_added_up_across_chains(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
+def test_dust_is_not_added_up_across_chains(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         for name in ("ERC20", "TRC20"):
-            await arrive(town, ToldChain(name), ("ulla", COIN // 2 + 1))
-        assert await town.crediting_worker().credit_due() == 0
+            await arrive(scene, FakeChainReader(name), ("ulla", COIN // 2 + 1))
+        assert await scene.crediting_worker().credit_due() == 0
 
-    in_town(scenario)
-
-
-def test_a_lower_minimum_holds_for_dust_that_was_there_before(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        await arrive(town, chain, ("ulla", COIN // 2), ("otto", COIN // 4))
-        await town.watcher(chain, minimum_units=COIN // 2).follow()
-        assert await town.crediting_worker().credit_due() == 1
-        assert await town.balances(CAFE) == {}
-
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (dust,) = await arrive(town, chain, ("ulla", 1))
-        (sent,) = await arrive(town, chain, ("ulla", 5 * COIN))
-        await town.crediting_worker().credit_due()
-        assert (await town.standing(dust), await town.standing(sent)) == ("dust", "credited")
+def test_a_lower_minimum_holds_for_dust_that_was_there_before(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        await arrive(scene, chain, ("ulla", COIN // 2), ("otto", COIN // 4))
+        await scene.watcher(chain, minimum_units=COIN // 2).follow()
+        assert await scene.crediting_worker().credit_due() == 1
+        assert await scene.balances(CAFE) == {}
 
-    in_town(scenario)
+    in_scene(scenario)
+
+
+def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (dust,) = await arrive(scene, chain, ("ulla", 1))
+        (sent,) = await arrive(scene, chain, ("ulla", 5 * COIN))
+        await scene.crediting_worker().credit_due()
+        assert (await scene.standing(dust), await scene.standing(sent)) == ("dust", "credited")
+
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("url", [None, "https://shop.example/deposits"])
-def test_a_merchant_is_told_where_its_settings_ask_for_it(in_town: InTown, url: str | None) -> None:
-    async def scenario(town: Town) -> None:
-        await town.rows("update merchant set deposit_notify_url = %s where merchant_id = %s", url, SHOP)
-        (sent,) = await arrive(town, ToldChain(), ("ulla", 5 * COIN))
-        await town.crediting_worker().credit_due()
-        entry_id = (await town.deposit(sent)).entry_id
-        told = await town.rows("select order_id, status, event_id, event_type from callback")
+def test_a_merchant_is_told_where_its_settings_ask_for_it(in_scene: InScene, url: str | None) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await scene.rows("update merchant set deposit_notify_url = %s where merchant_id = %s", url, SHOP)
+        (sent,) = await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))
+        await scene.crediting_worker().credit_due()
+        entry_id = (await scene.deposit(sent)).entry_id
+        told = await scene.rows("select order_id, status, event_id, event_type from callback")
         assert told == ([(entry_id, 0, f"evt_{entry_id}_deposit", "deposit")] if url else [])
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @dataclass
@@ -166,47 +166,47 @@ class ToldBook:
         return self.ask(merchant_id, submission)
 
 
-def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
+def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async def set_url_first(merchant_id: int, submission: Submission) -> Outcome:
             assert isinstance(submission.command, CreditDeposit)
             if not submission.command.is_told:
-                await town.rows("update merchant set deposit_notify_url = 'https://shop.example/n'")
-                await town.rows("update book set settings_version = settings_version + 1")
-            return await town.book.submit(merchant_id, submission)
+                await scene.rows("update merchant set deposit_notify_url = 'https://shop.example/n'")
+                await scene.rows("update book set settings_version = settings_version + 1")
+            return await scene.book.submit(merchant_id, submission)
 
-        await arrive(town, ToldChain(), ("ulla", 5 * COIN))
-        crediting_worker = CreditingWorker(town.connect, ToldBook(set_url_first), clock=town.clock)
+        await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))
+        crediting_worker = CreditingWorker(scene.connect, ToldBook(set_url_first), clock=scene.clock)
         assert await crediting_worker.credit_due() == 0
         assert crediting_worker.wake.is_set()
         assert await crediting_worker.credit_due() == 1
         await crediting_worker.close()
-        assert await town.rows("select count(*) from callback") == [(1,)]
+        assert await scene.rows("select count(*) from callback") == [(1,)]
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
+def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async def break_for_one(merchant_id: int, submission: Submission) -> Outcome:
             if merchant_id == CAFE:
                 raise RuntimeError("out of order")
-            return await town.book.submit(merchant_id, submission)
+            return await scene.book.submit(merchant_id, submission)
 
-        (otto, _) = await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(town.connect, ToldBook(break_for_one), clock=town.clock)
+        (otto, _) = await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
+        crediting_worker = CreditingWorker(scene.connect, ToldBook(break_for_one), clock=scene.clock)
         assert await crediting_worker.credit_due() == 1
         await crediting_worker.close()
-        assert "out of order" in ((await town.deposit(otto)).cause or "")
-        town.clock.advance(REST_MS)
-        assert await town.crediting_worker().credit_due() == 1
+        assert "out of order" in ((await scene.deposit(otto)).cause or "")
+        scene.clock.advance(REST_MS)
+        assert await scene.crediting_worker().credit_due() == 1
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        told, failed = [town.clock()], asyncio.Event()
+def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        told, failed = [scene.clock()], asyncio.Event()
         answered: list[int] = []
 
         def clock() -> int:
@@ -219,67 +219,67 @@ def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_to
             if merchant_id == CAFE:
                 raise RuntimeError("out of order")
             await failed.wait()
-            outcome = await town.book.submit(merchant_id, submission)
+            outcome = await scene.book.submit(merchant_id, submission)
             answered.append(merchant_id)
             return outcome
 
-        await arrive(town, ToldChain(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(town.connect, ToldBook(ask), clock=clock)
+        await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
+        crediting_worker = CreditingWorker(scene.connect, ToldBook(ask), clock=clock)
         with pytest.raises(OSError, match="no clock"):
             await crediting_worker.credit_due()
         await crediting_worker.close()
         # The turn ended after both: nothing of it runs beside the next turn.
         assert answered == [SHOP]
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_credit_whose_answer_was_lost_is_not_given_again(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
+def test_a_credit_whose_answer_was_lost_is_not_given_again(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async def lose_the_answer(merchant_id: int, submission: Submission) -> Outcome:
-            await town.book.submit(merchant_id, submission)
+            await scene.book.submit(merchant_id, submission)
             raise ConnectionError("no answer")
 
-        (sent,) = await arrive(town, ToldChain(), ("ulla", COIN))
-        crediting_worker = CreditingWorker(town.connect, ToldBook(lose_the_answer), clock=town.clock)
+        (sent,) = await arrive(scene, FakeChainReader(), ("ulla", COIN))
+        crediting_worker = CreditingWorker(scene.connect, ToldBook(lose_the_answer), clock=scene.clock)
         assert await crediting_worker.credit_due() == 0
         await crediting_worker.close()
-        town.clock.advance(REST_MS)
-        assert await town.crediting_worker().credit_due() == 0
-        assert await town.standing(sent) == "credited"
-        assert (await town.balances())["ulla"] == COIN
+        scene.clock.advance(REST_MS)
+        assert await scene.crediting_worker().credit_due() == 0
+        assert await scene.standing(sent) == "credited"
+        assert (await scene.balances())["ulla"] == COIN
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_more_than_a_page_is_credited_page_by_page_without_a_pause(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        await arrive(town, ToldChain(), *[("ulla", COIN)] * (PAGE + 1))
-        crediting_worker = town.crediting_worker()
+def test_more_than_a_page_is_credited_page_by_page_without_a_pause(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await arrive(scene, FakeChainReader(), *[("ulla", COIN)] * (PAGE + 1))
+        crediting_worker = scene.crediting_worker()
         assert await crediting_worker.credit_due() == PAGE
         assert crediting_worker.wake.is_set()
         assert await crediting_worker.credit_due() == 1
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("chain", ["ERC20", "TRC20"])
-def test_each_chain_has_its_own_custody_account(in_town: InTown, chain: str) -> None:
-    async def scenario(town: Town) -> None:
-        await arrive(town, ToldChain(chain), ("ulla", COIN))
-        await town.crediting_worker().credit_due()
-        assert await town.balances() == {f"chain:{chain}:USDT": -COIN, "ulla": COIN}
+def test_each_chain_has_its_own_custody_account(in_scene: InScene, chain: str) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await arrive(scene, FakeChainReader(chain), ("ulla", COIN))
+        await scene.crediting_worker().credit_due()
+        assert await scene.balances() == {f"chain:{chain}:USDT": -COIN, "ulla": COIN}
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_what_arrives_at_a_tron_address_on_the_other_chain_is_credited_from_there(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain("ERC20")
+def test_what_arrives_at_a_tron_address_on_the_other_chain_is_credited_from_there(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader("ERC20")
         chain.mine((address("ulla", "TRC20"), COIN))
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(town.watcher(chain))
-        assert await town.crediting_worker().credit_due() == 1
-        assert await town.balances() == {"chain:ERC20:USDT": -COIN, "ulla": COIN}
+        await scene.catch_up(scene.watcher(chain))
+        assert await scene.crediting_worker().credit_due() == 1
+        assert await scene.balances() == {"chain:ERC20:USDT": -COIN, "ulla": COIN}
 
-    in_town(scenario)
+    in_scene(scenario)

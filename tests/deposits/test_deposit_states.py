@@ -9,9 +9,9 @@ from psycopg import AsyncRawCursor
 from tests.deposits.conftest import (
     COIN,
     FINAL_DEPTH,
-    InTown,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
+    InScene,
     address,
 )
 
@@ -73,110 +73,110 @@ def test_only_a_final_and_pending_deposit_is_credited_and_that_once_for_good() -
     assert {State.PENDING, State.DUST, State.HELD} == OPEN
 
 
-async def arrive(town: Town) -> dict[str, Any]:
+async def arrive(scene: DepositScene) -> dict[str, Any]:
     """The key of a deposit."""
-    told = ToldChain("ERC20")
+    told = FakeChainReader("ERC20")
     (sent,) = told.mine((address("ulla"), COIN))
     told.mine(blocks=FINAL_DEPTH)
-    await town.catch_up(town.watcher(told))
-    assert await town.standing(sent) == "pending"
+    await scene.catch_up(scene.watcher(told))
+    assert await scene.standing(sent) == "pending"
     return {"merchant_id": 1001, "chain": "ERC20", "tx_hash": sent, "log_index": 0}
 
 
-async def put(town: Town, state: State) -> None:
+async def put(scene: DepositScene, state: State) -> None:
     """Have the deposit stand in a state, whatever was before."""
-    await town.rows(
+    await scene.rows(
         "update deposit set status = %s, final_ms = case when %s then 1 end, cause = null,"
         " decided_by = case when %s then 'ann' end, decided_ms = case when %s then 1 end",
         *(state.value, state in SETTLED, state is State.DROPPED, state is State.DROPPED),
     )
 
 
-async def run(town: Town, name: str, key: dict[str, Any], **values: object) -> None:
+async def run(scene: DepositScene, name: str, key: dict[str, Any], **values: object) -> None:
     """Run one of the watcher's statements."""
     own: dict[str, object] = {"first": 0, "last": 2**31, "cause": "a test", "actor": "ann", "now_ms": 2}
     dust: dict[str, object] = {"addresses": None, "merchant_ids": None, "minimum_units": 1}
     text = deposit_store.QUERIES[name].text.encode()
-    await town.connection.execute(text, {**key, **own, **dust, **values})
+    await scene.connection.execute(text, {**key, **own, **dust, **values})
 
 
-async def write(town: Town, name: str, key: dict[str, Any], status: str) -> None:
+async def write(scene: DepositScene, name: str, key: dict[str, Any], status: str) -> None:
     """Run the statement that writes transfers of blocks, as if the transfer were read again."""
     plurals = ("merchant_ids", "user_ids", "log_indexes", "block_log_indexes", "tx_hashes", "block_hashes")
-    [row] = await town.rows(
+    [row] = await scene.rows(
         "select merchant_id, user_id, log_index, block_log_index, tx_hash, block_hash, address, block_number,"
         " sender, amount from deposit"
     )
     names = (*plurals, "addresses", "block_numbers", "senders", "amounts")
     values: dict[str, object] = {many: [one] for many, one in zip(names, row, strict=True)}
-    await run(town, name, key, **values, statuses=[status], causes=[None])
+    await run(scene, name, key, **values, statuses=[status], causes=[None])
 
 
-async def credit(town: Town, key: dict[str, Any]) -> None:
+async def credit(scene: DepositScene, key: dict[str, Any]) -> None:
     """Run the book's statement, which fails the batch unless the deposit is pending."""
     text = store.QUERIES["update_deposits"].text.encode()
     values = (1001, ["ERC20"], [key["tx_hash"]], [0], "pending", 1)
     try:
-        async with town.connection.transaction():
-            await AsyncRawCursor(town.connection).execute(text, values)
+        async with scene.connection.transaction():
+            await AsyncRawCursor(scene.connection).execute(text, values)
     except psycopg.errors.DivisionByZero:
         return
 
 
-STATEMENTS: list[tuple[Event, Callable[[Town, dict[str, Any]], Any]]] = [
-    (Event.SEEN, lambda town, key: write(town, "write_seen", key, "seen")),
-    (Event.FINAL, lambda town, key: write(town, "write_final", key, "pending")),
-    (Event.FINAL_SMALL, lambda town, key: write(town, "write_final", key, "dust")),
-    (Event.MINED_AGAIN, lambda town, key: write(town, "write_final", key, "held")),
-    (Event.UNDONE, lambda town, key: run(town, "undo_seen", key)),
-    (Event.ORPHANED, lambda town, key: run(town, "hold_settled", key)),
-    (Event.ADDED_UP, lambda town, key: run(town, "raise_dust", key)),
-    (Event.RELEASED, lambda town, key: run(town, "release_held", key)),
-    (Event.DROPPED, lambda town, key: run(town, "drop_held", key)),
+STATEMENTS: list[tuple[Event, Callable[[DepositScene, dict[str, Any]], Any]]] = [
+    (Event.SEEN, lambda scene, key: write(scene, "write_seen", key, "seen")),
+    (Event.FINAL, lambda scene, key: write(scene, "write_final", key, "pending")),
+    (Event.FINAL_SMALL, lambda scene, key: write(scene, "write_final", key, "dust")),
+    (Event.MINED_AGAIN, lambda scene, key: write(scene, "write_final", key, "held")),
+    (Event.UNDONE, lambda scene, key: run(scene, "undo_seen", key)),
+    (Event.ORPHANED, lambda scene, key: run(scene, "hold_settled", key)),
+    (Event.ADDED_UP, lambda scene, key: run(scene, "raise_dust", key)),
+    (Event.RELEASED, lambda scene, key: run(scene, "release_held", key)),
+    (Event.DROPPED, lambda scene, key: run(scene, "drop_held", key)),
     (Event.CREDITED, credit),
 ]
 
 
-def test_the_statements_take_the_steps_of_the_table_and_no_other(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        key = await arrive(town)
+def test_the_statements_take_the_steps_of_the_table_and_no_other(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        key = await arrive(scene)
         assert {event for event, _ in STATEMENTS} == set(Event)
         for event, happen in STATEMENTS:
             for before in State:
-                await put(town, before)
-                await happen(town, key)
+                await put(scene, before)
+                await happen(scene, key)
                 wanted = STEPS[before].get(event, before)
-                assert await town.standing(key["tx_hash"]) == wanted, f"{event} of one that is {before}"
+                assert await scene.standing(key["tx_hash"]) == wanted, f"{event} of one that is {before}"
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_reading_that_is_noted_or_moved_changes_no_state(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        key = await arrive(town)
+def test_a_reading_that_is_noted_or_moved_changes_no_state(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        key = await arrive(scene)
         place = {"block_number": 9, "block_hash": "another", "block_log_index": 0, "next_ms": 5}
         for name in ("move_settled", "note_settled", "postpone"):
             for before in State:
-                await put(town, before)
-                await run(town, name, key, **place)
-                assert await town.standing(key["tx_hash"]) == before, f"{name} of one that is {before}"
+                await put(scene, before)
+                await run(scene, name, key, **place)
+                assert await scene.standing(key["tx_hash"]) == before, f"{name} of one that is {before}"
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_the_database_knows_the_states_of_the_table_and_which_are_final(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        key = await arrive(town)
-        [(definition,)] = await town.rows(
+def test_the_database_knows_the_states_of_the_table_and_which_are_final(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        key = await arrive(scene)
+        [(definition,)] = await scene.rows(
             "select pg_get_constraintdef(oid) from pg_constraint where conname = 'deposit_status_check'"
         )
         assert set(definition.split("'")[1::2]) == set(State)
         for state in State:
-            await put(town, state)
+            await put(scene, state)
             with pytest.raises(psycopg.errors.CheckViolation, match="deposit_final"):
-                await town.rows(
+                await scene.rows(
                     "update deposit set final_ms = case when final_ms is null then 1 end where tx_hash = %s",
                     key["tx_hash"],
                 )
 
-    in_town(scenario)
+    in_scene(scenario)

@@ -10,8 +10,8 @@ from tests.deposits.conftest import (
     COIN,
     FINAL_DEPTH,
     MINIMUM,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
     address,
     visit,
 )
@@ -32,16 +32,18 @@ moves = st.one_of(
 numbers = count(1)
 
 
-async def live(town: Town, history: list[tuple[str, object, object]]) -> tuple[ToldChain, Counter[str]]:
+async def live(
+    scene: DepositScene, history: list[tuple[str, object, object]]
+) -> tuple[FakeChainReader, Counter[str]]:
     """A chain of this history from its beginning to the day when all of it is final."""
     number = next(numbers)
     # A chain of its own, whose blocks and transactions have names that no other example's have.
-    await town.rows("delete from chain_cursor")
-    await town.rows("delete from chain_block")
-    await town.rows("delete from deposit where status = 'dust'")
-    before = await balances(town)
-    chain = ToldChain(transfer_count=number * 10_000, branch=number * 1000)
-    watchers, crediting_worker = [town.watcher(chain) for _ in range(2)], town.crediting_worker()
+    await scene.rows("delete from chain_cursor")
+    await scene.rows("delete from chain_block")
+    await scene.rows("delete from deposit where status = 'dust'")
+    before = await balances(scene)
+    chain = FakeChainReader(transfer_count=number * 10_000, branch=number * 1000)
+    watchers, crediting_worker = [scene.watcher(chain) for _ in range(2)], scene.crediting_worker()
     await watchers[0].follow()
     for kind, first, second in history:
         if kind == "mine":
@@ -67,21 +69,21 @@ async def live(town: Town, history: list[tuple[str, object, object]]) -> tuple[T
     chain.behind = 0
     chain.mine(blocks=FINAL_DEPTH)
     for watcher in watchers:
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         await watcher.close()
     await crediting_worker.credit_due()
     await crediting_worker.close()
-    after = await balances(town)
+    after = await balances(scene)
     after.subtract(before)
     return chain, after
 
 
-async def balances(town: Town) -> Counter[str]:
-    found = {**await town.balances(1001), **await town.balances(1002)}
+async def balances(scene: DepositScene) -> Counter[str]:
+    found = {**await scene.balances(1001), **await scene.balances(1002)}
     return Counter({name: found.get(name, 0) for name in NAMES})
 
 
-def brought(chain: ToldChain) -> Counter[str]:
+def brought(chain: FakeChainReader) -> Counter[str]:
     """What the branch that became final holds for each of ours."""
     logs = [log for block in chain.blocks for log in chain.logs[block.hash]]
     return Counter(
@@ -89,9 +91,9 @@ def brought(chain: ToldChain) -> Counter[str]:
     )
 
 
-async def dust(town: Town) -> Counter[str]:
+async def dust(scene: DepositScene) -> Counter[str]:
     """What lies at each address and is too little."""
-    found = await town.rows(
+    found = await scene.rows(
         "select address, sum(amount)::bigint from deposit where status = 'dust' group by 1"
     )
     held = {bytes(row[0]): row[1] for row in found}
@@ -99,7 +101,7 @@ async def dust(town: Town) -> Counter[str]:
 
 
 def test_what_a_chain_has_brought_for_good_is_what_the_books_say(database_url: str) -> None:
-    async def nothing(town: Town) -> None:
+    async def nothing(scene: DepositScene) -> None:
         return None
 
     asyncio.run(visit(database_url, nothing, is_new=True))
@@ -113,13 +115,13 @@ def test_what_a_chain_has_brought_for_good_is_what_the_books_say(database_url: s
     )
     @given(st.lists(moves, max_size=14))
     def play(history: list[tuple[str, object, object]]) -> None:
-        async def scenario(town: Town) -> None:
-            chain, gained = await live(town, history)
-            left = await dust(town)
+        async def scenario(scene: DepositScene) -> None:
+            chain, gained = await live(scene, history)
+            left = await dust(scene)
             assert gained["stranger"] == 0
             assert gained + left == brought(chain)
             assert all(units < MINIMUM for units in left.values())
-            await town.expect_sound()
+            await scene.expect_sound()
 
         asyncio.run(visit(database_url, scenario))
 

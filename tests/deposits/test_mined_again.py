@@ -13,9 +13,9 @@ from tests.deposits.conftest import (
     FINAL_DEPTH,
     SENDER,
     START_MS,
-    InTown,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
+    InScene,
     address,
 )
 
@@ -28,25 +28,27 @@ from merchant_wallet.deposits.listing import list_open_deposits
 FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
 
 
-async def settle_and_credit(town: Town, chain: ToldChain, *sent: tuple[bytes, int]) -> list[str]:
+async def settle_and_credit(
+    scene: DepositScene, chain: FakeChainReader, *sent: tuple[bytes, int]
+) -> list[str]:
     """Transfers in one block that is final, all that can be credited is."""
     hashes = chain.mine(*sent)
     chain.mine(blocks=FINAL_DEPTH)
-    await town.catch_up(town.watcher(chain))
-    await town.crediting_worker().credit_due()
+    await scene.catch_up(scene.watcher(chain))
+    await scene.crediting_worker().credit_due()
     return hashes
 
 
-async def rescan(town: Town, chain: ToldChain, after: int = 0) -> None:
+async def rescan(scene: DepositScene, chain: FakeChainReader, after: int = 0) -> None:
     """What `deposits rescan` and the running service do."""
     block = await chain.block(after)
     assert block is not None
-    assert await deposit_store.rewind_cursor(town.connection, chain.name, block, START_MS)
-    await town.catch_up(town.watcher(chain))
-    await town.crediting_worker().credit_due()
+    assert await deposit_store.rewind_cursor(scene.connection, chain.name, block, START_MS)
+    await scene.catch_up(scene.watcher(chain))
+    await scene.crediting_worker().credit_due()
 
 
-async def move(chain: ToldChain, transfer: TokenTransfer, **fields: Any) -> None:
+async def move(chain: FakeChainReader, transfer: TokenTransfer, **fields: Any) -> None:
     """The transfer again, in the newest block."""
     block = chain.blocks[-1]
     values = {name: getattr(transfer, name) for name in TokenTransfer.__struct_fields__}
@@ -54,13 +56,13 @@ async def move(chain: ToldChain, transfer: TokenTransfer, **fields: Any) -> None
     chain.logs[block.hash].append(TokenTransfer(**values))
 
 
-async def rows_of(town: Town, tx_hash: str) -> list[tuple[Any, ...]]:
-    return await town.rows(
+async def rows_of(scene: DepositScene, tx_hash: str) -> list[tuple[Any, ...]]:
+    return await scene.rows(
         "select log_index, status, amount from deposit where tx_hash = %s order by log_index", tx_hash
     )
 
 
-async def break_finality(chain: ToldChain) -> TokenTransfer:
+async def break_finality(chain: FakeChainReader) -> TokenTransfer:
     """Every block is replaced; gives the one transfer that was in them."""
     ((transfer,)) = [log for block in chain.blocks for log in chain.logs[block.hash]]
     chain.reorganise(len(chain.blocks) - 1)
@@ -68,144 +70,144 @@ async def break_finality(chain: ToldChain) -> TokenTransfer:
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
-def test_what_is_mined_again_at_its_place_is_credited_once(in_town: InTown, name: str) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain(name)
-        (sent,) = await settle_and_credit(town, chain, (address("ulla", name), 25 * COIN))
+def test_what_is_mined_again_at_its_place_is_credited_once(in_scene: InScene, name: str) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader(name)
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla", name), 25 * COIN))
         transfer = await break_finality(chain)
         await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         for _ in range(2):
-            await rescan(town, chain)
-            assert (await town.balances())["ulla"] == 25 * COIN
-        shown = await town.deposit(sent)
+            await rescan(scene, chain)
+            assert (await scene.balances())["ulla"] == 25 * COIN
+        shown = await scene.deposit(sent)
         assert (shown.status, shown.cause) == ("credited", None)
         assert [log.tx_hash for log in chain.logs[chain.blocks[shown.block_number].hash]] == [sent]
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
 @pytest.mark.parametrize("is_released", [False, True])
 def test_what_is_mined_again_at_another_place_waits_for_a_person(
-    in_town: InTown, name: str, is_released: bool
+    in_scene: InScene, name: str, is_released: bool
 ) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain(name)
-        (sent,) = await settle_and_credit(town, chain, (address("ulla", name), 25 * COIN))
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader(name)
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla", name), 25 * COIN))
         transfer = await break_finality(chain)
         await move(chain, transfer, log_index=3)
         chain.mine(blocks=FINAL_DEPTH)
         for _ in range(2):
-            await rescan(town, chain)
-            assert (await town.balances())["ulla"] == 25 * COIN
-            assert await rows_of(town, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
-        (held,) = await list_open_deposits(town.connection, "held")
+            await rescan(scene, chain)
+            assert (await scene.balances())["ulla"] == 25 * COIN
+            assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
+        (held,) = await list_open_deposits(scene.connection, "held")
         assert held.cause is not None
         assert "settled in another block" in held.cause
         decided = await deposit_store.decide(
-            town.connection, name, (sent, 3), is_released=is_released, actor="op", now_ms=START_MS
+            scene.connection, name, (sent, 3), is_released=is_released, actor="op", now_ms=START_MS
         )
         assert decided == held.merchant_id
-        await town.crediting_worker().credit_due()
-        await rescan(town, chain)
+        await scene.crediting_worker().credit_due()
+        await rescan(scene, chain)
         expected = (2, "credited") if is_released else (1, "dropped")
-        assert (await town.balances())["ulla"] == 25 * COIN * expected[0]
-        assert (await rows_of(town, sent))[1][1] == expected[1]
-        await town.expect_sound()
+        assert (await scene.balances())["ulla"] == 25 * COIN * expected[0]
+        assert (await rows_of(scene, sent))[1][1] == expected[1]
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        await town.set_rate(None)
-        (sent,) = await settle_and_credit(town, chain, (address("anna"), 25 * COIN))
-        assert await town.standing(sent) == "pending"
+def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        await scene.set_rate(None)
+        (sent,) = await settle_and_credit(scene, chain, (address("anna"), 25 * COIN))
+        assert await scene.standing(sent) == "pending"
         transfer = await break_finality(chain)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        await town.set_rate(7 * 10**8)
-        town.clock.advance(60_000)
-        await town.crediting_worker().credit_due()
-        shown = await town.deposit(sent)
+        await rescan(scene, chain)
+        await scene.set_rate(7 * 10**8)
+        scene.clock.advance(60_000)
+        await scene.crediting_worker().credit_due()
+        shown = await scene.deposit(sent)
         assert (shown.status, shown.cause) == ("held", "its block 1 has left the chain")
-        assert await town.balances() == {}
+        assert await scene.balances() == {}
         # It comes again later: still a person decides.
         await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        assert await town.standing(sent) == "held"
+        await rescan(scene, chain)
+        assert await scene.standing(sent) == "held"
         await deposit_store.decide(
-            town.connection, "ERC20", (sent, 0), is_released=True, actor="op", now_ms=START_MS
+            scene.connection, "ERC20", (sent, 0), is_released=True, actor="op", now_ms=START_MS
         )
-        await town.crediting_worker().credit_due()
-        assert (await town.balances())["anna"] == 175 * COIN
-        await town.expect_sound()
+        await scene.crediting_worker().credit_due()
+        assert (await scene.balances())["anna"] == 175 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("fields", [{"amount_units": 24 * COIN}, {"recipient": address("otto")}])
 def test_a_credited_transfer_that_brings_something_else_now_says_so(
-    in_town: InTown, fields: dict[str, Any]
+    in_scene: InScene, fields: dict[str, Any]
 ) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
         transfer = await break_finality(chain)
         await move(chain, transfer, **fields)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        shown = await town.deposit(sent)
+        await rescan(scene, chain)
+        shown = await scene.deposit(sent)
         assert (shown.status, shown.amount_units) == ("credited", 25 * COIN)
         assert shown.cause is not None
         assert "no book contains" in shown.cause
-        assert (await town.balances())["ulla"] == 25 * COIN
-        await town.expect_sound()
+        assert (await scene.balances())["ulla"] == 25 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_again(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
+def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_again(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
         transfer = await break_finality(chain)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        assert (await town.deposit(sent)).cause == "its block 1 has left the chain"
+        await rescan(scene, chain)
+        assert (await scene.deposit(sent)).cause == "its block 1 has left the chain"
         await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        shown = await town.deposit(sent)
+        await rescan(scene, chain)
+        shown = await scene.deposit(sent)
         assert (shown.status, shown.cause) == ("credited", None)
-        assert (await town.balances())["ulla"] == 25 * COIN
+        assert (await scene.balances())["ulla"] == 25 * COIN
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice(in_town: InTown) -> None:
+def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice(in_scene: InScene) -> None:
     """Names of before are places in the block: two transfers of one transaction, at the places 5 and 6."""
 
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
         chain.mine()
         block = chain.blocks[-1]
         for place, name in enumerate(("ulla", "late")):
             chain.put(block, "0xold", address(name), 25 * COIN, place + 5)
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(town.watcher(chain))
-        await town.rows(FROM_OLD_BLOCK)
-        await town.crediting_worker().credit_due()
-        assert await rows_of(town, "0xold") == [(5, "credited", 25 * COIN)]
-        await town.register("late", "USDT")
+        await scene.catch_up(scene.watcher(chain))
+        await scene.rows(FROM_OLD_BLOCK)
+        await scene.crediting_worker().credit_due()
+        assert await rows_of(scene, "0xold") == [(5, "credited", 25 * COIN)]
+        await scene.register("late", "USDT")
         # In the same block it is the same transfer, and the other one is new.
-        await rescan(town, chain)
-        assert await rows_of(town, "0xold") == [(1, "credited", 25 * COIN), (5, "credited", 25 * COIN)]
-        assert {name: (await town.balances())[name] for name in ("ulla", "late")} == {
+        await rescan(scene, chain)
+        assert await rows_of(scene, "0xold") == [(1, "credited", 25 * COIN), (5, "credited", 25 * COIN)]
+        assert {name: (await scene.balances())[name] for name in ("ulla", "late")} == {
             "ulla": 25 * COIN,
             "late": 25 * COIN,
         }
@@ -215,70 +217,70 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
         for log in logs:
             await move(chain, log, block_log_index=(log.block_log_index or 0) + 20)
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        assert (await town.balances())["ulla"] == 25 * COIN
-        assert (await town.balances())["late"] == 25 * COIN
-        assert [row[:2] for row in await rows_of(town, "0xold")] == [
+        await rescan(scene, chain)
+        assert (await scene.balances())["ulla"] == 25 * COIN
+        assert (await scene.balances())["late"] == 25 * COIN
+        assert [row[:2] for row in await rows_of(scene, "0xold")] == [
             (0, "held"),
             (1, "credited"),
             (5, "credited"),
         ]
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(in_town: InTown) -> None:
+def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(in_scene: InScene) -> None:
     """It went to an address that nobody had when the first one was credited."""
 
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
         transfer = await break_finality(chain)
         await move(chain, transfer)
         await move(chain, transfer, log_index=1, block_log_index=8, recipient=address("late"))
         chain.mine(blocks=FINAL_DEPTH)
-        await rescan(town, chain)
-        await town.register("late", "USDT")
-        await rescan(town, chain)
-        assert await rows_of(town, sent) == [(0, "credited", 25 * COIN), (1, "held", 25 * COIN)]
+        await rescan(scene, chain)
+        await scene.register("late", "USDT")
+        await rescan(scene, chain)
+        assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (1, "held", 25 * COIN)]
         await deposit_store.decide(
-            town.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
+            scene.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
         )
-        await town.crediting_worker().credit_due()
-        assert (await town.balances())["late"] == 25 * COIN
-        await town.expect_sound()
+        await scene.crediting_worker().credit_due()
+        assert (await scene.balances())["late"] == 25 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_a_preview_may_bring_something_else_to_another_merchant_after_a_reorganisation(
-    in_town: InTown,
+    in_scene: InScene,
 ) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         (sent,) = chain.mine((address("ulla"), 25 * COIN))
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         (transfer,) = chain.logs[chain.blocks[-1].hash]
         chain.reorganise(1)
         await move(chain, transfer, recipient=address("otto"), amount_units=24 * COIN)
-        await town.catch_up(watcher)
-        shown = await town.deposit(sent)
+        await scene.catch_up(watcher)
+        shown = await scene.deposit(sent)
         assert (shown.merchant_id, shown.amount_units, shown.status) == (1002, 24 * COIN, "seen")
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(watcher)
-        await town.crediting_worker().credit_due()
-        assert (await town.balances(1002))["otto"] == 24 * COIN
-        await town.expect_sound()
+        await scene.catch_up(watcher)
+        await scene.crediting_worker().credit_due()
+        assert (await scene.balances(1002))["otto"] == 24 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-async def put_second(town: Town, sent: str, block_hash: str) -> CreditDeposit:
+async def put_second(scene: DepositScene, sent: str, block_hash: str) -> CreditDeposit:
     """A second deposit of a transaction, in another block, as if the watcher had let it through."""
     key = DepositKey("ERC20", sent, 1)
-    await town.rows(
+    await scene.rows(
         "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"
         " address, user_id, amount, status, seen_ms, final_ms)"
         " select merchant_id, chain, tx_hash, 1, 99, %s, %s, address, user_id, amount, 'pending', 1, 1"
@@ -290,39 +292,39 @@ async def put_second(town: Town, sent: str, block_hash: str) -> CreditDeposit:
     return CreditDeposit(key, address("ulla"), 25 * COIN, False)
 
 
-def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
-        second = await put_second(town, sent, "0xother")
-        assert await town.book.submit(1001, Submission(second)) == DEPOSIT_ELSEWHERE
-        await town.rows("update deposit set status = 'held' where log_index = 1")
-        assert await town.book.submit(1001, Submission(second)) == DEPOSIT_NOT_DUE
+def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
+        second = await put_second(scene, sent, "0xother")
+        assert await scene.book.submit(1001, Submission(second)) == DEPOSIT_ELSEWHERE
+        await scene.rows("update deposit set status = 'held' where log_index = 1")
+        assert await scene.book.submit(1001, Submission(second)) == DEPOSIT_NOT_DUE
         await deposit_store.decide(
-            town.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
+            scene.connection, "ERC20", (sent, 1), is_released=True, actor="op", now_ms=START_MS
         )
-        assert isinstance(await town.book.submit(1001, Submission(second)), Credited)
-        await town.expect_sound()
+        assert isinstance(await scene.book.submit(1001, Submission(second)), Credited)
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_of_two_blocks_in_one_batch_the_book_credits_one(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
+def test_of_two_blocks_in_one_batch_the_book_credits_one(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
         (sent,) = chain.mine((address("ulla"), 25 * COIN))
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(town.watcher(chain))
+        await scene.catch_up(scene.watcher(chain))
         first = CreditDeposit(DepositKey("ERC20", sent, 0), address("ulla"), 25 * COIN, False)
-        second = await put_second(town, sent, "0xother")
+        second = await put_second(scene, sent, "0xother")
         outcomes = await asyncio.gather(
-            *[town.book.submit(1001, Submission(each)) for each in (first, second)]
+            *[scene.book.submit(1001, Submission(each)) for each in (first, second)]
         )
         assert isinstance(outcomes[0], Credited)
         assert outcomes[1] == DEPOSIT_ELSEWHERE
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize(
@@ -341,14 +343,14 @@ def test_of_two_blocks_in_one_batch_the_book_credits_one(in_town: InTown) -> Non
     ],
 )
 def test_the_database_refuses_a_second_block_and_a_second_name(
-    in_town: InTown, statement: str, constraint: str
+    in_scene: InScene, statement: str, constraint: str
 ) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        (sent,) = await settle_and_credit(town, chain, (address("ulla"), 25 * COIN))
-        await put_second(town, sent, "0xother")
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
+        await put_second(scene, sent, "0xother")
         with pytest.raises(psycopg.errors.IntegrityError) as refused:
-            await town.connection.execute(statement.encode())
+            await scene.connection.execute(statement.encode())
         assert refused.value.diag.constraint_name == constraint
 
-    in_town(scenario)
+    in_scene(scenario)

@@ -7,7 +7,7 @@ from devnet.evm_node import EvmDevnet
 from devnet.tron_network import address_of
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of, open_tron
-from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
+from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
 
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import deposit_store
@@ -29,11 +29,11 @@ def tron() -> Iterator[TronScene]:
         yield scene
 
 
-async def rescan(town: Town, name: str, reader: Reader, after: int) -> None:
+async def rescan(scene: DepositScene, name: str, reader: Reader, after: int) -> None:
     """What `deposits rescan` writes."""
     block = await reader.block(after)
     assert block is not None
-    assert await deposit_store.rewind_cursor(town.connection, name, block, town.clock())
+    assert await deposit_store.rewind_cursor(scene.connection, name, block, scene.clock())
 
 
 def go_ahead(evm: EvmScene) -> None:
@@ -52,181 +52,181 @@ def go_ahead(evm: EvmScene) -> None:
     evm.node.ask("eth_sendTransaction", call)
 
 
-def watch(town: Town, name: str, reader: Reader) -> Watcher:
-    return Watcher(town.connect, name, reader, minimum_units=MINIMUM, clock=town.clock)
+def watch(scene: DepositScene, name: str, reader: Reader) -> Watcher:
+    return Watcher(scene.connect, name, reader, minimum_units=MINIMUM, clock=scene.clock)
 
 
-def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_town: InTown, evm: EvmScene) -> None:
-    async def scenario(town: Town) -> None:
+def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_scene: InScene, evm: EvmScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:
-            watcher, crediting_worker = watch(town, "ERC20", reader), town.crediting_worker()
-            await town.catch_up(watcher)
+            watcher, crediting_worker = watch(scene, "ERC20", reader), scene.crediting_worker()
+            await scene.catch_up(watcher)
             other = evm.node.deploy()
             sent = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
             faked = other.give(address("ulla"), 7 * COIN)["transactionHash"]
             nothing = evm.token.give(address("ulla"), 0)["transactionHash"]
-            await town.catch_up(watcher)
-            assert (await town.deposit(sent)).confirmations == 3
+            await scene.catch_up(watcher)
+            assert (await scene.deposit(sent)).confirmations == 3
             evm.node.mine(2)
-            await town.catch_up(watcher)
+            await scene.catch_up(watcher)
             assert await crediting_worker.credit_due() == 1
-            assert {await town.standing(each) for each in (faked, nothing)} == {"nothing"}
-            assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
+            assert {await scene.standing(each) for each in (faked, nothing)} == {"nothing"}
+            assert await scene.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
             assert await reader.balance(address("ulla")) == 5 * COIN
-            await town.expect_sound()
+            await scene.expect_sound()
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_of_a_transfer_that_the_token_takes_a_fee_of_what_arrived_is_credited(
-    in_town: InTown, evm: EvmScene
+    in_scene: InScene, evm: EvmScene
 ) -> None:
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:
-            watcher = watch(town, "ERC20", reader)
-            await town.catch_up(watcher)
+            watcher = watch(scene, "ERC20", reader)
+            await scene.catch_up(watcher)
             evm.token.give(address("a payer"), 50 * COIN)
             evm.token.do("setParams(uint256,uint256)", 10, 40)
             evm.token.give(address("ulla"), 20 * COIN, sender=address("a payer"))
             evm.node.mine(2)
-            await town.catch_up(watcher)
-            await town.crediting_worker().credit_due()
+            await scene.catch_up(watcher)
+            await scene.crediting_worker().credit_due()
             arrived = evm.token.balance(address("ulla"))
             assert 0 < arrived < 20 * COIN
-            assert (await town.balances())["ulla"] == arrived
+            assert (await scene.balances())["ulla"] == arrived
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_town: InTown, evm: EvmScene) -> None:
-    async def scenario(town: Town) -> None:
+def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_scene: InScene, evm: EvmScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with evm.chain(finality=6) as reader:
-            watcher = watch(town, "ERC20", reader)
-            await town.catch_up(watcher)
+            watcher = watch(scene, "ERC20", reader)
+            await scene.catch_up(watcher)
             evm.node.mine(6)
-            await town.catch_up(watcher)
+            await scene.catch_up(watcher)
             gone = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
-            await town.catch_up(watcher)
-            assert await town.standing(gone) == "seen"
+            await scene.catch_up(watcher)
+            assert await scene.standing(gone) == "seen"
             evm.node.reorganise(2)
             come = evm.token.give(address("ulla"), 3 * COIN)["transactionHash"]
-            await town.catch_up(watcher)
-            assert (await town.standing(gone), await town.standing(come)) == ("undone", "seen")
+            await scene.catch_up(watcher)
+            assert (await scene.standing(gone), await scene.standing(come)) == ("undone", "seen")
             evm.node.mine(6)
-            await town.catch_up(watcher)
-            await town.crediting_worker().credit_due()
-            assert (await town.balances())["ulla"] == evm.token.balance(address("ulla")) == 3 * COIN
+            await scene.catch_up(watcher)
+            await scene.crediting_worker().credit_due()
+            assert (await scene.balances())["ulla"] == evm.token.balance(address("ulla")) == 3 * COIN
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_town: InTown, evm: EvmScene) -> None:
-    async def scenario(town: Town) -> None:
+def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_scene: InScene, evm: EvmScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:
-            watcher = watch(town, "ERC20", reader)
-            await town.catch_up(watcher)
+            watcher = watch(scene, "ERC20", reader)
+            await scene.catch_up(watcher)
             evm.token.give(address("ulla"), 2 * COIN)
             evm.node.skip(3000)
             evm.token.give(address("ulla"), 3 * COIN)
             head = evm.node.mine(3)
-            await town.catch_up(watcher)
-            assert (await list_cursors(town.connection))[0].final_number == head - 2
-            await town.crediting_worker().credit_due()
-            assert (await town.balances())["ulla"] == 5 * COIN
+            await scene.catch_up(watcher)
+            assert (await list_cursors(scene.connection))[0].final_number == head - 2
+            await scene.crediting_worker().credit_due()
+            assert (await scene.balances())["ulla"] == 5 * COIN
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_town: InTown, tron: TronScene) -> None:
-    async def scenario(town: Town) -> None:
+def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InScene, tron: TronScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
         network, payer = tron.network, key_of("payer")
         network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
         reader = TronReader(tron.rules, tron.chain.nodes)
-        watcher = watch(town, "TRC20", reader)
-        await town.catch_up(watcher)
+        watcher = watch(scene, "TRC20", reader)
+        await scene.catch_up(watcher)
         sent = [
             network.pay(payer, address("anna", "TRC20"), 5 * COIN),
             network.pay(payer, address("shop", "TRC20"), 6 * COIN),
         ]
         network.mine()
-        await town.catch_up(watcher)
-        assert {await town.standing(each) for each in sent} == {"seen"}
+        await scene.catch_up(watcher)
+        assert {await scene.standing(each) for each in sent} == {"seen"}
         network.settle()
-        await town.catch_up(watcher)
-        assert await town.crediting_worker().credit_due() == 2
-        assert await town.balances() == {
+        await scene.catch_up(watcher)
+        assert await scene.crediting_worker().credit_due() == 2
+        assert await scene.balances() == {
             "chain:TRC20:USDT": -11 * COIN,
             "merchant:USDT": 6 * COIN,
             "anna": 35 * COIN,
             "exchange:USDT": 5 * COIN,
             "exchange:KFB": -35 * COIN,
         }
-        await town.expect_sound()
+        await scene.expect_sound()
         await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
-    in_town: InTown, evm: EvmScene
+    in_scene: InScene, evm: EvmScene
 ) -> None:
     """It was the first log of its block, and is the second one of another block after it."""
 
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:
-            watcher, crediting_worker = watch(town, "ERC20", reader), town.crediting_worker()
-            await town.catch_up(watcher)
+            watcher, crediting_worker = watch(scene, "ERC20", reader), scene.crediting_worker()
+            await scene.catch_up(watcher)
             start = evm.node.height()
             raw = evm.foreign(0, to=address("ulla"), units=25 * COIN)
             sent = evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
             evm.node.mine(6)
-            await town.catch_up(watcher)
+            await scene.catch_up(watcher)
             assert await crediting_worker.credit_due() == 1
-            before = await town.deposit(sent)
+            before = await scene.deposit(sent)
             evm.node.reorganise(6)
             evm.node.mine(3)
             with pytest.raises(FinalityBroken):
-                await town.catch_up(watcher)
+                await scene.catch_up(watcher)
             go_ahead(evm)
             evm.node.ask("eth_sendRawTransaction", "0x" + raw.hex())
             evm.node.mine(6)
             log = evm.node.ask("eth_getTransactionReceipt", sent)["logs"][0]
             assert int(log["logIndex"], 16) == 1
             for _ in range(2):
-                await rescan(town, "ERC20", reader, start)
-                await town.catch_up(watcher)
+                await rescan(scene, "ERC20", reader, start)
+                await scene.catch_up(watcher)
                 assert await crediting_worker.credit_due() == 0
-            after = await town.deposit(sent)
+            after = await scene.deposit(sent)
             assert (after.status, after.log_index) == ("credited", 0)
             assert after.block_number == int(log["blockNumber"], 16) > before.block_number
-            assert (await town.balances())["ulla"] == evm.token.balance(address("ulla")) == 25 * COIN
-            await town.expect_sound()
+            assert (await scene.balances())["ulla"] == evm.token.balance(address("ulla")) == 25 * COIN
+            await scene.expect_sound()
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_a_transfer_that_a_tron_chain_moved_to_another_block_is_credited_once(
-    in_town: InTown, tron: TronScene
+    in_scene: InScene, tron: TronScene
 ) -> None:
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         network, payer = tron.network, key_of("payer")
         network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
         reader = TronReader(tron.rules, tron.chain.nodes)
-        watcher, crediting_worker = watch(town, "TRC20", reader), town.crediting_worker()
-        await town.catch_up(watcher)
+        watcher, crediting_worker = watch(scene, "TRC20", reader), scene.crediting_worker()
+        await scene.catch_up(watcher)
         start = network.fake.head.number
         sent = network.pay(payer, address("ulla", "TRC20"), 25 * COIN)
         network.settle()
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         assert await crediting_worker.credit_due() == 1
-        before = await town.deposit(sent)
+        before = await scene.deposit(sent)
         network.fake.reorganise(network.fake.head.number - start, is_repooled=True)
         network.fake.holds_back = True
         network.mine(2)
@@ -234,14 +234,14 @@ def test_a_transfer_that_a_tron_chain_moved_to_another_block_is_credited_once(
         network.mine()
         network.settle()
         for _ in range(2):
-            await rescan(town, "TRC20", reader, start)
-            await town.catch_up(watcher)
+            await rescan(scene, "TRC20", reader, start)
+            await scene.catch_up(watcher)
             assert await crediting_worker.credit_due() == 0
-        after = await town.deposit(sent)
+        after = await scene.deposit(sent)
         assert (after.status, after.log_index) == ("credited", 0)
         assert after.block_number > before.block_number
-        assert (await town.balances())["ulla"] == 25 * COIN
-        await town.expect_sound()
+        assert (await scene.balances())["ulla"] == 25 * COIN
+        await scene.expect_sound()
         await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)

@@ -8,9 +8,9 @@ from tests.deposits.conftest import (
     COIN,
     FINAL_DEPTH,
     SHOP,
-    InTown,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
+    InScene,
     address,
 )
 
@@ -38,74 +38,74 @@ def listen(connection: PipelineConnection) -> list[bytes]:
     return names
 
 
-async def arrive(town: Town, name: str, units: int, chain: str = "ERC20") -> CreditDeposit:
+async def arrive(scene: DepositScene, name: str, units: int, chain: str = "ERC20") -> CreditDeposit:
     """A final transfer, and the command that credits it."""
-    told = ToldChain(chain)
+    told = FakeChainReader(chain)
     (sent,) = told.mine((address(name, chain), units))
     told.mine(blocks=FINAL_DEPTH)
-    await town.catch_up(town.watcher(told))
+    await scene.catch_up(scene.watcher(told))
     return CreditDeposit(DepositKey(chain, sent, 0), address(name, chain), units, False)
 
 
-async def ask(town: Town, *commands: CreditDeposit) -> list[object]:
-    waiting = [town.book.submit(SHOP, Submission(command)) for command in commands]
+async def ask(scene: DepositScene, *commands: CreditDeposit) -> list[object]:
+    waiting = [scene.book.submit(SHOP, Submission(command)) for command in commands]
     return [await answer for answer in waiting]
 
 
-def test_a_later_batch_reads_a_credit_as_the_first_one_gave_it(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        command = await arrive(town, "anna", 3 * COIN, "TRC20")
-        (first,) = await ask(town, command)
+def test_a_later_batch_reads_a_credit_as_the_first_one_gave_it(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        command = await arrive(scene, "anna", 3 * COIN, "TRC20")
+        (first,) = await ask(scene, command)
         assert isinstance(first, Credited)
         assert first == Credited(first.entry_id, KFB, 3 * COIN, 21 * COIN, 7 * 10**8)
-        assert await ask(town, command, command) == [first, first]
-        assert await town.rows("select count(*) from entry where kind = 'deposit'") == [(1,)]
-        await town.expect_sound()
+        assert await ask(scene, command, command) == [first, first]
+        assert await scene.rows("select count(*) from entry where kind = 'deposit'") == [(1,)]
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_several_deposits_are_credited_by_one_batch_beside_other_commands(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        mine, annas = await arrive(town, "shop", 5 * COIN), await arrive(town, "anna", 2 * COIN, "TRC20")
+def test_several_deposits_are_credited_by_one_batch_beside_other_commands(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        mine, annas = await arrive(scene, "shop", 5 * COIN), await arrive(scene, "anna", 2 * COIN, "TRC20")
         to_anna = MerchantToUser("m1", address("anna"), KFB, 1)
         waiting = [
-            town.book.submit(SHOP, Submission(each)) for each in (mine, ReadBalances(), annas, to_anna, mine)
+            scene.book.submit(SHOP, Submission(each)) for each in (mine, ReadBalances(), annas, to_anna, mine)
         ]
         outcomes = [await answer for answer in waiting]
         assert isinstance(outcomes[0], Credited)
         assert isinstance(outcomes[2], Credited)
         assert outcomes[4] == outcomes[0]
         assert not isinstance(outcomes[3], Transferred)
-        assert (await town.balances())["merchant:USDT"] == 5 * COIN
-        await town.expect_sound()
+        assert (await scene.balances())["merchant:USDT"] == 5 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_another_books_deposit_is_unknown_and_dust_is_not_due(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        ottos, dust = await arrive(town, "otto", 5 * COIN), await arrive(town, "ulla", 5, "TRC20")
-        assert await ask(town, ottos, dust) == [DEPOSIT_UNKNOWN, DEPOSIT_NOT_DUE]
+def test_another_books_deposit_is_unknown_and_dust_is_not_due(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        ottos, dust = await arrive(scene, "otto", 5 * COIN), await arrive(scene, "ulla", 5, "TRC20")
+        assert await ask(scene, ottos, dust) == [DEPOSIT_UNKNOWN, DEPOSIT_NOT_DUE]
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize(("knows", "sqlstate"), [("the credit", "23505"), ("the deposit", "22012")])
 def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
-    in_town: InTown, knows: str, sqlstate: str
+    in_scene: InScene, knows: str, sqlstate: str
 ) -> None:
-    async def scenario(town: Town) -> None:
-        command = await arrive(town, "ulla", 5 * COIN)
-        await ask(town, command)
+    async def scenario(scene: DepositScene) -> None:
+        command = await arrive(scene, "ulla", 5 * COIN)
+        await ask(scene, command)
         if knows == "the credit":
-            await town.rows("update deposit set status = 'pending'")
+            await scene.rows("update deposit set status = 'pending'")
         else:
-            await town.rows("delete from deposit_credit")
-        connection = await PipelineConnection.open(town.url, store.STATEMENTS)
+            await scene.rows("delete from deposit_credit")
+        connection = await PipelineConnection.open(scene.url, store.STATEMENTS)
         try:
             batch = [Submission(command)]
-            draft = await store.open_draft(connection, SHOP, read_set_of(batch), town.clock())
+            draft = await store.open_draft(connection, SHOP, read_set_of(batch), scene.clock())
             # The rules are made to believe that nothing was credited.
             for key, deposit in draft.deposits.items():
                 values = {
@@ -119,19 +119,19 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
             assert failed.value.sqlstate == sqlstate
         finally:
             await connection.close()
-        assert (await town.balances())["ulla"] == 5 * COIN
+        assert (await scene.balances())["ulla"] == 5 * COIN
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_batch_without_deposits_has_no_statement_about_them(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        command = await arrive(town, "ulla", 5 * COIN)
+def test_a_batch_without_deposits_has_no_statement_about_them(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        command = await arrive(scene, "ulla", 5 * COIN)
         names: list[set[bytes]] = []
         for asked in (MerchantToUser("m1", address("anna"), KFB, 1), command):
-            connection = await PipelineConnection.open(town.url, store.STATEMENTS)
+            connection = await PipelineConnection.open(scene.url, store.STATEMENTS)
             heard, batch = listen(connection), [Submission(asked)]
-            draft = await store.open_draft(connection, SHOP, read_set_of(batch), town.clock())
+            draft = await store.open_draft(connection, SHOP, read_set_of(batch), scene.clock())
             seen_count = draft.entry_count
             apply_batch(draft, batch)
             await store.commit_draft(connection, draft, f"!{len(names)}", seen_count)
@@ -139,4 +139,4 @@ def test_a_batch_without_deposits_has_no_statement_about_them(in_town: InTown) -
             await connection.close()
         assert names == [set(), ABOUT_DEPOSITS]
 
-    in_town(scenario)
+    in_scene(scenario)

@@ -8,9 +8,9 @@ from tests.deposits.conftest import (
     COIN,
     FINAL_DEPTH,
     START_MS,
-    InTown,
-    ToldChain,
-    Town,
+    DepositScene,
+    FakeChainReader,
+    InScene,
     address,
 )
 
@@ -20,159 +20,159 @@ from merchant_wallet.deposits.listing import list_cursors, list_deposits
 from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
 
 
-def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher, crediting_worker = town.watcher(chain), town.crediting_worker()
+def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher, crediting_worker = scene.watcher(chain), scene.crediting_worker()
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
-        await town.catch_up(watcher)
-        assert (await town.deposit(sent)).confirmations == 1
-        assert await town.standing(sent) == "seen"
+        await scene.catch_up(watcher)
+        assert (await scene.deposit(sent)).confirmations == 1
+        assert await scene.standing(sent) == "seen"
         assert await crediting_worker.credit_due() == 0
         chain.mine(blocks=FINAL_DEPTH - 1)
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "seen"
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "seen"
         chain.mine()
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "pending"
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "pending"
         assert await crediting_worker.credit_due() == 1
-        shown = await town.deposit(sent)
+        shown = await scene.deposit(sent)
         assert (shown.status, shown.confirmations, shown.arrival_units) == ("credited", 4, 5 * COIN)
-        assert await town.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
-        await town.expect_sound()
+        assert await scene.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_what_a_reorganisation_takes_away_is_undone_before_it_was_final(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+def test_what_a_reorganisation_takes_away_is_undone_before_it_was_final(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         chain.mine(blocks=2)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine()
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "seen"
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "seen"
         chain.reorganise(2)
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "undone"
-        assert (await town.deposit(sent)).confirmations is None
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "undone"
+        assert (await scene.deposit(sent)).confirmations is None
         chain.mine(blocks=10)
-        await town.catch_up(watcher)
-        assert await town.crediting_worker().credit_due() == 0
-        assert await town.balances() == {}
+        await scene.catch_up(watcher)
+        assert await scene.crediting_worker().credit_due() == 0
+        assert await scene.balances() == {}
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 @pytest.mark.parametrize("later", [0, 1])
-def test_what_comes_again_on_the_new_branch_is_credited_once(in_town: InTown, later: int) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+def test_what_comes_again_on_the_new_branch_is_credited_once(in_scene: InScene, later: int) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine()
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         chain.reorganise(2, keep=True, later=later)
-        await town.catch_up(watcher)
-        assert await town.rows(
+        await scene.catch_up(watcher)
+        assert await scene.rows(
             "select status, log_index, block_log_index from deposit where tx_hash = %s", sent
         ) == [("seen", 0, 2)]
         chain.mine(blocks=10)
-        await town.catch_up(watcher)
-        assert await town.crediting_worker().credit_due() == 1
-        assert (await town.balances())["ulla"] == 5 * COIN
-        await town.expect_sound()
+        await scene.catch_up(watcher)
+        assert await scene.crediting_worker().credit_due() == 1
+        assert (await scene.balances())["ulla"] == 5 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_a_transfer_that_keeps_its_place_in_the_logs_stands_again_after_a_reorganisation(
-    in_town: InTown,
+    in_scene: InScene,
 ) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         chain.reorganise(1)
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "undone"
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "undone"
         block = chain.blocks[-1]
         chain.put(chain.blocks[-1], sent, address("ulla"), 5 * COIN, 0)
         chain.reorganise(1, keep=False)
         for transfer in chain.logs[block.hash]:
             chain.put(chain.blocks[-1], transfer.tx_hash, transfer.recipient, transfer.amount_units, 0)
-        await town.catch_up(watcher)
-        assert (await town.deposit(sent)).status == "seen"
-        assert (await town.deposit(sent)).block_number == chain.blocks[-1].number
+        await scene.catch_up(watcher)
+        assert (await scene.deposit(sent)).status == "seen"
+        assert (await scene.deposit(sent)).block_number == chain.blocks[-1].number
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_final_read_settles_what_the_preview_had_wrong(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+def test_a_final_read_settles_what_the_preview_had_wrong(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         (gone,) = chain.mine((address("ulla"), 5 * COIN))
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         # The branch changes and becomes final before the watcher looks again.
         chain.reorganise(1)
         (come,) = chain.mine((address("anna"), 3 * COIN))
         chain.mine(blocks=10)
         await watcher.follow()
-        assert (await town.standing(gone), await town.standing(come)) == ("undone", "pending")
+        assert (await scene.standing(gone), await scene.standing(come)) == ("undone", "pending")
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher, crediting_worker = town.watcher(chain), town.crediting_worker()
+def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher, crediting_worker = scene.watcher(chain), scene.crediting_worker()
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         await crediting_worker.credit_due()
         chain.reorganise(FINAL_DEPTH + 1)
         chain.mine(blocks=2)
         for _ in range(2):
             with pytest.raises(FinalityBroken):
                 await watcher.follow()
-        assert await town.standing(sent) == "credited"
-        (cursor,) = await list_cursors(town.connection)
+        assert await scene.standing(sent) == "credited"
+        (cursor,) = await list_cursors(scene.connection)
         assert cursor.alert is not None
         assert "was final" in cursor.alert
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_node_that_lags_behind_undoes_nothing(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+def test_a_node_that_lags_behind_undoes_nothing(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine()
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         for behind in (1, 2):
             chain.behind = behind
             assert not await watcher.follow()
-            assert await town.standing(sent) == "seen"
+            assert await scene.standing(sent) == "seen"
         chain.behind = 0
         chain.mine(blocks=5)
-        await town.catch_up(watcher)
+        await scene.catch_up(watcher)
         chain.behind = 4
         assert not await watcher.follow()
-        assert await town.standing(sent) == "pending"
+        assert await scene.standing(sent) == "pending"
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
-        await town.catch_up(watcher)
+def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
+        await scene.catch_up(watcher)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine()
 
@@ -182,59 +182,59 @@ def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_town: InTown) ->
 
         chain.on_transfers = reorganise_once
         await watcher.follow()
-        await town.catch_up(watcher)
-        assert await town.standing(sent) == "undone"
-        assert (await list_cursors(town.connection))[0].head_number == chain.blocks[-1].number
+        await scene.catch_up(watcher)
+        assert await scene.standing(sent) == "undone"
+        assert (await list_cursors(scene.connection))[0].head_number == chain.blocks[-1].number
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_logs_of_another_block_than_was_shown_are_not_believed(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
-        await town.catch_up(watcher)
+def test_logs_of_another_block_than_was_shown_are_not_believed(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
+        await scene.catch_up(watcher)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         block = chain.blocks[-1]
         (log,) = chain.logs[block.hash]
         chain.logs[block.hash] = [msgspec.structs.replace(log, block_hash="0xother")]
         with pytest.raises(BlocksMissing):
             await watcher.follow()
-        assert await town.standing(sent) == "nothing"
+        assert await scene.standing(sent) == "nothing"
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_of_two_watchers_one_writes_and_the_other_gives_up(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        first, second = town.watcher(chain), town.watcher(chain)
-        await town.catch_up(first)
+def test_of_two_watchers_one_writes_and_the_other_gives_up(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        first, second = scene.watcher(chain), scene.watcher(chain)
+        await scene.catch_up(first)
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine(blocks=FINAL_DEPTH)
 
         async def be_quicker() -> None:
             chain.on_transfers = None
-            await town.catch_up(second)
+            await scene.catch_up(second)
 
         chain.on_transfers = be_quicker
-        await town.catch_up(first)
-        assert await town.standing(sent) == "pending"
-        assert await town.rows("select count(*) from deposit") == [(1,)]
-        cursor = await deposit_store.read_cursor(town.connection, "ERC20")
+        await scene.catch_up(first)
+        assert await scene.standing(sent) == "pending"
+        assert await scene.rows("select count(*) from deposit") == [(1,)]
+        cursor = await deposit_store.read_cursor(scene.connection, "ERC20")
         assert cursor is not None
         old = type(cursor)(0, "0xold", 0, "0xold")
         with pytest.raises(CursorMoved):
-            await deposit_store.undo(town.connection, "ERC20", old, (0, "0xold"), START_MS)
+            await deposit_store.undo(scene.connection, "ERC20", old, (0, "0xold"), START_MS)
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_many_watchers_at_once_lose_and_double_nothing(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watchers = [town.watcher(chain) for _ in range(4)]
-        crediting_workers = [town.crediting_worker() for _ in range(3)]
+def test_many_watchers_at_once_lose_and_double_nothing(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watchers = [scene.watcher(chain) for _ in range(4)]
+        crediting_workers = [scene.crediting_worker() for _ in range(3)]
         total = 0
         for number in range(12):
             chain.mine((address("ulla"), (number + 1) * COIN), blocks=2)
@@ -247,74 +247,74 @@ def test_many_watchers_at_once_lose_and_double_nothing(in_town: InTown) -> None:
         for _ in range(3):
             await asyncio.gather(*[watcher.follow() for watcher in watchers])
             await asyncio.gather(*[crediting_worker.credit_due() for crediting_worker in crediting_workers])
-        assert (await town.balances())["ulla"] == total
-        await town.expect_sound()
+        assert (await scene.balances())["ulla"] == total
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_one_transaction_may_bring_something_to_several_of_us(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
+def test_one_transaction_may_bring_something_to_several_of_us(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
         chain.mine(blocks=1)
         block = chain.blocks[-1]
         for index, name in enumerate(("ulla", "stranger", "otto", "shop", "ulla")):
             chain.put(block, "0xmany", address(name), (index + 1) * COIN, index)
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(town.watcher(chain))
-        assert await town.crediting_worker().credit_due() == 4
-        assert (await town.balances())["ulla"] == 6 * COIN
-        assert (await town.balances())["merchant:USDT"] == 4 * COIN
-        assert (await town.balances(1002))["otto"] == 3 * COIN
-        await town.expect_sound()
+        await scene.catch_up(scene.watcher(chain))
+        assert await scene.crediting_worker().credit_due() == 4
+        assert (await scene.balances())["ulla"] == 6 * COIN
+        assert (await scene.balances())["merchant:USDT"] == 4 * COIN
+        assert (await scene.balances(1002))["otto"] == 3 * COIN
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_zeros_and_transfers_to_strangers_leave_nothing_behind(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
+def test_zeros_and_transfers_to_strangers_leave_nothing_behind(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
         chain.mine((address("ulla"), 0), (address("stranger"), COIN), (address("ulla"), 2**80))
         chain.mine(blocks=FINAL_DEPTH)
-        await town.catch_up(town.watcher(chain))
-        assert await town.rows("select count(*) from deposit") == [(0,)]
+        await scene.catch_up(scene.watcher(chain))
+        assert await scene.rows("select count(*) from deposit") == [(0,)]
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain = ToldChain()
-        watcher = town.watcher(chain)
+def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        watcher = scene.watcher(chain)
         for number in range(5):
             chain.mine(
                 (address("ulla"), (number + 1) * COIN), (address("anna"), COIN), (address("shop"), COIN)
             )
-            await town.catch_up(watcher)
-            town.clock.advance(1)
-        user_id = town.wallets["ulla"].user_id
-        first = await list_deposits(town.connection, 1001, user_id=user_id, limit=3)
-        rest = await list_deposits(town.connection, 1001, user_id=user_id, before=first[-1].page_key)
+            await scene.catch_up(watcher)
+            scene.clock.advance(1)
+        user_id = scene.wallets["ulla"].user_id
+        first = await list_deposits(scene.connection, 1001, user_id=user_id, limit=3)
+        rest = await list_deposits(scene.connection, 1001, user_id=user_id, before=first[-1].page_key)
         assert [shown.amount_units // COIN for shown in first + rest] == [5, 4, 3, 2, 1]
         assert [shown.confirmations for shown in first + rest] == [1, 2, 3, 4, 5]
         assert {shown.ext_user_id for shown in first + rest} == {"ulla"}
-        assert len(await list_deposits(town.connection, 1001)) == 15
-        assert len(await list_deposits(town.connection, 1001, status="pending")) == 6
+        assert len(await list_deposits(scene.connection, 1001)) == 15
+        assert len(await list_deposits(scene.connection, 1001, status="pending")) == 6
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
-def test_a_watcher_that_is_told_to_stop_closes_what_it_opened(in_town: InTown) -> None:
-    async def scenario(town: Town) -> None:
-        chain, stop = ToldChain(), asyncio.Event()
+def test_a_watcher_that_is_told_to_stop_closes_what_it_opened(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain, stop = FakeChainReader(), asyncio.Event()
         (sent,) = chain.mine((address("ulla"), COIN))
 
         async def stop_then() -> None:
             stop.set()
 
         chain.on_transfers = stop_then
-        await town.watcher(chain).run(stop, interval_s=0.01)
-        assert await town.standing(sent) == "seen"
+        await scene.watcher(chain).run(stop, interval_s=0.01)
+        assert await scene.standing(sent) == "seen"
         assert chain.closed
 
-    in_town(scenario)
+    in_scene(scenario)

@@ -15,8 +15,8 @@ from devnet.chains import HOT_KEY, EvmSide, open_side
 from devnet.evm_node import COIN as ETHER
 from devnet.evm_node import EvmDevnet
 from devnet.tron_network import address_of
-from tests.deposits.conftest import COIN, MINIMUM, InTown, Town, address
-from tests.deposits.conftest import in_town as in_town
+from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
+from tests.deposits.conftest import in_scene as in_scene
 from tests.journeys.conftest import RunPlatform, Shop, wait_until
 from tests.journeys.orders import ERC20_ADDRESS, withdrawal
 from tests.processes.test_payout_workers import PASSPHRASE, QUICK_COST, opened
@@ -67,31 +67,31 @@ def send(side: EvmSide, recipient: bytes, units: int, remainder: int = 0) -> str
 
 
 def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
-    in_town: InTown, side: EvmSide
+    in_scene: InScene, side: EvmSide
 ) -> None:
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         reader = open_reader(side)
         assert await reader.check_setup() == []
         watcher = Watcher(
-            town.connect, BEP20, reader, minimum_units=MINIMUM, clock=town.clock, check=reader.check_chain
+            scene.connect, BEP20, reader, minimum_units=MINIMUM, clock=scene.clock, check=reader.check_chain
         )
         reconciler = Reconciler(
-            town.connect, lambda _: {BEP20: CustodyReader(reader, keeps_past=True)}, clock=town.clock
+            scene.connect, lambda _: {BEP20: CustodyReader(reader, keeps_past=True)}, clock=scene.clock
         )
-        town.closing.push_async_callback(watcher.close)
-        town.closing.push_async_callback(reconciler.close)
-        await town.catch_up(watcher)
+        scene.closing.push_async_callback(watcher.close)
+        scene.closing.push_async_callback(reconciler.close)
+        await scene.catch_up(watcher)
         ulla = address("ulla")
         first = send(side, ulla, 5 * COIN, ALMOST_A_UNIT)
         second = send(side, ulla, 7 * COIN, 2)
         too_small = send(side, ulla, 0, ALMOST_A_UNIT)
-        await town.catch_up(watcher)
-        assert await town.standing(first) == "seen"
+        await scene.catch_up(watcher)
+        assert await scene.standing(first) == "seen"
         side.node.mine(3)
-        await town.catch_up(watcher)
-        assert await town.crediting_worker().credit_due() == 2
-        assert (await town.standing(second), await town.standing(too_small)) == ("credited", "nothing")
-        assert await town.balances() == {"chain:BEP20:USDT": -12 * COIN, "ulla": 12 * COIN}
+        await scene.catch_up(watcher)
+        assert await scene.crediting_worker().credit_due() == 2
+        assert (await scene.standing(second), await scene.standing(too_small)) == ("credited", "nothing")
+        assert await scene.balances() == {"chain:BEP20:USDT": -12 * COIN, "ulla": 12 * COIN}
         assert side.token.balance(ulla) == 12 * COIN * BASE_UNITS + 2 * ALMOST_A_UNIT + 2
         # Nobody is owed the two units that the remainders make.
         (compared,) = (await reconciler.reconcile())["chains"]
@@ -99,27 +99,27 @@ def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
         assert [(line["kind"], line["effect"]) for line in compared["lines"]] == [("remainder", "0.000002")]
         (again,) = (await reconciler.reconcile())["chains"]
         assert again["lines"] == compared["lines"]
-        await town.expect_sound()
+        await scene.expect_sound()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_remainders_are_counted_from_the_first_deposit_on_and_beside_those_of_new_blocks(
-    in_town: InTown, side: EvmSide
+    in_scene: InScene, side: EvmSide
 ) -> None:
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         reader = open_reader(side)
-        watcher = Watcher(town.connect, BEP20, reader, minimum_units=MINIMUM, clock=town.clock)
+        watcher = Watcher(scene.connect, BEP20, reader, minimum_units=MINIMUM, clock=scene.clock)
         custody_reader = CustodyReader(reader, keeps_past=True)
-        reconciler = Reconciler(town.connect, lambda _: {BEP20: custody_reader}, clock=town.clock)
-        town.closing.push_async_callback(watcher.close)
-        town.closing.push_async_callback(reconciler.close)
-        await town.catch_up(watcher)
+        reconciler = Reconciler(scene.connect, lambda _: {BEP20: custody_reader}, clock=scene.clock)
+        scene.closing.push_async_callback(watcher.close)
+        scene.closing.push_async_callback(reconciler.close)
+        await scene.catch_up(watcher)
         for blocks in (30, 3):
             send(side, address("ulla"), COIN, BASE_UNITS // 2)
             side.node.mine(blocks)
-            await town.catch_up(watcher)
-            await town.crediting_worker().credit_due()
+            await scene.catch_up(watcher)
+            await scene.crediting_worker().credit_due()
         (compared,) = (await reconciler.reconcile())["chains"]
         assert [(line["kind"], line["effect"]) for line in compared["lines"]] == [("remainder", "0.000001")]
         send(side, address("ulla"), COIN, BASE_UNITS // 2)
@@ -130,7 +130,7 @@ def test_remainders_are_counted_from_the_first_deposit_on_and_beside_those_of_ne
         assert lines == {"deposit unread": "2", "remainder": "0.000002"}
         assert compared["unexplained"] == "0"
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_a_withdrawal_is_paid_exactly_by_the_worker_with_the_key_of_its_family(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
-from tests.callbacks.test_content import MERCHANT
+from tests.callbacks.test_payloads import MERCHANT
 
 from merchant_wallet.api.gate import Gate, refuse_callback, require_app_key
 from merchant_wallet.api.operation import Operation, OperationContext
@@ -37,7 +37,7 @@ from merchant_wallet.book.outcomes import (
     Transferred,
     Withdrawal,
 )
-from merchant_wallet.callbacks.content import DepositTold, Told, WithdrawalTold, write_letter
+from merchant_wallet.callbacks.payloads import CallbackEvent, DepositEvent, WithdrawalEvent, build_payload
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.processes.routes import OPERATIONS
 
@@ -87,7 +87,7 @@ ids = st.integers(1, 2**53 - 1)
 operations = st.sampled_from(OPERATIONS)
 
 withdrawals_told = st.builds(
-    WithdrawalTold,
+    WithdrawalEvent,
     order_id=ids,
     status=st.integers(2, 6),
     at_ms=ids,
@@ -101,7 +101,7 @@ withdrawals_told = st.builds(
     tx_hash=st.none() | st.just("ab12"),
 )
 deposits_told = st.builds(
-    DepositTold,
+    DepositEvent,
     entry_id=ids,
     at_ms=ids,
     user_id=st.none() | ids,
@@ -228,17 +228,17 @@ def is_callback(merchant: Merchant, texts: dict[str, str], given_sign: str) -> b
     return verify(merchant.sign_method, merchant.secrets, CALLBACK_PATH, texts, given_sign) is not None
 
 
-def letter_texts(merchant: Merchant, event_told: Told) -> tuple[dict[str, str], str]:
+def letter_texts(merchant: Merchant, event_told: CallbackEvent) -> tuple[dict[str, str], str]:
     """What a callback signs, and its signature."""
-    letter = write_letter(merchant, "evt_8589934599_2", event_told.fields(), NONCE, NOW_MS)
-    body = msgspec.json.decode(letter.body)
+    payload = build_payload(merchant, "evt_8589934599_2", event_told.fields(), NONCE, NOW_MS)
+    body = msgspec.json.decode(payload.body)
     texts = {name: str(value) for name, value in body.items() if value is not None}
     return texts, texts.pop("sign")
 
 
 @given(methods, told, operations, st.data())
 def test_no_callback_is_a_request(
-    method: Method, event_told: Told, operation: Operation, data: st.DataObject
+    method: Method, event_told: CallbackEvent, operation: Operation, data: st.DataObject
 ) -> None:
     merchant = merchant_of(method)
     texts, given_sign = letter_texts(merchant, event_told)

@@ -1,4 +1,4 @@
-"""A vault: the town's books, chains that are told what happens on them, orders as the payer leaves them."""
+"""A scene for reconciliation: the books of merchants, fake chains, and orders as the payer leaves them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.deposits.conftest import COIN, START_MS, Town, address, in_town
-from tests.deposits.conftest import InTown as InTown
+from tests.deposits.conftest import COIN, START_MS, DepositScene, address, in_scene
+from tests.deposits.conftest import InScene as InScene
 
 from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
@@ -17,7 +17,7 @@ from merchant_wallet.custody.records import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
-__all__ = ["COIN", "START_MS", "Town", "address", "in_town"]
+__all__ = ["COIN", "START_MS", "DepositScene", "address", "in_scene"]
 
 HOT = b"H" * 20
 STRANGER = b"X" * 20
@@ -98,10 +98,10 @@ class Ledger:
 
 
 @dataclass
-class Vault:
-    """One town with both its chains, and a reconciler over them."""
+class ReconciliationScene:
+    """The books of a deposit scene, both chains, and a reconciler over them."""
 
-    town: Town
+    deposits: DepositScene
     chains: dict[str, Ledger]
     orders: int = 0
     survey_size: int = SURVEY_SIZE
@@ -115,8 +115,8 @@ class Vault:
             name: CustodyReader(chain, chain.keeps_past, survey_size=self.survey_size)
             for name, chain in self.chains.items()
         }
-        reconciler = Reconciler(self.town.connect, lambda _: custody_readers, clock=self.town.clock)
-        self.town.closing.push_async_callback(reconciler.close)
+        reconciler = Reconciler(self.deposits.connect, lambda _: custody_readers, clock=self.deposits.clock)
+        self.deposits.closing.push_async_callback(reconciler.close)
         return reconciler
 
     async def reconcile(self, only: str | None = None) -> dict[str, Any]:
@@ -136,18 +136,18 @@ class Vault:
 
     async def credit(self, units: int) -> None:
         """Money by an operator's word."""
-        await self.town.book.submit(SHOP, Submission(Adjust("USDT", units, "opening", "op", None)))
+        await self.deposits.book.submit(SHOP, Submission(Adjust("USDT", units, "opening", "op", None)))
 
     async def record(self, direction: str, units: int, tx_hash: str, chain: str = "ERC20") -> None:
         await record_treasury(
-            self.town.connection,
+            self.deposits.connection,
             chain,
             direction,
             units,
             tx_hash=tx_hash,
             reason="float",
             actor="op",
-            now_ms=self.town.clock(),
+            now_ms=self.deposits.clock(),
         )
 
     async def fund(self, units: int) -> str:
@@ -173,23 +173,23 @@ class Vault:
             allowed=True,
             deadline_after_ms=3_600_000,
         )
-        made = await self.town.book.submit(SHOP, Submission(command))
+        made = await self.deposits.book.submit(SHOP, Submission(command))
         assert isinstance(made, Withdrawal)
-        await self.town.book.submit(SHOP, Submission(TakeUp(made.order_id)))
+        await self.deposits.book.submit(SHOP, Submission(TakeUp(made.order_id)))
         key, tx_hash = (SHOP, made.order_id), f"0xp{made.order_id}"
-        await self.town.rows(
+        await self.deposits.rows(
             "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no)"
             " values (%s, %s, 1, 'p', 0, 1)",
             *key,
         )
-        await self.town.rows(
+        await self.deposits.rows(
             "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
             " values (%s, %s, 'ERC20', %s, %s, 0)",
             *key,
             HOT,
             units,
         )
-        await self.town.rows(
+        await self.deposits.rows(
             "insert into payout_signed"
             " (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)"
             " values (%s, %s, 1, 'raw', %s, %s, 0)",
@@ -200,34 +200,34 @@ class Vault:
         return made.order_id, tx_hash
 
     async def settle(self, order_id: int, tx_hash: str) -> None:
-        outcome = await self.town.book.submit(SHOP, Submission(Settle(order_id, tx_hash)))
+        outcome = await self.deposits.book.submit(SHOP, Submission(Settle(order_id, tx_hash)))
         assert isinstance(outcome, Withdrawal)
 
     async def watch(self) -> None:
         """What the watcher and the creditor do until nothing is left to do."""
         for chain in self.chains.values():
-            watcher = self.town.watcher(chain)  # type: ignore[arg-type] # Two chains that read alike.
-            await self.town.catch_up(watcher)
-        await self.town.crediting_worker().credit_due()
+            watcher = self.deposits.watcher(chain)  # type: ignore[arg-type] # Two chains that read alike.
+            await self.deposits.catch_up(watcher)
+        await self.deposits.crediting_worker().credit_due()
 
 
-InVault = Callable[[Callable[[Vault], Awaitable[None]]], None]
+InReconciliation = Callable[[Callable[[ReconciliationScene], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def in_vault(in_town: InTown) -> InVault:
+def in_reconciliation(in_scene: InScene) -> InReconciliation:
     """Runs a scenario in a fresh vault whose hot wallets are known and whose chains were looked at once."""
 
-    def run(scenario: Callable[[Vault], Awaitable[None]]) -> None:
-        async def begin(town: Town) -> None:
+    def run(scenario: Callable[[ReconciliationScene], Awaitable[None]]) -> None:
+        async def begin(deposits: DepositScene) -> None:
             chains = {name: Ledger(name) for name in ("ERC20", "TRC20")}
-            vault = Vault(town, chains)
+            scene = ReconciliationScene(deposits, chains)
             for chain in chains:
-                await open_wallet(town.connection, chain, HOT)
-            await vault.watch()
-            assert (await vault.reconcile())["sound"]
-            await scenario(vault)
+                await open_wallet(deposits.connection, chain, HOT)
+            await scene.watch()
+            assert (await scene.reconcile())["sound"]
+            await scenario(scene)
 
-        in_town(begin)
+        in_scene(begin)
 
     return run

@@ -10,7 +10,7 @@ from tests.chains.evm_liars import nodes
 from tests.chains.evm_scene import WALLET, EvmScene, open_scene
 from tests.chains.node_proxy import Forward
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.deposits.conftest import InTown, Town, address
+from tests.deposits.conftest import DepositScene, InScene, address
 from tests.reconciliation.conftest import COIN, STRANGER
 
 from merchant_wallet.base.addresses import format_address
@@ -41,31 +41,31 @@ def tron() -> Iterator[TronScene]:
         yield scene
 
 
-def make_reconciler(town: Town, name: str, custody_reader: CustodyReader) -> Reconciler:
-    reconciler = Reconciler(town.connect, lambda _: {name: custody_reader}, clock=town.clock)
-    town.closing.push_async_callback(reconciler.close)
+def make_reconciler(scene: DepositScene, name: str, custody_reader: CustodyReader) -> Reconciler:
+    reconciler = Reconciler(scene.connect, lambda _: {name: custody_reader}, clock=scene.clock)
+    scene.closing.push_async_callback(reconciler.close)
     return reconciler
 
 
 async def follow_money(
-    town: Town,
+    scene: DepositScene,
     name: str,
     custody_reader: CustodyReader,
     wallet: bytes,
     give: Callable[[bytes, int, bytes | None], None],
 ) -> None:
     """What happens to a service's money; `give` moves units for good, from the issuer by default."""
-    reconciler = make_reconciler(town, name, custody_reader)
+    reconciler = make_reconciler(scene, name, custody_reader)
 
     async def compare() -> tuple[bool, str, dict[str, str]]:
         (found,) = (await reconciler.reconcile())["chains"]
         lines = {line["kind"]: line["effect"] for line in found["lines"]}
         return found["sound"], found["unexplained"], lines
 
-    await open_wallet(town.connection, name, wallet)
+    await open_wallet(scene.connection, name, wallet)
     assert await compare() == (False, "1000", {})
     await record_treasury(
-        town.connection,
+        scene.connection,
         name,
         "IN",
         FUNDED,
@@ -75,13 +75,13 @@ async def follow_money(
         now_ms=1,
     )
     assert await compare() == (True, "0", {})
-    watcher = town.watcher(custody_reader.reader)  # type: ignore[arg-type] # A real chain reads as a told one does.
-    await town.catch_up(watcher)
+    watcher = scene.watcher(custody_reader.reader)  # type: ignore[arg-type] # A real chain reads as a told one does.
+    await scene.catch_up(watcher)
     deposit = address("ulla", name)
     await asyncio.to_thread(give, deposit, 25 * COIN, None)
     assert await compare() == (True, "0", {"deposit unread": "25"})
-    await town.catch_up(watcher)
-    await town.crediting_worker().credit_due()
+    await scene.catch_up(watcher)
+    await scene.crediting_worker().credit_due()
     assert await compare() == (True, "0", {})
     await asyncio.to_thread(give, wallet, 25 * COIN, deposit)
     assert await compare() == (True, "0", {})
@@ -91,16 +91,16 @@ async def follow_money(
     assert (found["hotWallets"], found["unswept"]) == ("1022", "0")
 
 
-def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_town: InTown) -> None:
+def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_scene: InScene) -> None:
     def give(recipient: bytes, units: int, sender: bytes | None) -> None:
         evm.token.give(recipient, units, sender=sender or evm.token.issuer)
         evm.settle()
 
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         reader = NamedChain(evm.rules, Endpoints([evm.node.url]))
-        await follow_money(town, "ERC20", CustodyReader(reader, keeps_past=True), WALLET, give)
+        await follow_money(scene, "ERC20", CustodyReader(reader, keeps_past=True), WALLET, give)
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 class NamedChain(EvmChain):
@@ -110,20 +110,20 @@ class NamedChain(EvmChain):
 
 
 def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_address(
-    evm: EvmScene, in_town: InTown
+    evm: EvmScene, in_scene: InScene
 ) -> None:
     """The node leaves the transfer out of logs, receipts and header alike."""
 
-    async def scenario(town: Town) -> None:
+    async def scenario(scene: DepositScene) -> None:
         async with nodes(evm, 1) as (chain, (proxy,)):
             custody_reader = CustodyReader(chain, keeps_past=True, read_many=chain.balances)
-            reconciler = make_reconciler(town, "ERC20", custody_reader)
-            await open_wallet(town.connection, "ERC20", WALLET)
+            reconciler = make_reconciler(scene, "ERC20", custody_reader)
+            await open_wallet(scene.connection, "ERC20", WALLET)
             await record_treasury(
-                town.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
+                scene.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
             )
-            watcher = Watcher(town.connect, "ERC20", chain, minimum_units=COIN, clock=town.clock)
-            await town.catch_up(watcher)
+            watcher = Watcher(scene.connect, "ERC20", chain, minimum_units=COIN, clock=scene.clock)
+            await scene.catch_up(watcher)
             await asyncio.to_thread(evm.token.give, address("ulla"), 25 * COIN)
             hidden = evm.node.height()
             await asyncio.to_thread(evm.settle)
@@ -134,7 +134,7 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
                 return {**found, "logsBloom": "0x" + "0" * 512} if is_hidden else found
 
             proxy.behaviours["eth_getBlockByNumber"] = block
-            await town.catch_up(watcher)
+            await scene.catch_up(watcher)
             (found,) = (await reconciler.reconcile())["chains"]
             assert (found["sound"], found["unexplained"]) == (False, "25")
             (named,) = found["addresses"]
@@ -147,14 +147,14 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
             proxy.mend()
             before = await chain.block(hidden - 1)
             assert before is not None
-            assert await deposit_store.rewind_cursor(town.connection, "ERC20", before, 1)
-            await town.catch_up(watcher)
-            assert await town.crediting_worker().credit_due() == 1
+            assert await deposit_store.rewind_cursor(scene.connection, "ERC20", before, 1)
+            await scene.catch_up(watcher)
+            assert await scene.crediting_worker().credit_due() == 1
             (after,) = (await reconciler.reconcile())["chains"]
             assert (after["sound"], after["unexplained"], after["addresses"]) == (True, "0", [])
             await watcher.close()
 
-    in_town(scenario)
+    in_scene(scenario)
 
 
 def test_balances_are_of_the_block_that_is_asked_for(evm: EvmScene) -> None:

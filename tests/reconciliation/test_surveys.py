@@ -4,9 +4,9 @@ import pytest
 from tests.reconciliation.conftest import (
     COIN,
     STRANGER,
-    InVault,
+    InReconciliation,
     Ledger,
-    Vault,
+    ReconciliationScene,
     address,
 )
 
@@ -27,109 +27,115 @@ def hide(chain: Ledger) -> None:
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
-def test_a_deposit_that_no_node_shows_is_found_by_its_balance(in_vault: InVault, name: str) -> None:
-    async def scenario(vault: Vault) -> None:
-        chain = vault.chains[name]
+def test_a_deposit_that_no_node_shows_is_found_by_its_balance(
+    in_reconciliation: InReconciliation, name: str
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        chain = scene.chains[name]
         chain.put((STRANGER, address("ulla", name), 25 * COIN))
         hide(chain)
-        await vault.watch()
-        found = await vault.compare(name)
+        await scene.watch()
+        found = await scene.compare(name)
         assert (found["sound"], found["unexplained"], found["unswept"]) == (False, "25", "25")
         assert found["addresses"] == [
             {"address": format_address(name, address("ulla", name)), "holds": "25", "should": "0"}
         ]
-        assert found["surveyedMs"] == vault.town.clock()
+        assert found["surveyedMs"] == scene.deposits.clock()
 
-    in_vault(scenario)
+    in_reconciliation(scenario)
 
 
-def test_a_second_deposit_that_no_node_shows_is_named_by_its_address(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.chain.put((STRANGER, address("ulla"), 25 * COIN))
-        vault.chain.put((STRANGER, address("otto"), 5 * COIN))
-        await vault.watch()
-        assert (await vault.compare())["addresses"] == []
-        vault.chain.put((STRANGER, address("ulla"), 3 * COIN))
-        hide(vault.chain)
-        await vault.watch()
-        found = await vault.compare()
+def test_a_second_deposit_that_no_node_shows_is_named_by_its_address(
+    in_reconciliation: InReconciliation,
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        scene.chain.put((STRANGER, address("ulla"), 25 * COIN))
+        scene.chain.put((STRANGER, address("otto"), 5 * COIN))
+        await scene.watch()
+        assert (await scene.compare())["addresses"] == []
+        scene.chain.put((STRANGER, address("ulla"), 3 * COIN))
+        hide(scene.chain)
+        await scene.watch()
+        found = await scene.compare()
         assert (found["sound"], found["unexplained"]) == (False, "3")
         assert [(each["holds"], each["should"]) for each in found["addresses"]] == [("28", "25")]
 
-    in_vault(scenario)
+    in_reconciliation(scenario)
 
 
-def test_all_addresses_are_looked_at_a_few_at_a_time(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.survey_size = 2
+def test_all_addresses_are_looked_at_a_few_at_a_time(in_reconciliation: InReconciliation) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        scene.survey_size = 2
         last = max(address(name) for name in ("anna", "ulla", "otto", "shop", "cafe"))
-        vault.chain.put((STRANGER, last, 25 * COIN))
-        hide(vault.chain)
-        vault.chain.asked.clear()
+        scene.chain.put((STRANGER, last, 25 * COIN))
+        hide(scene.chain)
+        scene.chain.asked.clear()
         rounds = 0
-        while (await vault.compare())["sound"]:
+        while (await scene.compare())["sound"]:
             rounds += 1
         assert 0 < rounds <= 5
-        assert last in vault.chain.asked
-        second = await vault.reconciler().reconcile("ERC20", surveys_all=True)
-        assert second["chains"][0]["surveyedMs"] == vault.town.clock()
+        assert last in scene.chain.asked
+        second = await scene.reconciler().reconcile("ERC20", surveys_all=True)
+        assert second["chains"][0]["surveyedMs"] == scene.deposits.clock()
 
-    in_vault(scenario)
+    in_reconciliation(scenario)
 
 
-def test_a_survey_of_every_address_begins_at_the_first_wherever_the_worker_is(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.survey_size = 2
+def test_a_survey_of_every_address_begins_at_the_first_wherever_the_worker_is(
+    in_reconciliation: InReconciliation,
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        scene.survey_size = 2
         first = min(address(name) for name in ("anna", "ulla", "otto", "shop", "cafe"))
-        vault.chain.asked.clear()
-        while first not in vault.chain.asked:
-            assert (await vault.compare())["sound"]
-        vault.chain.put((STRANGER, first, 25 * COIN))
-        hide(vault.chain)
-        vault.town.clock.advance(1000)
-        document = await vault.reconciler().reconcile("ERC20", surveys_all=True)
+        scene.chain.asked.clear()
+        while first not in scene.chain.asked:
+            assert (await scene.compare())["sound"]
+        scene.chain.put((STRANGER, first, 25 * COIN))
+        hide(scene.chain)
+        scene.deposits.clock.advance(1000)
+        document = await scene.reconciler().reconcile("ERC20", surveys_all=True)
         found = document["chains"][0]
         assert (found["sound"], found["unexplained"]) == (False, "25")
         assert [each["holds"] for each in found["addresses"]] == ["25"]
-        assert found["surveyedMs"] == vault.town.clock()
+        assert found["surveyedMs"] == scene.deposits.clock()
 
-    in_vault(scenario)
+    in_reconciliation(scenario)
 
 
-def test_a_survey_that_fails_half_way_is_not_a_whole_one(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.survey_size = 2
-        before = (await vault.compare())["surveyedMs"]
-        vault.town.clock.advance(1000)
-        told = vault.chain.balance
+def test_a_survey_that_fails_half_way_is_not_a_whole_one(in_reconciliation: InReconciliation) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        scene.survey_size = 2
+        before = (await scene.compare())["surveyedMs"]
+        scene.deposits.clock.advance(1000)
+        told = scene.chain.balance
 
         async def balance(address: bytes, block: Block | None = None) -> int:
-            if len(vault.chain.asked) >= 3:
+            if len(scene.chain.asked) >= 3:
                 raise ChainAway("no node answers")
             return await told(address, block)
 
-        vault.chain.asked.clear()
-        vault.chain.balance = balance  # type: ignore[method-assign] # This chain is to go away.
-        document = await vault.reconciler().reconcile("ERC20", surveys_all=True)
+        scene.chain.asked.clear()
+        scene.chain.balance = balance  # type: ignore[method-assign] # This chain is to go away.
+        document = await scene.reconciler().reconcile("ERC20", surveys_all=True)
         assert (document["sound"], document["chains"][0]["cause"]) == (False, "no node answers")
-        assert await read_survey(vault.town.connection, "ERC20") == before
+        assert await read_survey(scene.deposits.connection, "ERC20") == before
 
-    in_vault(scenario)
+    in_reconciliation(scenario)
 
 
-def test_a_held_deposit_counts_once_at_its_address(in_vault: InVault) -> None:
-    async def scenario(vault: Vault) -> None:
-        vault.chain.put((STRANGER, address("ulla"), 25 * COIN))
-        await vault.town.catch_up(vault.town.watcher(vault.chain))  # type: ignore[arg-type] # They read alike.
-        await vault.town.rows("update deposit set status = 'held', cause = 'a person must look'")
-        vault.chain.put((STRANGER, address("otto"), 3 * COIN))
-        hide(vault.chain)
-        await vault.town.catch_up(vault.town.watcher(vault.chain))  # type: ignore[arg-type] # They read alike.
-        found = await vault.compare()
+def test_a_held_deposit_counts_once_at_its_address(in_reconciliation: InReconciliation) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        scene.chain.put((STRANGER, address("ulla"), 25 * COIN))
+        await scene.deposits.catch_up(scene.deposits.watcher(scene.chain))  # type: ignore[arg-type] # They read alike.
+        await scene.deposits.rows("update deposit set status = 'held', cause = 'a person must look'")
+        scene.chain.put((STRANGER, address("otto"), 3 * COIN))
+        hide(scene.chain)
+        await scene.deposits.catch_up(scene.deposits.watcher(scene.chain))  # type: ignore[arg-type] # They read alike.
+        found = await scene.compare()
         assert {line["kind"]: line["effect"] for line in found["lines"]} == {"deposit held": "25"}
         assert found["unexplained"] == "3"
         assert found["addresses"] == [
             {"address": format_address("ERC20", address("otto")), "holds": "3", "should": "0"}
         ]
 
-    in_vault(scenario)
+    in_reconciliation(scenario)

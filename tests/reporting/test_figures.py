@@ -50,7 +50,7 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(bazaar: Bazaar
     await bazaar.order(shop, 20 * COIN, needs_word=False)
     for merchant_id in (shop, stall, stall):
         await bazaar.cancel(merchant_id, await bazaar.order(merchant_id))
-    await bazaar.conn.execute("update callback set state = 'parked' where merchant_id = %s", [stall])
+    await bazaar.conn.execute("update callback set state = 'dead_letter' where merchant_id = %s", [stall])
     await bazaar.conn.execute("update callback set retry_no = 1 where merchant_id = %s", [shop])
     await bazaar.conn.execute(
         "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
@@ -72,7 +72,7 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(bazaar: Bazaar
     }
     assert [(one.state, one.callbacks) for one in pulse.callbacks] == [
         ("due", 1),
-        ("parked", 2),
+        ("dead_letter", 2),
         ("paused", 0),
     ]
     assert [(one.name, one.callbacks) for one in pulse.failing] == [("Stall", 2), ("Shop", 1)]

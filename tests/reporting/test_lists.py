@@ -80,7 +80,7 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar
     assert [line.merchant_name for line in everything] == ["Shop", "Stall", "Shop"]
     assert newest.url == "https://example.com/notify"
     await bazaar.conn.execute(
-        "update callback set state = 'parked', attempt_no = 2 where event_id = %s", [oldest.event_id]
+        "update callback set state = 'dead_letter', attempt_no = 2 where event_id = %s", [oldest.event_id]
     )
     for attempt_no, http_status in ((1, 500), (2, 404)):
         await bazaar.conn.execute(
@@ -94,10 +94,10 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar
         return [line.event_id for line in page.rows]
 
     assert await events(states=("due",)) == [newest.event_id, other.event_id]
-    assert await events(states=("parked",)) == await events(http_status=404) == [oldest.event_id]
+    assert await events(states=("dead_letter",)) == await events(http_status=404) == [oldest.event_id]
     assert await events(http_status=500) == await events(event_type="deposit") == []
     assert await events(merchant_id=stall) == [other.event_id]
-    assert await events(merchant_id=shop, states=("parked", "due")) == [newest.event_id, oldest.event_id]
+    assert await events(merchant_id=shop, states=("dead_letter", "due")) == [newest.event_id, oldest.event_id]
     found = await callbacks.find_callback(bazaar.conn, oldest.event_id)
     assert found is not None
     assert (found.attempt_no, found.http_status) == (2, 404)
@@ -109,7 +109,7 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar
     }
     assert counts == {
         "due": (2, other.created_ms),
-        "parked": (1, oldest.created_ms),
+        "dead_letter": (1, oldest.created_ms),
         "paused": (0, None),
     }
     own = await callbacks.count_by_state(bazaar.conn, stall)

@@ -42,7 +42,7 @@ GROWING = (
     "sweep_signed",
     "daily_figure",
 )
-FEW = ("payout_frozen_open", "payout_hindered", "callback_due", "callback_resting", "withdrawal_unapproved")
+FEW = ("payout_frozen_open", "payout_blocked", "callback_due", "callback_stopped", "withdrawal_unapproved")
 """Indexes of the few rows that wait, which may be read from end to end."""
 FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 

@@ -13,7 +13,7 @@ import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
 from tests.fork_server import STOPPED, ForkedProcess, fork_program
-from tests.sweeps.killed_sweeper import open_real
+from tests.sweeps.killable_sweeper import open_real
 from tests.sweeps.sweep_scene import USDT, SweepScene
 
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -74,15 +74,15 @@ async def pay_in(scene: SweepScene, field: Field) -> None:
 
 async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> ForkedProcess:
     """A sweeper that comes to its point while blocks are made."""
-    child = fork_program("tests.sweeps.killed_sweeper", scene.url, point, sent, str(field.file))
+    child = fork_program("tests.sweeps.killable_sweeper", scene.url, point, sent, str(field.file))
     scene.closing.callback(child.end)
-    fate = asyncio.create_task(asyncio.to_thread(child.wait_for_state))
-    while not fate.done():
+    finished = asyncio.create_task(asyncio.to_thread(child.wait_for_state))
+    while not finished.done():
         await asyncio.to_thread(field.settle)
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(fate), 0.05)
+            await asyncio.wait_for(asyncio.shield(finished), 0.05)
     wanted = STOPPED if sent == "SIGSTOP" else -signal.Signals[sent]
-    assert fate.result() == wanted, f"it never came to {point}"
+    assert finished.result() == wanted, f"it never came to {point}"
     return child
 
 

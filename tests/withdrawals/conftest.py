@@ -67,7 +67,7 @@ class Clock:
         self.now_ms += ms
 
 
-class ToldChain:
+class ScriptedChain:
     """A chain that says what a test tells it to, and remembers what it was handed."""
 
     wallet = bytes(range(40, 60))
@@ -165,8 +165,8 @@ class Shop:
         make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=self.clock)
         return {"ERC20": make("ERC20"), "TRC20": make("TRC20")}
 
-    def told(self, verdict: Verdict | None = None, name: str = "told") -> ToldChain:
-        return ToldChain(verdict, name)
+    def told(self, verdict: Verdict | None = None, name: str = "told") -> ScriptedChain:
+        return ScriptedChain(verdict, name)
 
     def fake(self, kind: str) -> FakeChain:
         """The fake chain of this shop, `sequenced` for ERC20 or `expiring` for TRC20; always the same one."""
@@ -181,7 +181,11 @@ class Shop:
         return gaps
 
     def payer(
-        self, told: ToldChain | None = None, *, chains: Mapping[str, Chain] | None = None, **settings: Any
+        self,
+        told: ScriptedChain | None = None,
+        *,
+        chains: Mapping[str, Chain] | None = None,
+        **settings: Any,
     ) -> Payer:
         """A payer with the sandbox's chains, with one told chain for both, or with the chains given."""
         book = settings.pop("book", self.book)

@@ -13,12 +13,12 @@ from merchant_wallet.chains.protocol import Unpayable
 from merchant_wallet.withdrawals import payouts
 
 if TYPE_CHECKING:
-    from tests.withdrawals.conftest import InShop, Shop, ToldChain
+    from tests.withdrawals.conftest import InShop, ScriptedChain, Shop
 
 COIN = 1_000_000
 
 
-async def stall(shop: "Shop", chain: "ToldChain") -> Awaitable[None]:
+async def stall(shop: "Shop", chain: "ScriptedChain") -> Awaitable[None]:
     """A payer that hangs while its chain builds, for longer than its claim holds."""
     chain.may_build.clear()
     payer = shop.payer(chain, name="stalled", claim_ms=1_000)

@@ -7,7 +7,7 @@ the order to its end, and goes on with what it believed before.
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fate import ForkedProcess, meet
+from tests.withdrawals.killed_payer import ForkedProcess, meet
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, format_address, parse_address
 

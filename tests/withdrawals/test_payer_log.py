@@ -9,13 +9,13 @@ from merchant_wallet.chains.protocol import Dead, Final, Transfer
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 if TYPE_CHECKING:
-    from tests.withdrawals.conftest import InShop, Shop, ToldChain
+    from tests.withdrawals.conftest import InShop, ScriptedChain, Shop
 
 COIN = 1_000_000
 FROZEN = "payout frozen, an operator must look"
 
 
-async def log_of(shop: "Shop", chain: "ToldChain") -> list[dict[str, Any]]:
+async def log_of(shop: "Shop", chain: "ScriptedChain") -> list[dict[str, Any]]:
     """The lines from warnings up of one turn, and what was done for good, without the claims' fences."""
     with capture_logs() as lines:
         await shop.turn(shop.payer(chain))

@@ -168,11 +168,11 @@ def attempt(world: World) -> State | None:
         is_signed=bool(world.stored), is_reserved=world.reserved is not None, is_moved=world.is_moved
     )
     while state in ACTIONS:
-        fate = world.draw(KILLS)
-        if fate == "killed before":
+        finished = world.draw(KILLS)
+        if finished == "killed before":
             return None
         event = world.perform(state)
-        if fate == "killed after":
+        if finished == "killed after":
             return None
         state = step(state, event)
         if world.has_nonces:

@@ -15,7 +15,7 @@ import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.withdrawals.fate import meet
+from tests.withdrawals.killed_payer import meet
 from tests.withdrawals.real_chains import open_real, write_down
 
 from merchant_wallet.base.addresses import format_address

@@ -23,7 +23,7 @@ class State(StrEnum):
 
     DUE = "due"
     DELIVERED = "delivered"
-    DEAD_LETTER = "parked"
+    DEAD_LETTER = "dead_letter"
     """The last attempt failed. An operator decides."""
     PAUSED = "paused"
 
@@ -42,6 +42,9 @@ class Event(Enum):
     PAUSED = auto()
     RESUMED = auto()
 
+
+SHOWN_NAMES: Final[Mapping[str, str]] = {State.DEAD_LETTER: "parked"}
+"""States that command line, URLs and metrics have always called by another name."""
 
 UNDELIVERED: Final = tuple(state for state in State if state is not State.DELIVERED)
 
@@ -62,6 +65,16 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     },
 }
 """Every step of a callback. An event that a state does not have changes nothing."""
+
+
+def shown_name(state: str) -> str:
+    """The name under which command line, URLs and metrics show a state."""
+    return SHOWN_NAMES.get(state, state)
+
+
+def read_shown_name(name: str) -> str:
+    """The state that is shown under this name. A name that no state has is given back."""
+    return next((state for state, shown in SHOWN_NAMES.items() if shown == name), name)
 
 
 def read_attempt(*, is_success: bool, has_url: bool, retry_no: int) -> Event:

@@ -14,8 +14,8 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.callbacks.content import DEPOSIT, DepositTold, Told, WithdrawalTold
-from merchant_wallet.callbacks.sender import Answer
+from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEvent, WithdrawalEvent
 
 QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -110,32 +110,34 @@ async def claim(
     return [Claim(Key(*row[:3]), *row[3:]) for row in rows]
 
 
-async def read_told(connection: AsyncConnection, claims: Sequence[Claim]) -> dict[Key, Told]:
+async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> dict[Key, CallbackEvent]:
     """What the claimed callbacks tell; one whose order or deposit is not there is left out."""
-    told: dict[Key, Told] = {}
+    events: dict[Key, CallbackEvent] = {}
     withdrawals = [claim for claim in claims if claim.event_type != DEPOSIT]
     if withdrawals:
-        for row in await _fetch(connection, "read_withdrawals", _told_columns(withdrawals)):
-            told[Key(*row[:3])] = WithdrawalTold(*row[1:])
+        for row in await _fetch(connection, "read_withdrawals", _event_columns(withdrawals)):
+            events[Key(*row[:3])] = WithdrawalEvent(*row[1:])
     deposits = [claim for claim in claims if claim.event_type == DEPOSIT]
     if deposits:
-        for row in await _fetch(connection, "read_deposits", _told_columns(deposits)):
-            told[Key(*row[:3])] = DepositTold(row[1], *row[3:])
-    return told
+        for row in await _fetch(connection, "read_deposits", _event_columns(deposits)):
+            events[Key(*row[:3])] = DepositEvent(row[1], *row[3:])
+    return events
 
 
-async def note_delivered(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
+async def record_success(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
     """Keep that a callback was taken; the first time is its order's notifyTime."""
-    await connection.execute(_TEXTS["note_delivered"], {**_attempt(claim, answer), "now_ms": now_ms})
+    await connection.execute(_TEXTS["record_success"], {**_attempt(claim, answer), "now_ms": now_ms})
 
 
-async def note_failed(connection: AsyncConnection, claim: Claim, answer: Answer, next_ms: int | None) -> bool:
+async def record_failure(
+    connection: AsyncConnection, claim: Claim, answer: Answer, next_ms: int | None
+) -> bool:
     """Keep that a callback was not taken and when it is sent next; None parks it.
 
     False when a later attempt or an operator has decided about it meanwhile: then only the attempt is kept.
     """
     values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
-    return (await connection.execute(_TEXTS["note_failed"], values)).rowcount == 1
+    return (await connection.execute(_TEXTS["record_failure"], values)).rowcount == 1
 
 
 async def find_event(connection: AsyncConnection, merchant_id: int, event_id: str) -> CallbackShown | None:
@@ -176,9 +178,9 @@ async def send_again(connection: AsyncConnection, merchant_id: int, event_id: st
     return await _change(connection, "send_again", merchant_id, event_id=event_id) == 1
 
 
-async def send_parked_again(connection: AsyncConnection, merchant_id: int) -> int:
+async def send_dead_letters_again(connection: AsyncConnection, merchant_id: int) -> int:
     """Have all of a merchant's parked callbacks sent at once; gives how many."""
-    return await _change(connection, "send_parked_again", merchant_id)
+    return await _change(connection, "send_dead_letters_again", merchant_id)
 
 
 async def pause(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
@@ -218,8 +220,8 @@ def _columns(keys: Iterable[Key]) -> dict[str, object]:
     }
 
 
-def _told_columns(claims: Sequence[Claim]) -> dict[str, object]:
-    return {**_columns(claim.key for claim in claims), "told_ms": [claim.created_ms for claim in claims]}
+def _event_columns(claims: Sequence[Claim]) -> dict[str, object]:
+    return {**_columns(claim.key for claim in claims), "event_ms": [claim.created_ms for claim in claims]}
 
 
 def _attempt(claim: Claim, answer: Answer) -> dict[str, object]:

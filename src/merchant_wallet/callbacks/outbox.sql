@@ -59,7 +59,7 @@ select t.merchant_id, t.order_id, t.status, t.event_type, t.event_id, t.created_
 -- What is told of orders: nothing in it changes once the status that is told was reached.
 select k.merchant_id, k.order_id, k.status, k.created_ms, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address,
        w.created_ms, w.tx_hash
-  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[], %(told_ms)s::bigint[])
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[], %(event_ms)s::bigint[])
        k (merchant_id, order_id, status, created_ms)
   join withdrawal w on w.merchant_id = k.merchant_id and w.order_id = k.order_id;
 
@@ -67,12 +67,12 @@ select k.merchant_id, k.order_id, k.status, k.created_ms, w.mc_order_id, w.amoun
 -- What is told of deposits: a credited one never changes.
 select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.chain, d.address, d.tx_hash, d.log_index, d.amount,
        c.currency, c.amount, c.rate_e8, d.seen_ms
-  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(told_ms)s::bigint[]) k (merchant_id, order_id, created_ms)
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(event_ms)s::bigint[]) k (merchant_id, order_id, created_ms)
   join deposit_credit c on c.merchant_id = k.merchant_id and c.entry_id = k.order_id
   join deposit d on d.merchant_id = c.merchant_id and d.chain = c.chain and d.tx_hash = c.tx_hash and d.log_index = c.log_index
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
 
--- name: note_delivered
+-- name: record_success
 -- An attempt that was taken. That is a fact whoever holds the callback by now; the first one is the order's notifyTime.
 with attempt as (
     update callback_attempt
@@ -88,7 +88,7 @@ told as (
 update withdrawal w set notified_ms = %(now_ms)s::bigint from told
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = told.withdrawal_id and w.notified_ms is null;
 
--- name: note_failed
+-- name: record_failure
 -- An attempt that was not taken, and what comes next, unless a later attempt or an operator has that word by now.
 with attempt as (
     update callback_attempt
@@ -97,7 +97,7 @@ with attempt as (
      where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
        and attempt_no = %(attempt_no)s::int)
 update callback
-   set state = case when %(next_ms)s::bigint is null then 'parked' else 'due' end,
+   set state = case when %(next_ms)s::bigint is null then 'dead_letter' else 'due' end,
        next_ms = coalesce(%(next_ms)s::bigint, next_ms),
        retry_no = case when %(next_ms)s::bigint is null then retry_no else retry_no + 1 end, claimed_by = null
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
@@ -133,7 +133,7 @@ select * from (
     union all
     select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
            claimed_by
-      from callback where state in ('parked', 'paused') and coalesce(%(state)s::text, state) = state) waiting
+      from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state) waiting
  order by created_ms, merchant_id, order_id, status limit %(limit)s::int;
 
 -- name: count_undelivered
@@ -141,7 +141,7 @@ select * from (
 select state, count(*), min(created_ms) from (
     select state, created_ms from callback where state = 'due'
     union all
-    select state, created_ms from callback where state in ('parked', 'paused')) waiting
+    select state, created_ms from callback where state in ('dead_letter', 'paused')) waiting
  group by state;
 
 -- name: send_again
@@ -149,10 +149,10 @@ select state, count(*), min(created_ms) from (
 update callback set state = 'due', retry_no = 0, next_ms = case when claimed_by is null then 0 else next_ms end
  where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
 
--- name: send_parked_again
+-- name: send_dead_letters_again
 -- The same for all that a merchant's endpoint missed.
 update callback set state = 'due', retry_no = 0, next_ms = 0, claimed_by = null
- where merchant_id = %(merchant_id)s::bigint and state = 'parked';
+ where merchant_id = %(merchant_id)s::bigint and state = 'dead_letter';
 
 -- name: pause
 -- An operator's word: not sent until resumed. A delivered one has nothing to pause.

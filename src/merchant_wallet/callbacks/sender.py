@@ -1,126 +1,237 @@
-"""One HTTP request to one target, bounded in time and in what is read of the answer.
+"""The messenger: looks for callbacks to deliver, claims them, and makes many attempts at once.
 
-Rules: the connection goes to an address that the guard allowed, under the name that the URL has (Host header,
-SNI, certificate). Redirects are not followed, connections are not kept, proxies of the environment are not
-used. Whatever the other side does, the attempt ends in `timeout_s` with an `Answer`; nothing is raised for
-what the other side does.
+Rules: an attempt is written down with its claim before anything is sent, and completed afterwards; a
+messenger that dies in between leaves a claim that lapses, and the callback is sent again under the same event
+id: every event is delivered at least once. Merchants are looked at in turn, each with a window of its first
+callbacks, and hosts get places by how quickly they answer (`turns`), so that an endpoint which is dead slows
+no other. Any number of messengers may run.
 """
 
 import asyncio
-import ssl
-import time
-from collections.abc import Sequence
-from typing import Final
+import os
+import random
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
-import httpcore
 import msgspec
+import structlog
 
-from merchant_wallet.callbacks.content import Header, Letter
-from merchant_wallet.callbacks.guard import HTTPS, Forbidden, Guard, Target
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.pool import Pool, is_idle
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.callback_states import Event, read_attempt
+from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.guard import read_host
+from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT, HostConcurrency
+from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
+from merchant_wallet.callbacks.payloads import (
+    SUCCESS_STATUS,
+    CallbackEvent,
+    Payload,
+    build_payload,
+    is_accepted,
+)
+from merchant_wallet.callbacks.schedule import pause_ms
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import Merchant
 
-TIMEOUT_S: Final = 10.0
-CONNECT_TIMEOUT_S: Final = 4.0
-"""For one address, where a host has several."""
-MOST_BYTES: Final = 4096
-MOST_ERROR: Final = 300
+POLL_INTERVAL_S: Final = 0.2
+PARALLEL: Final = 128
+"""Attempts under way at once."""
+WRITERS: Final = 4
+"""Connections on which results are written down."""
+CLAIM_MS: Final = 30_000
+"""Three times as long as an attempt takes at most."""
+PAGE: Final = 500
+"""Merchants that are looked at in one turn."""
+MOST_KEPT: Final = 10_000
+"""Merchants that are kept in memory."""
+
+NONCE_BYTES: Final = 16
+"""In hexadecimal, as long as a nonceStr may be."""
+NO_URL: Final = "there is no URL to send it to"
+OUR_FAULT: Final = "a fault of this service, its log says which"
+
+log = structlog.get_logger(__name__)
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What came of one attempt. `body` is the beginning of the answer's, `error` why there is no more.
-
-    `http_status` is None when no answer came; `address` None when nothing was connected to.
-    """
-
-    latency_ms: int
-    address: str | None = None
-    http_status: int | None = None
-    body: bytes = b""
-    error: str | None = None
+def _make_nonce() -> str:
+    return secrets.token_hex(NONCE_BYTES)
 
 
-def _tidy(error: str | None) -> str | None:
-    """An error's text as database and terminal can take it; parts of it may come from the other side."""
-    if error is None:
-        return None
-    return "".join(c if c.isprintable() else "?" for c in error[:MOST_ERROR])
+class CallbackTransport(Protocol):
+    """What sends a letter: `sender.CallbackClient`."""
+
+    async def send(self, url: str, payload: Payload) -> Answer:
+        """Send a letter to a URL."""
 
 
-class _Under:
-    """What is known of an attempt while it is under way, for the case that time runs out."""
+class CallbackSender:
+    """One worker that delivers callbacks. `wake` may be set from outside to look at the queue at once."""
 
-    address: str | None = None
-    http_status: int | None = None
-    body = b""
+    def __init__(
+        self,
+        connect: Connect,
+        keyring: Keyring,
+        client: CallbackTransport,
+        *,
+        parallel: int = PARALLEL,
+        claim_ms: int = CLAIM_MS,
+        clock: Callable[[], int] = now_ms,
+        draw: Callable[[], float] = random.random,
+        make_nonce: Callable[[], str] = _make_nonce,
+        name: str | None = None,
+    ) -> None:
+        self.wake = asyncio.Event()
+        self._queue = WorkerConnection(connect)
+        self._writers = Pool(connect, WRITERS, is_usable=is_idle)
+        self._keyring = keyring
+        self._client = client
+        self._hosts = HostConcurrency(parallel)
+        self._claim_ms = claim_ms
+        self._clock = clock
+        self._draw = draw
+        self._make_nonce = make_nonce
+        self._name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._merchants: OrderedDict[int, Merchant] = OrderedDict()
+        self._after = 0
+        self._running: set[asyncio.Task[None]] = set()
 
-
-class Sender:
-    """Sends letters. `tls` is what certificates are judged by."""
-
-    def __init__(self, guard: Guard, tls: ssl.SSLContext, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._guard = guard
-        self._tls = tls
-        self._timeout_s = timeout_s
-
-    async def send(self, url: str, letter: Letter) -> Answer:
-        """Send a letter to a URL; the host is looked up anew."""
-        began_s, under, error = time.monotonic(), _Under(), None
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Deliver until told to stop, then finish the attempts under way and close the connections."""
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._exchange(await self._guard.find(url), letter, under)
-        except Forbidden as refused:
-            error = f"not sent: {refused}"
-        except TimeoutError:
-            error = f"no whole answer within {self._timeout_s:g} s"
-        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as failure:
-            error = f"{type(failure).__name__}: {failure}"
-        except (OSError, ValueError) as failure:
-            error = f"the host can't be found: {failure}"
-        latency_ms = int((time.monotonic() - began_s) * 1000)
-        if error is None and len(under.body) > MOST_BYTES:
-            error = f"the answer is longer than {MOST_BYTES} bytes"
-        return Answer(latency_ms, under.address, under.http_status, under.body[:MOST_BYTES], _tidy(error))
-
-    async def _exchange(self, target: Target, letter: Letter, under: _Under) -> None:
-        """Try the host's addresses in turn until one of them takes a connection."""
-        for number, address in enumerate(target.addresses, 1):
-            under.address = address
-            try:
-                await self._exchange_with(target, address, letter, under)
-                return
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                if number == len(target.addresses):
-                    raise
-
-    async def _exchange_with(self, target: Target, address: str, letter: Letter, under: _Under) -> None:
-        origin = httpcore.Origin(target.scheme.encode(), address.encode(), target.port)
-        connection = httpcore.AsyncHTTPConnection(origin, self._tls if target.scheme == HTTPS else None)
-        request = self._request(target, address, letter)
-        try:
-            response = await connection.handle_async_request(request)
-            under.http_status = response.status
-            async for piece in response.aiter_stream():
-                under.body += piece
-                if len(under.body) > MOST_BYTES:
-                    break
-            await response.aclose()
+            await repeat("messenger", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
-            await connection.aclose()
+            await self.close()
 
-    def _request(self, target: Target, address: str, letter: Letter) -> httpcore.Request:
-        url = httpcore.URL(
-            scheme=target.scheme.encode(),
-            host=address.encode(),
-            port=target.port,
-            target=target.request_target.encode(),
+    async def close(self) -> None:
+        """Finish the attempts under way and close the connections."""
+        await self.finish()
+        await self._queue.close()
+        await self._writers.close()
+
+    async def finish(self) -> None:
+        """Wait for the attempts under way."""
+        while self._running:
+            await asyncio.wait(list(self._running))
+
+    async def start_due(self) -> int:
+        """Begin attempts for due callbacks of the next page of merchants; gives how many began."""
+        if self._hosts.free <= 0:
+            return 0
+        due = await self._peek()
+        taken = {key: url for key, url in due if self._hosts.acquire(read_host(url or ""))}
+        begun: set[Key] = set()
+        try:
+            for claim, event in await self._claim(taken):
+                begun.add(claim.key)
+                task = asyncio.create_task(self._deliver(claim, event, taken[claim.key]))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+        finally:
+            for key in taken.keys() - begun:
+                self._hosts.release(read_host(taken[key] or ""))
+        return len(begun)
+
+    async def _peek(self) -> list[Waiting]:
+        connection = await self._queue.get()
+        page = await outbox.list_waiting(connection, after=self._after, limit=PAGE)
+        self._after = page[-1][0] if len(page) == PAGE else 0
+        if self._after:
+            self.wake.set()
+        merchant_ids = [merchant_id for merchant_id, paused in page if not paused]
+        if not merchant_ids:
+            return []
+        # The first of every merchant, whatever the others have: most may be of hosts that have no place left.
+        limit = PAGE + 2 * self._hosts.free
+        return await outbox.peek_due(connection, merchant_ids, self._clock(), each=QUICK_LIMIT, limit=limit)
+
+    async def _claim(self, keys: Mapping[Key, str | None]) -> list[tuple[Claim, CallbackEvent | None]]:
+        if not keys:
+            return []
+        connection, now = await self._queue.get(), self._clock()
+        claims = await outbox.claim(
+            connection, keys, claimed_by=self._name, now_ms=now, until_ms=now + self._claim_ms
         )
-        own: Sequence[Header] = (
-            (b"Host", target.host_header.encode()),
-            (b"Accept-Encoding", b"identity"),
-            (b"Connection", b"close"),
-            (b"Content-Length", b"%d" % len(letter.body)),
-        )
-        several = len(target.addresses) > 1
-        timeouts = {"connect": CONNECT_TIMEOUT_S if several else self._timeout_s}
-        extensions = {"sni_hostname": target.host, "timeout": timeouts}
-        headers = [*own, *letter.headers]
-        return httpcore.Request("POST", url, headers=headers, content=letter.body, extensions=extensions)
+        event = await outbox.read_events(connection, claims)
+        return [(claim, event.get(claim.key)) for claim in claims]
+
+    async def _deliver(self, claim: Claim, event: CallbackEvent | None, url: str | None) -> None:
+        """Make the attempt and write down what came of it; whatever goes wrong is logged with the event."""
+        answer = Answer(0, error=NO_URL)
+        try:
+            if url is not None:
+                answer = await self._attempt(claim, event, url)
+            await self._record_result(claim, answer, has_url=url is not None)
+        except Exception as error:
+            # What was delivered but not noted is sent again when the claim has lapsed.
+            log_failure(log, "callback could not be noted", error, **_name(claim))
+        finally:
+            # Where nothing was sent there is no latency, and nothing to learn about the host.
+            self._hosts.release(read_host(url or ""), answer.latency_ms or None)
+            self.wake.set()
+
+    async def _attempt(self, claim: Claim, event: CallbackEvent | None, url: str) -> Answer:
+        try:
+            if event is None:
+                raise LookupError("there is nothing that this callback tells of")
+            merchant = await self._merchant(claim)
+            fields, nonce = event.fields(), self._make_nonce()
+            payload = build_payload(merchant, claim.event_id, fields, nonce, self._clock())
+            return await self._client.send(url, payload)
+        except Exception as error:
+            # Kept like any other failure, so that one broken callback is not tried without end.
+            log_failure(log, "callback could not be sent", error, **_name(claim))
+            return Answer(0, error=OUR_FAULT)
+
+    async def _merchant(self, claim: Claim) -> Merchant:
+        """The merchant as its settings were when the claim was made, or newer."""
+        merchant_id = claim.key.merchant_id
+        kept = self._merchants.get(merchant_id)
+        if kept is not None and kept.settings_version >= claim.settings_version:
+            return kept
+        async with self._writers.acquire() as connection:
+            loaded = await store.load(connection, self._keyring, merchant_id)
+        if loaded is None:
+            raise LookupError(f"merchant {merchant_id} is gone")
+        self._merchants[merchant_id] = loaded
+        self._merchants.move_to_end(merchant_id)
+        if len(self._merchants) > MOST_KEPT:
+            self._merchants.popitem(last=False)
+        return loaded
+
+    async def _record_result(self, claim: Claim, answer: Answer, *, has_url: bool) -> None:
+        failure = _explain(answer)
+        event = read_attempt(is_success=failure is None, has_url=has_url, retry_no=claim.retry_no)
+        if event is Event.SUCCEEDED:
+            async with self._writers.acquire() as connection:
+                await outbox.record_success(connection, claim, answer, self._clock())
+            log.debug("callback delivered", **_name(claim), latency_ms=answer.latency_ms)
+            return
+        failed = msgspec.structs.replace(answer, error=failure)
+        repeats = event is Event.FAILED
+        next_ms = self._clock() + pause_ms(claim.retry_no, self._draw()) if repeats else None
+        async with self._writers.acquire() as connection:
+            await outbox.record_failure(connection, claim, failed, next_ms)
+        say, said = (log.info, "callback not taken") if repeats else (log.warning, "callback given up")
+        say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
+
+
+def _name(claim: Claim) -> dict[str, object]:
+    return {"merchant_id": claim.key.merchant_id, "event_id": claim.event_id}
+
+
+def _explain(answer: Answer) -> str | None:
+    """Why an attempt was no delivery; None when it was one."""
+    if answer.error is not None or answer.http_status is None:
+        return answer.error or "no answer"
+    if is_accepted(answer.http_status, answer.body):
+        return None
+    if answer.http_status == SUCCESS_STATUS:
+        return "the body of the answer is not the word success"
+    return f"HTTP status {answer.http_status}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from merchant_wallet.base.ids import MAX_ID
-from merchant_wallet.callbacks.callback_states import State
+from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
 ALL: Final = "all callbacks"
-STATES: Final = tuple(state.value for state in State)
+STATES: Final = tuple(map(shown_name, State))
 LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
 ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
@@ -60,15 +60,17 @@ def list_some(
     if merchant is None and state == "delivered":
         raise Failure("Delivered callbacks are listed by merchant: name their --merchant.", UNREACHABLE)
 
+    stored_state = None if state is None else read_shown_name(state)
+
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.callbacks import outbox
 
         if merchant is None:
-            found = await outbox.list_undelivered(session.conn, state=state, limit=limit + 1)
+            found = await outbox.list_undelivered(session.conn, state=stored_state, limit=limit + 1)
         else:
             merchant_id = (await session.find(merchant)).merchant_id
             found = await outbox.list_of_merchant(
-                session.conn, merchant_id, state=state, before=before, limit=limit + 1
+                session.conn, merchant_id, state=stored_state, before=before, limit=limit + 1
             )
         more = len(found) > limit
         # An order's callbacks may be cut in two: the next page begins with that order again.
@@ -137,7 +139,7 @@ def resend(
         if event is None:
             merchant_id = (await session.find(parked_of or "")).merchant_id
             async with session.conn.transaction():
-                resent = {"resent": await outbox.send_parked_again(session.conn, merchant_id)}
+                resent = {"resent": await outbox.send_dead_letters_again(session.conn, merchant_id)}
                 await _record(session, "resend", merchant_id, "all that are parked", resent)
             return resent
         merchant_id = await _find_book(session, event)
@@ -260,7 +262,7 @@ def describe(shown: "CallbackShown") -> dict[str, Any]:
         "eventType": shown.event_type,
         "orderId": shown.order_id,
         "txnStatus": str(shown.status) if shown.status else None,
-        "state": shown.state,
+        "state": shown_name(shown.state),
         "attempts": shown.attempt_no,
         "repeats": shown.retry_no,
         "nextMs": shown.next_ms if shown.state == "due" and shown.next_ms else None,

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.request import (
@@ -36,7 +37,7 @@ OF_MERCHANT: Final = f"{CALLBACKS}/merchants/{{merchant_id:int}}"
 PAGE_ROWS: Final = 50
 MOST_ATTEMPTS: Final = 200
 SHOWN_CHARACTERS: Final = 200
-UNDELIVERED: Final = ("parked", "due", "paused")
+UNDELIVERED: Final = (State.DEAD_LETTER, State.DUE, State.PAUSED)
 """States of callbacks that are not delivered. First those that are not retried any more."""
 FILTERS: Final = ("merchant", "event", "answer")
 _EVENT: Final = re.compile(r"evt_[0-9]{1,18}_[0-9a-z]{1,10}")
@@ -79,7 +80,7 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
     state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(request, conn, state.get("merchant"))
     reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {one.state: one for one in await oversight.count_by_state(conn, request.merchant_id)}
+    counts = {shown_name(one.state): one for one in await oversight.count_by_state(conn, request.merchant_id)}
     return request.page(
         "console/callbacks.html",
         active="callbacks",
@@ -130,11 +131,11 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
     return await _change_one(request, conn, pauses=False)
 
 
-async def resend_parked(request: ConsoleRequest, conn: Connection) -> Response:
+async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Response:
     """Send all dead-letter callbacks of a merchant now."""
     merchant_id = await _find_merchant(request, conn)
     async with conn.transaction():
-        count = await outbox.send_parked_again(conn, merchant_id)
+        count = await outbox.send_dead_letters_again(conn, merchant_id)
         await _record(request, conn, "resend", merchant_id, "all that are parked", resent=count)
     told = N_("Sent at once: {count}.") if count else N_("None of its callbacks was given up.")
     return request.redirect(_back(request, merchant_id), told, count=count)
@@ -193,7 +194,8 @@ def url_of(event_id: str) -> str:
 
 
 def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
-    states = tuple(name for name in state.several.get("state", ()) if name in oversight.STATES)
+    named = map(read_shown_name, state.several.get("state", ()))
+    states = tuple(one for one in named if one in oversight.STATES)
     answer, event = state.get("answer"), state.get("event")
     return CallbackFilter(
         merchant_id=scope,
@@ -258,7 +260,7 @@ async def _list_pauses(request: ConsoleRequest, conn: Connection) -> list[tuple[
 
 ROUTES: Final = (
     Page(CALLBACKS, show_callbacks, Right.READ, own_book=True),
-    Page(f"{OF_MERCHANT}/resend-parked", resend_parked, Right.RESEND_CALLBACK, POST),
+    Page(f"{OF_MERCHANT}/resend-parked", resend_dead_letters, Right.RESEND_CALLBACK, POST),
     Page(f"{OF_MERCHANT}/pause", pause_merchant, Right.PAUSE_CALLBACKS, POST),
     Page(f"{OF_MERCHANT}/resume", resume_merchant, Right.PAUSE_CALLBACKS, POST),
     Page(ONE, show_callback, Right.READ, own_book=True),

@@ -165,7 +165,7 @@ def _tell_told(life: Life) -> list[Moment]:
     for one in life.callbacks:
         if one.state == "delivered":
             moments.append(Moment(TO_BE_TOLD, one.delivered_ms, word=STATUS_WORDS[one.status]))
-        elif one.state == "parked":
+        elif one.state == "dead_letter":
             moments.append(Moment(GIVEN_UP, state=WRONG, values={"count": one.attempt_no}))
         elif one.state == "paused":
             moments.append(Moment(PAUSED, state=WRONG))

@@ -49,7 +49,7 @@ select subject, count(*), min(since_ms) from rollback_sign group by subject;
 select c.state, count(*), min(c.created_ms)
   from ((select state, created_ms from callback where state = 'due' limit %(most)s::int)
         union all
-        (select state, created_ms from callback where state in ('parked', 'paused') limit %(most)s::int)) c
+        (select state, created_ms from callback where state in ('dead_letter', 'paused') limit %(most)s::int)) c
  group by c.state;
 
 -- name: count_deposits

@@ -28,9 +28,9 @@ from merchant_wallet.book.nonce_partitions import nonce_partition_task, open_non
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
+from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
-from merchant_wallet.callbacks.messenger import PARALLEL, Messenger
-from merchant_wallet.callbacks.sender import Sender
+from merchant_wallet.callbacks.sender import PARALLEL, CallbackSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
@@ -97,7 +97,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     checkpoint_task = await open_checkpoint_task(base)
     checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
-    messenger = make_messenger(base, connect)
+    sender = make_messenger(base, connect)
     crediting_worker = CreditingWorker(connect, writer)
     watchers = make_watchers(base, connect, chain_line)
     custody_readers = CustodyReaders(base, connect)
@@ -132,7 +132,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         others: list[Worker] = [
             checkpoints.run,
             crediting_worker.run,
-            messenger.run,
+            sender.run,
             maintenance.run,
             *watching,
         ]
@@ -141,7 +141,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await writer.close()
         await payout_workers.close()
         await expiry.close()
-        await messenger.close()
+        await sender.close()
         await crediting_worker.close()
         for watcher in watchers:
             await watcher.close()
@@ -196,13 +196,13 @@ def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnect
     return watchers
 
 
-def make_messenger(base: Base, connect: Connect) -> Messenger:
+def make_messenger(base: Base, connect: Connect) -> CallbackSender:
     """What delivers callbacks, where the settings let them go."""
     sandbox = base.settings.sandbox
     threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
     networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
     guard = Guard(resolver(threads), networks, http_allowed=sandbox)
-    return Messenger(connect, base.keyring, Sender(guard, httpx.create_ssl_context()))
+    return CallbackSender(connect, base.keyring, CallbackClient(guard, httpx.create_ssl_context()))
 
 
 def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:

@@ -77,7 +77,7 @@ select attempt_no, at_ms, address, http_status, error, answer, latency_ms from c
 -- name: count_by_state
 -- What is not delivered, of one merchant or all, each state counted up to a bound.
 select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
-  from unnest(array['due', 'parked', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
+  from unnest(array['due', 'dead_letter', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
   left join lateral (select c.state, c.created_ms from callback c
                       where c.state = k.state and c.event_type = v.event_type
                       order by c.created_ms asc limit %(most)s::int) c on true
@@ -86,7 +86,7 @@ select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
 -- name: count_by_state_of_merchant
 -- The same for one merchant.
 select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
-  from unnest(array['due', 'parked', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
+  from unnest(array['due', 'dead_letter', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
   left join lateral (select c.state, c.created_ms from callback c
                       where c.merchant_id = %(merchant_id)s::bigint and c.state = k.state and c.event_type = v.event_type
                       order by c.created_ms asc limit %(most)s::int) c on true

@@ -51,7 +51,7 @@ select k.status, count(d.status) as deposits, coalesce(sum(d.amount), 0) as amou
 -- name: list_failing
 -- Merchants with failing callbacks, those with the most first.
 select c.merchant_id, m.name, count(*) as callbacks, min(c.created_ms) as oldest_ms
-  from ((select merchant_id, created_ms from callback where state = 'parked' order by created_ms desc limit %(most)s::int)
+  from ((select merchant_id, created_ms from callback where state = 'dead_letter' order by created_ms desc limit %(most)s::int)
         union all
         (select merchant_id, created_ms from callback where state = 'due' and retry_no > 0
           order by merchant_id, next_ms limit %(most)s::int)) c

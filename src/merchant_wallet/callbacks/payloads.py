@@ -20,14 +20,14 @@ from merchant_wallet.base.signing import CALLBACK_PATH, sign
 from merchant_wallet.merchants.records import Merchant
 
 DEPOSIT: Final = "deposit"
-TAKEN: Final = b"success"
-TAKEN_STATUS: Final = 200
+SUCCESS: Final = b"success"
+SUCCESS_STATUS: Final = 200
 
 Value = str | int | None
 Header = tuple[bytes, bytes]
 
 
-class WithdrawalTold(msgspec.Struct, frozen=True, gc=False):
+class WithdrawalEvent(msgspec.Struct, frozen=True, gc=False):
     """An order and the status that is told of it; `at_ms` is the moment it came to it."""
 
     order_id: int
@@ -62,7 +62,7 @@ class WithdrawalTold(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-class DepositTold(msgspec.Struct, frozen=True, gc=False):
+class DepositEvent(msgspec.Struct, frozen=True, gc=False):
     """A deposit and its credit by an entry at `at_ms`; without a user it is the merchant's own."""
 
     entry_id: int
@@ -100,31 +100,31 @@ class DepositTold(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-Told = WithdrawalTold | DepositTold
+CallbackEvent = WithdrawalEvent | DepositEvent
 
 
-class Letter(msgspec.Struct, frozen=True):
+class Payload(msgspec.Struct, frozen=True):
     """One attempt's body, and the headers that belong to it."""
 
     body: bytes
     headers: Sequence[Header]
 
 
-def write_letter(
+def build_payload(
     merchant: Merchant, event_id: str, fields: Mapping[str, Value], nonce: str, at_ms: int
-) -> Letter:
+) -> Payload:
     """An event's fields as they are sent at this moment, signed with the merchant's newest secret."""
-    told: dict[str, Value] = {
+    values: dict[str, Value] = {
         "appKey": merchant.app_key,
         "timestamp": at_ms,
         "nonceStr": nonce,
         "eventId": event_id,
     }
-    told |= fields
-    present = {name: str(value) for name, value in told.items() if value is not None}
-    told["sign"] = sign(merchant.sign_method, merchant.secrets[0], CALLBACK_PATH, present)
-    body = msgspec.json.encode(told)
-    return Letter(body, _headers(merchant.callback_secret, event_id, at_ms // 1000, body))
+    values |= fields
+    present = {name: str(value) for name, value in values.items() if value is not None}
+    values["sign"] = sign(merchant.sign_method, merchant.secrets[0], CALLBACK_PATH, present)
+    body = msgspec.json.encode(values)
+    return Payload(body, _headers(merchant.callback_secret, event_id, at_ms // 1000, body))
 
 
 def _headers(secret: str, event_id: str, at_s: int, body: bytes) -> tuple[Header, ...]:
@@ -147,6 +147,6 @@ def sign_webhook(secret: str, event_id: str, at_s: int, body: bytes) -> bytes:
     return b"v1," + base64.b64encode(digest)
 
 
-def is_taken(http_status: int, answer: bytes) -> bool:
+def is_accepted(http_status: int, answer: bytes) -> bool:
     """Whether an answer says that the callback was taken: 200 and the one word, in any case."""
-    return http_status == TAKEN_STATUS and answer.strip().lower() == TAKEN
+    return http_status == SUCCESS_STATUS and answer.strip().lower() == SUCCESS

@@ -30,7 +30,7 @@ ROUNDS = 200
 PAUSE_S = 0.05
 
 
-class Death:
+class KillPoint:
     """Sends this process the signal when it comes to the point named, once; a stopped one may go on."""
 
     def __init__(self, point: str, signal_name: str) -> None:
@@ -50,19 +50,19 @@ class Death:
         return answer
 
 
-class DyingDraft:
-    def __init__(self, draft: Draft, death: Death) -> None:
+class KillableDraft:
+    def __init__(self, draft: Draft, kill_point: KillPoint) -> None:
         self.draft = draft
-        self.death = death
+        self.kill_point = kill_point
 
     async def sign(self, nonce: int | None) -> SignedTransfer:
-        return await self.death.around("sign", self.draft.sign(nonce))
+        return await self.kill_point.around("sign", self.draft.sign(nonce))
 
 
-class DyingSweeper:
-    def __init__(self, sweeper: Sweeper, death: Death) -> None:
+class KillableSweeper:
+    def __init__(self, sweeper: Sweeper, kill_point: KillPoint) -> None:
         self.sweeper = sweeper
-        self.death = death
+        self.kill_point = kill_point
         self.wallet = sweeper.wallet
         self.has_nonces = sweeper.has_nonces
         self.fee_cap = sweeper.fee_cap
@@ -79,20 +79,20 @@ class DyingSweeper:
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         return await self.sweeper.next_nonce(sender, known, is_first=is_first)
 
-    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> DyingDraft:
-        self.death.kind = sweep_tx.kind
-        draft = await self.death.around("draft", self.sweeper.draft(sweep_tx, earlier))
-        return DyingDraft(draft, self.death)
+    async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> KillableDraft:
+        self.kill_point.kind = sweep_tx.kind
+        draft = await self.kill_point.around("draft", self.sweeper.draft(sweep_tx, earlier))
+        return KillableDraft(draft, self.kill_point)
 
     async def broadcast(self, raw: bytes) -> None:
-        await self.death.around("broadcast", self.sweeper.broadcast(raw))
+        await self.kill_point.around("broadcast", self.sweeper.broadcast(raw))
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
-        self.death.kind = sweep_tx.kind
-        return await self.death.around("judge", self.sweeper.judge(sweep_tx, signed))
+        self.kill_point.kind = sweep_tx.kind
+        return await self.kill_point.around("judge", self.sweeper.judge(sweep_tx, signed))
 
     async def fee_of(self, tx_hash: str) -> int | None:
-        return await self.death.around("fee_of", self.sweeper.fee_of(tx_hash))
+        return await self.kill_point.around("fee_of", self.sweeper.fee_of(tx_hash))
 
     async def check_setup(self) -> list[str]:
         return await self.sweeper.check_setup()
@@ -110,15 +110,15 @@ def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
     return TRC20, open_tron(folder, where["urls"], rules)
 
 
-async def sweep_until_death(
+async def sweep_until_killed(
     url: str, point: str, signal_name: str, where: dict[str, Any], folder: Path
 ) -> None:
     """Decide on what there is and take it to its end, as `sweep run` does."""
     chain, sweeper = open_real(where, folder)
-    dying = DyingSweeper(sweeper, Death(point, signal_name))
+    killable = KillableSweeper(sweeper, KillPoint(point, signal_name))
     async with AsyncExitStack() as closing:
         scene = SweepScene(url, await closing.enter_async_context(await connect(url)), closing, Clock())
-        worker = scene.worker({chain: dying})
+        worker = scene.worker({chain: killable})
         await scene.begin(worker, chain)
         for _ in range(ROUNDS):
             try:
@@ -133,4 +133,4 @@ async def sweep_until_death(
 def main(url: str, point: str, signal_name: str, told: str) -> None:
     """What the fork server runs."""
     words = json.loads(Path(told).read_text())
-    asyncio.run(sweep_until_death(url, point, signal_name, words, Path(told).parent))
+    asyncio.run(sweep_until_killed(url, point, signal_name, words, Path(told).parent))

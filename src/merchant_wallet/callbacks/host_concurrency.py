@@ -16,12 +16,12 @@ MOST_KEPT: Final = 10_000
 """Hosts whose pace is remembered; the longest unused is forgotten first."""
 
 
-class Turns:
-    """Places for attempts under way, `places` in all."""
+class HostConcurrency:
+    """Places for attempts under way, `slots` in all."""
 
-    def __init__(self, places: int) -> None:
-        self._places = places
-        self._slow_places = max(1, places // 2)
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._slow_slots = max(1, slots // 2)
         self._under_way: Counter[str] = Counter()
         self._slow: OrderedDict[str, bool] = OrderedDict()
         self._counted_slow: Counter[str] = Counter()
@@ -29,22 +29,22 @@ class Turns:
     @property
     def free(self) -> int:
         """How many attempts may begin now."""
-        return self._places - self._under_way.total()
+        return self._slots - self._under_way.total()
 
-    def take(self, host: str) -> bool:
+    def acquire(self, host: str) -> bool:
         """Take a place for an attempt to a host, if it may have one more."""
         slow = self._slow.get(host)
         limit = UNKNOWN_LIMIT if slow is None else SLOW_LIMIT if slow else QUICK_LIMIT
         if self.free <= 0 or self._under_way[host] >= limit:
             return False
-        if slow and self._counted_slow.total() >= self._slow_places:
+        if slow and self._counted_slow.total() >= self._slow_slots:
             return False
         self._under_way[host] += 1
         if slow:
             self._counted_slow[host] += 1
         return True
 
-    def give_back(self, host: str, latency_ms: int | None = None) -> None:
+    def release(self, host: str, latency_ms: int | None = None) -> None:
         """Give a place back; with the attempt's latency, its host is remembered as quick or slow."""
         self._lower(self._under_way, host)
         if self._counted_slow[host]:

@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 TURNS = 12
 
 
-class Death:
+class KillPoint:
     """Kills this process at the point named."""
 
     def __init__(self, point: str) -> None:
@@ -51,37 +51,39 @@ class Death:
 class DyingReader(SandboxReader):
     """The sandbox's chain, at the calls to which the process may die."""
 
-    death: Death
+    kill_point: KillPoint
 
     async def final(self) -> Block:
-        return await self.death.around("final", super().final())
+        return await self.kill_point.around("final", super().final())
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        return await self.death.around("arrivals", super().transfers(first, last))
+        return await self.kill_point.around("transfers", super().transfers(first, last))
 
 
-class DyingBook:
+class KillableBook:
     """A book at the asking of which the process may die."""
 
-    def __init__(self, book: Writer, death: Death) -> None:
+    def __init__(self, book: Writer, kill_point: KillPoint) -> None:
         self.book = book
-        self.death = death
+        self.kill_point = kill_point
 
     async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
-        return await self.death.around("credit", self.book.submit(merchant_id, submission))
+        return await self.kill_point.around("credit", self.book.submit(merchant_id, submission))
 
 
-async def work_until_death(url: str, point: str) -> None:
+async def work_until_killed(url: str, point: str) -> None:
     """Watch and credit until there is nothing left to do, or the end."""
-    worker_connection, death = WorkerConnection(partial(connect, url)), Death(point)
+    worker_connection, kill_point = WorkerConnection(partial(connect, url)), KillPoint(point)
     reader = DyingReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
-    reader.death = death
+    reader.kill_point = kill_point
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()
     watcher = Watcher(
         partial(connect, url), "ERC20", reader, minimum_units=MINIMUM, longest=2, clock=lambda: START_MS
     )
-    crediting_worker = CreditingWorker(partial(connect, url), DyingBook(book, death), clock=lambda: START_MS)
+    crediting_worker = CreditingWorker(
+        partial(connect, url), KillableBook(book, kill_point), clock=lambda: START_MS
+    )
     for _ in range(TURNS):
         await watcher.follow()
         await crediting_worker.credit_due()
@@ -91,4 +93,4 @@ async def work_until_death(url: str, point: str) -> None:
 
 def main(url: str, point: str) -> None:
     """What the fork server runs."""
-    asyncio.run(work_until_death(url, point))
+    asyncio.run(work_until_killed(url, point))

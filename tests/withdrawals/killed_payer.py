@@ -16,12 +16,12 @@ class ForkedProcess:
 
     def __init__(self, shop: "Shop", point: str, sent: str, where: str) -> None:
         self.process = fork_server.fork_program(
-            "tests.withdrawals.dying_payer", shop.url, str(shop.clock.now_ms), point, sent, where
+            "tests.withdrawals.killable_payer", shop.url, str(shop.clock.now_ms), point, sent, where
         )
         self.sent = signal.Signals[sent]
         self.point = point
 
-    async def meet_fate(self) -> None:
+    async def run_to_point(self) -> None:
         """Wait until it is dead, or stands still. It must not have come to its end without that."""
         wanted = STOPPED if self.sent == signal.SIGSTOP else -self.sent
         assert await asyncio.to_thread(self.process.wait_for_state) == wanted, (
@@ -41,7 +41,7 @@ class ForkedProcess:
 async def meet(shop: "Shop", point: str, sent: str, where: str) -> ForkedProcess:
     child = ForkedProcess(shop, point, sent, where)
     shop.closing.callback(child.end)
-    await child.meet_fate()
+    await child.run_to_point()
     # Past every moment that it can have written down.
     shop.clock.advance(60_000)
     return child

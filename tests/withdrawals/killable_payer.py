@@ -32,7 +32,7 @@ TURNS = 24
 Answer = TypeVar("Answer")
 
 
-class Death:
+class KillPoint:
     """Sends this process the signal when it comes to the point named; a stopped one may be let go on."""
 
     def __init__(self, point: str, signal_name: str) -> None:
@@ -53,43 +53,43 @@ class Death:
         return answer
 
 
-class DyingChain:
-    def __init__(self, chain: Chain, death: Death) -> None:
+class KillableChain:
+    def __init__(self, chain: Chain, kill_point: KillPoint) -> None:
         self.chain = chain
-        self.death = death
+        self.kill_point = kill_point
         self.wallet = chain.wallet
         self.has_nonces = chain.has_nonces
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        return await self.death.around("next_nonce", self.chain.next_nonce(known, is_first=is_first))
+        return await self.kill_point.around("next_nonce", self.chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
-        return await self.death.around("funds", self.chain.funds())
+        return await self.kill_point.around("funds", self.chain.funds())
 
     async def check_payable(self, transfer: Transfer) -> None:
-        await self.death.around("check_payable", self.chain.check_payable(transfer))
+        await self.kill_point.around("check_payable", self.chain.check_payable(transfer))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        return await self.death.around("build", self.chain.build(payout, earlier))
+        return await self.kill_point.around("build", self.chain.build(payout, earlier))
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        return await self.death.around("build_cancel", self.chain.build_cancel(nonce, earlier))
+        return await self.kill_point.around("build_cancel", self.chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
-        await self.death.around("broadcast", self.chain.broadcast(raw))
+        await self.kill_point.around("broadcast", self.chain.broadcast(raw))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        return await self.death.around("judge", self.chain.judge(payout, signed))
+        return await self.kill_point.around("judge", self.chain.judge(payout, signed))
 
 
-class DyingBook:
-    def __init__(self, book: Writer, death: Death) -> None:
+class KillableBook:
+    def __init__(self, book: Writer, kill_point: KillPoint) -> None:
         self.book = book
-        self.death = death
+        self.kill_point = kill_point
 
     async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
         name = type(submission.command).__name__
-        return await self.death.around(name, self.book.submit(merchant_id, submission))
+        return await self.kill_point.around(name, self.book.submit(merchant_id, submission))
 
 
 def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
@@ -103,13 +103,13 @@ def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
     return {name: make(name) for name in ("ERC20", "TRC20")}
 
 
-async def pay_until_death(url: str, now_ms: int, point: str, signal_name: str, where: str) -> None:
+async def pay_until_killed(url: str, now_ms: int, point: str, signal_name: str, where: str) -> None:
     """Pay what is due, by a clock that goes from one turn to the next."""
-    death, now = Death(point, signal_name), [now_ms]
+    kill_point, now = KillPoint(point, signal_name), [now_ms]
     book = Writer(url, connections=2, clock=lambda: now[0])
     await book.open()
-    chains = {name: DyingChain(chain, death) for name, chain in make_chains(url, where, now).items()}
-    payer = Payer(partial(connect, url), DyingBook(book, death), chains, clock=lambda: now[0])
+    chains = {name: KillableChain(chain, kill_point) for name, chain in make_chains(url, where, now).items()}
+    payer = Payer(partial(connect, url), KillableBook(book, kill_point), chains, clock=lambda: now[0])
     for _ in range(TURNS):
         await payer.start_due()
         await payer.finish()
@@ -120,4 +120,4 @@ async def pay_until_death(url: str, now_ms: int, point: str, signal_name: str, w
 
 def main(url: str, now_ms: str, point: str, signal_name: str, where: str) -> None:
     """What the fork server runs."""
-    asyncio.run(pay_until_death(url, int(now_ms), point, signal_name, where))
+    asyncio.run(pay_until_killed(url, int(now_ms), point, signal_name, where))

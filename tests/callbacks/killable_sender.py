@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection
-from tests.callbacks.conftest import MASTER_KEY, make_sender
+from tests.callbacks.conftest import MASTER_KEY, make_client
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.content import Letter
-from merchant_wallet.callbacks.messenger import Messenger
-from merchant_wallet.callbacks.sender import Answer
+from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.payloads import Payload
+from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.merchants.keys import Keyring
 
 STEPS: Final = tuple(f"{when} {what}" for what in ("claim", "send", "note") for when in ("before", "after"))
@@ -29,7 +29,7 @@ CLAIM_MS: Final = 300
 T = TypeVar("T")
 
 
-class Death:
+class KillPoint:
     """Comes at a step, after it was passed so many times."""
 
     def __init__(self, step: str, passes: int) -> None:
@@ -51,36 +51,38 @@ class Death:
         return done
 
 
-class MortalSender:
+class KillableClient:
     """A sender with steps around it."""
 
-    def __init__(self, death: Death) -> None:
-        self._death = death
-        self._sender = make_sender()
+    def __init__(self, kill_point: KillPoint) -> None:
+        self._death = kill_point
+        self._sender = make_client()
 
-    async def send(self, url: str, letter: Letter) -> Answer:
+    async def send(self, url: str, payload: Payload) -> Answer:
         """Send a letter to a URL."""
-        return await self._death.around("send", self._sender.send, url, letter)
+        return await self._death.around("send", self._sender.send, url, payload)
 
 
-async def work(url: str, death: Death) -> None:
+async def work(url: str, kill_point: KillPoint) -> None:
     """Deliver until nothing is left that could become due within moments."""
     # What a module of ours gives away by name can be stood before without a hook in it.
-    outbox.claim = partial(death.around, "claim", outbox.claim)
-    outbox.note_delivered = partial(death.around, "note", outbox.note_delivered)
-    outbox.note_failed = partial(death.around, "note", outbox.note_failed)
+    outbox.claim = partial(kill_point.around, "claim", outbox.claim)
+    outbox.record_success = partial(kill_point.around, "note", outbox.record_success)
+    outbox.record_failure = partial(kill_point.around, "note", outbox.record_failure)
 
     async def open_connection() -> AsyncConnection:
         return await connect(url)
 
-    messenger = Messenger(open_connection, Keyring(MASTER_KEY), MortalSender(death), claim_ms=CLAIM_MS)
+    sender = CallbackSender(
+        open_connection, Keyring(MASTER_KEY), KillableClient(kill_point), claim_ms=CLAIM_MS
+    )
     try:
         async with await connect(url) as connection:
             while await _count_left(connection):
-                await messenger.start_due()
-                await messenger.finish()
+                await sender.start_due()
+                await sender.finish()
     finally:
-        await messenger.close()
+        await sender.close()
 
 
 async def _count_left(connection: AsyncConnection) -> int:
@@ -92,4 +94,4 @@ async def _count_left(connection: AsyncConnection) -> int:
 
 def main(url: str, step: str, passes: str) -> None:
     """What the fork server runs."""
-    asyncio.run(work(url, Death(step, int(passes))))
+    asyncio.run(work(url, KillPoint(step, int(passes))))

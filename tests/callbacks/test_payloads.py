@@ -8,11 +8,11 @@ import json
 import msgspec
 import pytest
 
-from merchant_wallet.callbacks.content import WithdrawalTold, is_taken, sign_webhook, write_letter
+from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload, is_accepted, sign_webhook
 from merchant_wallet.merchants.records import Merchant
 
 NOW_MS = 1_763_712_000_999
-PAID = WithdrawalTold(
+PAID = WithdrawalEvent(
     order_id=8_589_934_599,
     status=2,
     at_ms=1_763_712_000_500,
@@ -71,10 +71,10 @@ txnStatus=2
 txnTime=1763712000000"""
 
 
-def write(told: WithdrawalTold = PAID, merchant: Merchant = MERCHANT) -> dict[str, object]:
+def write(event: WithdrawalEvent = PAID, merchant: Merchant = MERCHANT) -> dict[str, object]:
     """The fields of the body that tells of an order."""
-    letter = write_letter(merchant, f"evt_{told.order_id}_{told.status}", told.fields(), "n1", NOW_MS)
-    fields: dict[str, object] = json.loads(letter.body)
+    payload = build_payload(merchant, f"evt_{event.order_id}_{event.status}", event.fields(), "n1", NOW_MS)
+    fields: dict[str, object] = json.loads(payload.body)
     return fields
 
 
@@ -132,12 +132,12 @@ def test_every_status_that_is_told_has_the_moment_it_was_reached(status: int) ->
 
 
 def test_the_headers_are_those_of_standard_webhooks() -> None:
-    letter = write_letter(MERCHANT, "evt_1_2", PAID.fields(), "n1", NOW_MS)
-    headers = dict(letter.headers)
+    payload = build_payload(MERCHANT, "evt_1_2", PAID.fields(), "n1", NOW_MS)
+    headers = dict(payload.headers)
     assert headers[b"webhook-id"] == b"evt_1_2"
     assert headers[b"webhook-timestamp"] == b"1763712000"
     key = base64.b64decode(MERCHANT.callback_secret)
-    digest = hmac.new(key, b"evt_1_2.1763712000." + letter.body, hashlib.sha256).digest()
+    digest = hmac.new(key, b"evt_1_2.1763712000." + payload.body, hashlib.sha256).digest()
     assert headers[b"webhook-signature"] == b"v1," + base64.b64encode(digest)
     assert headers[b"Content-Type"] == b"application/json; charset=utf-8"
 
@@ -154,7 +154,7 @@ def test_the_webhook_signature_is_that_of_the_published_example() -> None:
 
 @pytest.mark.parametrize("answer", [b"success", b"SUCCESS", b" Success\r\n"])
 def test_the_word_success_in_any_case_takes_a_callback(answer: bytes) -> None:
-    assert is_taken(200, answer)
+    assert is_accepted(200, answer)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_the_word_success_in_any_case_takes_a_callback(answer: bytes) -> None:
     ],
 )
 def test_anything_else_does_not(status: int, answer: bytes) -> None:
-    assert not is_taken(status, answer)
+    assert not is_accepted(status, answer)

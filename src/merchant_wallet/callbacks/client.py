@@ -1,0 +1,130 @@
+"""One HTTP request to one target, bounded in time and in what is read of the answer.
+
+Rules: the connection goes to an address that the guard allowed, under the name that the URL has (Host header,
+SNI, certificate). Redirects are not followed, connections are not kept, proxies of the environment are not
+used. Whatever the other side does, the attempt ends in `timeout_s` with an `Answer`; nothing is raised for
+what the other side does.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import httpcore
+import msgspec
+
+from merchant_wallet.callbacks.guard import HTTPS, Forbidden, Guard, Target
+from merchant_wallet.callbacks.payloads import Header, Payload
+
+TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 4.0
+"""For one address, where a host has several."""
+MOST_BYTES: Final = 4096
+MOST_ERROR: Final = 300
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came of one attempt. `body` is the beginning of the answer's, `error` why there is no more.
+
+    `http_status` is None when no answer came; `address` None when nothing was connected to.
+    """
+
+    latency_ms: int
+    address: str | None = None
+    http_status: int | None = None
+    body: bytes = b""
+    error: str | None = None
+
+
+def _tidy(error: str | None) -> str | None:
+    """An error's text as database and terminal can take it; parts of it may come from the other side."""
+    if error is None:
+        return None
+    return "".join(c if c.isprintable() else "?" for c in error[:MOST_ERROR])
+
+
+class _Progress:
+    """What is known of an attempt while it is under way, for the case that time runs out."""
+
+    address: str | None = None
+    http_status: int | None = None
+    body = b""
+
+
+class CallbackClient:
+    """Sends letters. `tls` is what certificates are judged by."""
+
+    def __init__(self, guard: Guard, tls: ssl.SSLContext, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._guard = guard
+        self._tls = tls
+        self._timeout_s = timeout_s
+
+    async def send(self, url: str, payload: Payload) -> Answer:
+        """Send a letter to a URL; the host is looked up anew."""
+        began_s, progress, error = time.monotonic(), _Progress(), None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._exchange(await self._guard.find(url), payload, progress)
+        except Forbidden as refused:
+            error = f"not sent: {refused}"
+        except TimeoutError:
+            error = f"no whole answer within {self._timeout_s:g} s"
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as failure:
+            error = f"{type(failure).__name__}: {failure}"
+        except (OSError, ValueError) as failure:
+            error = f"the host can't be found: {failure}"
+        latency_ms = int((time.monotonic() - began_s) * 1000)
+        if error is None and len(progress.body) > MOST_BYTES:
+            error = f"the answer is longer than {MOST_BYTES} bytes"
+        return Answer(
+            latency_ms, progress.address, progress.http_status, progress.body[:MOST_BYTES], _tidy(error)
+        )
+
+    async def _exchange(self, target: Target, payload: Payload, progress: _Progress) -> None:
+        """Try the host's addresses in turn until one of them takes a connection."""
+        for number, address in enumerate(target.addresses, 1):
+            progress.address = address
+            try:
+                await self._exchange_with(target, address, payload, progress)
+                return
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if number == len(target.addresses):
+                    raise
+
+    async def _exchange_with(
+        self, target: Target, address: str, payload: Payload, progress: _Progress
+    ) -> None:
+        origin = httpcore.Origin(target.scheme.encode(), address.encode(), target.port)
+        connection = httpcore.AsyncHTTPConnection(origin, self._tls if target.scheme == HTTPS else None)
+        request = self._request(target, address, payload)
+        try:
+            response = await connection.handle_async_request(request)
+            progress.http_status = response.status
+            async for piece in response.aiter_stream():
+                progress.body += piece
+                if len(progress.body) > MOST_BYTES:
+                    break
+            await response.aclose()
+        finally:
+            await connection.aclose()
+
+    def _request(self, target: Target, address: str, payload: Payload) -> httpcore.Request:
+        url = httpcore.URL(
+            scheme=target.scheme.encode(),
+            host=address.encode(),
+            port=target.port,
+            target=target.request_target.encode(),
+        )
+        own: Sequence[Header] = (
+            (b"Host", target.host_header.encode()),
+            (b"Accept-Encoding", b"identity"),
+            (b"Connection", b"close"),
+            (b"Content-Length", b"%d" % len(payload.body)),
+        )
+        several = len(target.addresses) > 1
+        timeouts = {"connect": CONNECT_TIMEOUT_S if several else self._timeout_s}
+        extensions = {"sni_hostname": target.host, "timeout": timeouts}
+        headers = [*own, *payload.headers]
+        return httpcore.Request("POST", url, headers=headers, content=payload.body, extensions=extensions)
