@@ -92,8 +92,8 @@ class Settings:
         True,
         read_flag,
         "true or false",
-        "Run on a chain of the service's own that moves no real money. With WALLET_DATABASE_URL it must be "
-        "said.",
+        "Run on a chain of the service's own that moves no real money. Must be set together with "
+        "WALLET_DATABASE_URL.",
     )
     timestamp_tolerance_s: int = _setting(
         300,
@@ -129,13 +129,13 @@ class Settings:
         (),
         read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
-        "The proxies whose word about a client's address is taken.",
+        "Trusted proxies. The client address is taken from their X-Forwarded-For header.",
     )
     callback_networks: tuple[Network, ...] = _setting(
         (),
         read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
-        "Networks that are not public, yet callbacks may go to (in the sandbox, loopback too).",
+        "Private networks that callbacks may be sent to (in the sandbox, loopback too).",
     )
     approval_deadline_s: int = _setting(
         86400,
@@ -147,7 +147,7 @@ class Settings:
         False,
         read_flag,
         "true or false",
-        "Ask for two people in the sandbox as well. Outside the sandbox they are always asked for.",
+        "Require two people in the sandbox too. Outside the sandbox they are always required.",
     )
     operator_wait_s: int = _setting(
         86400,
@@ -179,13 +179,13 @@ class Settings:
         4096,
         whole_number(1, 1_000_000),
         "a whole number from 1 to 1000000",
-        "Commands that may wait for one merchant's book before further ones are turned away at once.",
+        "Commands that may wait for one merchant's book. Further ones are refused at once.",
     )
     batch_limit: int = _setting(
         512,
         whole_number(2, 512),
         "a whole number from 2 to 512",
-        "Commands that one database transaction takes together.",
+        "The most commands that one database transaction may contain.",
     )
     connections: int = _setting(
         16,
@@ -197,25 +197,25 @@ class Settings:
         False,
         read_flag,
         "true or false",
-        "Keep back the automatic refund of a failed withdrawal until an operator gives it.",
+        "Refund a failed withdrawal only after an operator confirms it.",
     )
     payout_builds: int = _setting(
         5,
         whole_number(1, 100),
         "a whole number from 1 to 100",
-        "Transfers that are signed for one withdrawal, each after the one before has lapsed, until it waits.",
+        "How many transfers are signed for one withdrawal, each after the last one expired, before it waits.",
     )
     gap_fill_s: int = _setting(
         60,
         whole_number(1, 86_400),
         "a whole number of seconds from 1 to 86400",
-        "Seconds after which a nonce that no payout takes is filled, when later payouts wait for it.",
+        "Seconds after which an unused nonce is cancelled, if later payouts wait for it.",
     )
     sandbox_chains: tuple[str, ...] = _setting(
         DEFAULT_CODES,
         read_chains,
         f"one or more of {', '.join(CODES)}, separated by commas",
-        "The chains that the sandbox plays.",
+        "The chains that the sandbox simulates.",
         show=show_chains,
     )
     sandbox_confirm_ms: int = _setting(
@@ -240,7 +240,7 @@ class Settings:
         20,
         whole_number(0, 3600),
         "a whole number of seconds from 0 to 3600",
-        "How many seconds a stopping service gives requests under way to finish.",
+        "How many seconds a stopping service waits for running requests.",
     )
     checkpoint_dir: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,
@@ -325,7 +325,7 @@ class Settings:
         LOOPBACK,
         read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
-        "From where `/metrics` may be read; for anyone else there is nothing at that path.",
+        "Networks that may read `/metrics`. Everyone else gets 404.",
         show=show_networks,
     )
     metrics_port: int = _setting(
